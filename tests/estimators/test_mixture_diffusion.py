@@ -359,7 +359,7 @@ def test_equal_points_are_refused():
 def test_too_few_coordinates_warn_and_say_the_error():
     X = clouds()
     model = hs.MixtureDiffusion(mixture=3, epsilon=0.1, tolerance=1e-3, max_features=5)
-    with pytest.warns(ConvergenceWarning, match="larger epsilon, tolerance or max_features"):
+    with pytest.warns(ConvergenceWarning, match="larger tolerance, max_features or epsilon"):
         model.fit(X)
     error = np.abs(exact(model, X) - pdist(model.embedding_)).max()
     assert 1e-3 * model.diagnostics_["typical_distance"] < error

@@ -1,6 +1,5 @@
 """Mixture diffusion: coordinates from a Gaussian mixture, which needs no training points later."""
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -9,7 +8,7 @@ from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._checks import ConvergenceWarning, check_number, read_points, warn_of_scales
+from heatsketch._checks import check_number, read_points, warn_of_scales
 from heatsketch._random import seed_entropy
 from heatsketch._tensors import returned_for
 from heatsketch._typing import Array
@@ -208,22 +207,14 @@ class MixtureDiffusion(Embedder):
         typical = _typical_distance(self.kernel_, X, seed)
         tolerance, steps = self.tolerance * typical, not self._is_first_step
         points = np.vstack([X, draw(self.kernel_, _STATIONARY_POINTS, seed)]) if steps else X
-        self.features_ = features = self._map_of(points, tolerance)
+        self.features_ = features = CholeskyMap(int(self.max_features))
+        features.fit(self.kernel_, tolerance, points)
         needed = features.n_features
         k = needed if self.n_components == "auto" else int(self.n_components)
         if not 0 < k <= needed:
             raise ValueError(
                 f"n_components={self.n_components} but tolerance={self.tolerance:g} needs {needed} "
                 "coordinates; pass a smaller tolerance, or fewer n_components."
-            )
-        if features.error_bound > (1 + 1e-9) * tolerance:
-            warnings.warn(
-                "Distances are not as exact as was asked for: diagnostics_['distance_error'] is "
-                "their error, beside diagnostics_['typical_distance']. Too many points are far "
-                "from all others for a small model, or the tolerance is below the digits of "
-                "float64; pass a larger epsilon, tolerance or max_features, or drop outliers.",
-                ConvergenceWarning,
-                stacklevel=3,
             )
         error, time_error = features.error_bound, 0.0
         matrix, y = np.eye(needed), features.transform(X)
@@ -234,7 +225,8 @@ class MixtureDiffusion(Embedder):
             matrix = T.after(matrix, self._fit_time) @ axes.T
             time_error, d = T.error(y, self._fit_time), pdist(later[:_SCALE_POINTS])
             typical, error = float(np.sqrt(np.mean(np.square(d)))), float(d.max())
-            coarse = self._map_of(points, _COARSE_TOLERANCE_RATIO * features.error_bound)
+            coarse = CholeskyMap(int(self.max_features))
+            coarse.fit(self.kernel_, _COARSE_TOLERANCE_RATIO * features.error_bound, points)
             if coarse.n_features:
                 z = coarse.transform(X[:_SCALE_POINTS])
                 d -= pdist(Steps.of(coarse, seed).after(z, self._fit_time))
@@ -249,13 +241,6 @@ class MixtureDiffusion(Embedder):
             "time_error": time_error,
             "distance_error": float(error),
         }
-
-    def _map_of(self, points: Array, tolerance: float) -> CholeskyMap:
-        """Return the map of points (n, q), without a warning where the tolerance is not reached."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            features = CholeskyMap(int(self.max_features))
-            return features.fit(self.kernel_, tolerance=tolerance, points=points)
 
     def _densities_left_out(self, x: Array, seed: int) -> LeaveOneOutScores:
         """Return log ν at training points (n, m), each without its fifth of them."""

@@ -179,8 +179,8 @@ class CholeskyMap:
             warnings.warn(
                 f"tolerance={tolerance:.3g} is not reached with {len(self.pivots)} of max_features="
                 f"{self.max_features} coordinates: distances have errors of up to "
-                f"{self.error_bound:.3g}. Pass a larger tolerance, or a larger max_features or "
-                "epsilon where all are used.",
+                f"{self.error_bound:.3g}; pass a larger tolerance, max_features or epsilon, or "
+                "drop outliers.",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from heatsketch._checks import check_points, real_array
+from heatsketch._checks import check_points
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch.mixture.overlaps import Mixtures, Overlaps
@@ -141,7 +141,7 @@ class Components:
 
     def checked(self, x: Any, name: str = "x") -> Array:
         """Return points (n, m) in float64, or raise if they are not points of this mixture."""
-        x = check_points(dense_floats(x, name), name, min_rows=1)
+        x = check_points(x, name, min_rows=1, accept_sparse=False).astype(np.float64, copy=False)
         if x.shape[1] != self.n_features:
             raise ValueError(
                 f"{name} has {x.shape[1]} columns, but the mixture has {self.n_features} features; "
@@ -153,8 +153,3 @@ class Components:
         """Return an array (n, *shape) filled row tile by row tile, in parallel."""
         width = self.n_components * (self.n_features + 1) + sum(shape)
         return filled(work, (n, *shape), max(16, min(1024, CHUNK_NUMBERS // width)))
-
-
-def dense_floats(values: Any, name: str) -> Array:
-    """Return an array in float64, or raise if the values are not numbers in a dense array."""
-    return real_array(values, name).astype(np.float64, copy=False)

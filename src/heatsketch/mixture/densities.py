@@ -1,12 +1,13 @@
 """Densities of a mixture's diffusion: stationary, transition, and the kernel itself."""
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
 from heatsketch._typing import Array
 from heatsketch.mixture.components import Components
 from heatsketch.mixture.overlaps import Mixtures
-from heatsketch.operators.kernel import squared_distances, squared_norms
+from heatsketch.operators.kernel import squared_norms
 
 
 def log_joint(c: Components, x: Array) -> Array:
@@ -39,9 +40,7 @@ def log_steps(c: Components, x: Array, z: Array, log_weights: Array) -> Array:
     y, v, total = c.local(x), c.local(z), np.full((len(x), len(z)), -np.inf)
     for j, theta in enumerate(c.means):
         whiten = c.whitening(j, c.spreads)
-        log_p = squared_distances(
-            (y - theta) @ (whiten * c.gains[j]), (v - theta) @ whiten, direct=True
-        )
+        log_p = cdist((y - theta) @ (whiten * c.gains[j]), (v - theta) @ whiten, "sqeuclidean")
         log_p *= -0.5
         log_p += log_weights[:, j, None] - 0.5 * np.log(2 * np.pi * c.spreads[j]).sum()
         np.logaddexp(total, log_p, out=total)

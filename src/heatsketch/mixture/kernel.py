@@ -6,12 +6,12 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import logsumexp
 
-from heatsketch._checks import check_choice, check_number, check_points
+from heatsketch._checks import check_choice, check_number, check_points, real_array
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch.mixture import distances
 from heatsketch.mixture.cholesky import affinity_factor
-from heatsketch.mixture.components import Components, dense_floats
+from heatsketch.mixture.components import Components
 from heatsketch.mixture.densities import log_diagonal, log_joint, log_steps, transitions
 from heatsketch.mixture.distances import Anchors
 from heatsketch.operators.operator import LowRank
@@ -93,11 +93,17 @@ class MixtureKernel:
     ) -> None:
         self.epsilon = check_number(epsilon, "epsilon", low=0, open_low=True)
         self.time = check_number(time, "time", low=1, integer=True)
-        means = check_points(dense_floats(means, "means"), "means", min_rows=1)
-        weights = _checked_weights(weights, len(means))
+        means = check_points(means, "means", min_rows=1, accept_sparse=False).astype(float)
+        weights = real_array(weights, "weights").astype(float)
+        n, total = len(means), weights.sum()
+        if weights.shape != (n,) or not (weights >= 0).all() or not abs(total - 1) < 1e-6:
+            raise ValueError(
+                f"weights of shape {weights.shape} sum to {total:.6g}; pass {n} numbers >= 0 that "
+                "sum to 1."
+            )
         full = _full_covariances(covariances, covariance_type, *means.shape)
         kept = weights > 0
-        self.weights, self.means, self.covariances = weights[kept], means[kept], full[kept]
+        self.weights, self.means, self.covariances = weights[kept] / total, means[kept], full[kept]
         self.n_components, self.n_features = self.means.shape
         if self.time > 1 and self.n_components > 1:
             raise ValueError(
@@ -454,23 +460,9 @@ class MixtureKernel:
         return slopes * (np.sqrt(c.density_unit) / c.unit)
 
 
-def _checked_weights(weights: Any, n: int) -> Array:
-    """Return weights (n,) that are non-negative and sum to 1, or raise."""
-    weights = dense_floats(weights, "weights")
-    total = weights.sum()
-    if weights.shape != (n,) or not (weights >= 0).all() or not abs(total - 1) < 1e-6:
-        raise ValueError(
-            f"weights of shape {weights.shape} sum to {total:.6g}; pass {n} numbers >= 0 that sum "
-            "to 1."
-        )
-    # Weights that are divided already stay as they are: a kernel made from the arrays of another
-    # one computes the same bits.
-    return weights if abs(total - 1) < 1e-14 * n else weights / total
-
-
 def _full_covariances(covariances: Any, kind: str | None, n: int, m: int) -> Array:
     """Return checked covariances (n, m, m) from any of the four forms."""
-    given = dense_floats(covariances, "covariances")
+    given = real_array(covariances, "covariances").astype(float)
     shapes = {"full": (n, m, m), "tied": (m, m), "diag": (n, m), "spherical": (n,)}
     fitting = [name for name in shapes if shapes[name] == given.shape and kind in (None, name)]
     if not fitting or (len(fitting) > 1 and m > 1):

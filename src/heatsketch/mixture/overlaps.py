@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
-from heatsketch.operators.kernel import squared_distances, squared_norms
 
 # Smaller weights add nothing: peaks differ by 2^(m/2) at most, and squares are summed.
 _NEGLIGIBLE_WEIGHT = 2.0**-100
@@ -115,20 +115,10 @@ class Overlaps:
                 return
         for i, columns in enumerate(z.columns):
             if len(columns):
-                block = self._block(j, i, x, z.means[i])
-                block *= weights[:, None]
-                block *= z.weights[i]
-                total[np.ix_(rows, columns)] += block
-
-    def _block(self, j: int, i: int, x: Array, z: Array) -> Array:
-        """Return g(x; z, D_j + E_i) in units of the highest peak, (n, n')."""
-        centre = z.mean(axis=0)
-        x, z = (x - centre) @ self.whiten[j, i].T, (z - centre) @ self.whiten[j, i].T
-        long = max(squared_norms(x).max(), squared_norms(z).max()) > _GRAM_SQUARED_LENGTH
-        block = squared_distances(x, z, direct=long)
-        block *= -0.5
-        block += self.log_peaks[j, i] - self.log_peaks.max()
-        return np.exp(block, out=block)
+                turn, centre = self.whiten[j, i].T, z.means[i].mean(axis=0)
+                block = cdist((x - centre) @ turn, (z.means[i] - centre) @ turn, "sqeuclidean")
+                block = np.exp(self.log_peaks[j, i] - self.log_peaks.max() - 0.5 * block)
+                total[np.ix_(rows, columns)] += block * weights[:, None] * z.weights[i]
 
     def norms(self, x: Mixtures) -> Array:
         """Return |p_x|² row by row, (n,), for covariances that are the same on both sides."""
