@@ -1,20 +1,15 @@
-"""The base of the classical estimators, and the descent that places new points."""
+"""The base of the classical estimators."""
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._checks import check_number, read_points
-from heatsketch._typing import Array
 from heatsketch.estimators._base import Embedder
 from heatsketch.graphs.neighborhoods import Neighborhoods, neighborhood_graph
 from heatsketch.neighbors import Distances, in_metric
 from heatsketch.neighbors.metric import check_distances, check_non_negative
-
-_MAX_TRIAL_STEPS = 300  # for a new point
 
 
 class Embedding(Embedder):
@@ -89,26 +84,3 @@ def check_fewer_components(k: Any, count: int) -> int:
             f"n_components <= {count - 1}, or more of them."
         )
     return int(k)
-
-
-def placed(cost: Callable[[Array, Array], tuple[Array, Array]], Z: Array, shortest: Array) -> Array:
-    """Descend from the places Z (m, k) of new points, each by itself, and return the last ones.
-
-    `cost` returns the costs (c,) of some rows at places (c, k), and their gradients (c, k). The
-    step size is doubled while the cost falls sufficiently (Armijo's rule), and halved otherwise; a
-    point whose step is not longer than `shortest` (m,) has arrived.
-    """
-    Z, step = Z.copy(), np.ones(len(Z))
-    value, gradient = cost(np.arange(len(Z)), Z)
-    for _ in range(_MAX_TRIAL_STEPS):
-        slope = np.square(gradient).sum(axis=1)
-        moving = np.flatnonzero(step * np.sqrt(slope) > shortest)
-        if not len(moving):
-            break
-        trial = Z[moving] - step[moving, None] * gradient[moving]
-        reached, there = cost(moving, trial)
-        lower = reached <= value[moving] - 0.25 * step[moving] * slope[moving]
-        step[moving] *= np.where(lower, 2.0, 0.5)
-        moved = moving[lower]
-        Z[moved], value[moved], gradient[moved] = trial[lower], reached[lower], there[lower]
-    return Z

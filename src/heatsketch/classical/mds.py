@@ -10,14 +10,14 @@ from sklearn.manifold import smacof
 from heatsketch._checks import ConvergenceWarning, check_number, logger, require
 from heatsketch._tiles import filled, single_threaded_blas
 from heatsketch._typing import Array
-from heatsketch.classical._base import Embedding, check_fewer_components, placed
+from heatsketch.classical._base import Embedding, check_fewer_components
 from heatsketch.classical.pca import PCA
 from heatsketch.graphs.landmarks import check_indices, choose_landmarks
 from heatsketch.neighbors.metric import check_distances, check_non_negative
 from heatsketch.spectral.classical_scaling import Scaling, classical_scaling
 from heatsketch.spectral.eigenpairs import column_signs, fix_signs
 
-_SHORTEST_STEP = 1e-9  # of a new point, relative to its distances
+_MAX_STEPS, _SHORTEST_STEP = 300, 1e-9  # of a new point, relative to its distances
 
 
 class ProjectiveScaling(Embedding):
@@ -405,9 +405,15 @@ class MetricMDS(Embedding):
 
         def place(rows: slice) -> Array:
             D = self._distances(X[rows])
-            nearest, shortest = D.argmin(axis=1), _SHORTEST_STEP * D.max(axis=1)
-            shortest[D.min(axis=1) == 0] = np.inf  # training points
-            return placed(lambda i, Z: _own_stress(D[i], self._Y, Z), self._Y[nearest], shortest)
+            Z, moving = self._Y[D.argmin(axis=1)], np.flatnonzero(D.min(axis=1))
+            for _ in range(_MAX_STEPS):  # z <- mean of y_j + δ_j (z - y_j) / |z - y_j|, as SMACOF
+                z, delta = Z[moving], D[moving]
+                d = cdist(z, self._Y)
+                ratios = np.divide(delta, d, out=np.zeros_like(d), where=d > 0)
+                Z[moving] = (ratios.sum(axis=1)[:, None] * z - ratios @ self._Y) / len(self._Y)
+                moved = np.abs(Z[moving] - z).max(axis=1)
+                moving = moving[moved > _SHORTEST_STEP * delta.max(axis=1)]
+            return Z
 
         return filled(place, (len(X), self._Y.shape[1])).astype(X.dtype)
 
@@ -420,12 +426,3 @@ def _stress(Y: Array, D: Array) -> float:
     distances = pdist(Y)
     error = distances - squareform(D, checks=False)
     return float(np.linalg.norm(error) / (np.linalg.norm(distances) or 1.0))
-
-
-def _own_stress(D: Array, Y: Array, Z: Array) -> tuple[Array, Array]:
-    """Return Σ_j (|z - y_j| - δ_j)² / n of places Z (m, k) and distances D (m, n); its gradient."""
-    distances = cdist(Z, Y)
-    error = distances - D
-    pull = np.divide(error, distances, out=np.zeros_like(error), where=distances > 0)
-    gradient = pull.sum(axis=1)[:, None] * Z - pull @ Y
-    return np.square(error).mean(axis=1), 2 * gradient / len(Y)

@@ -3,6 +3,7 @@
 import math
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ from heatsketch._checks import (
 from heatsketch._random import seed_entropy
 from heatsketch._tiles import filled, for_each_tile, sum_over_tiles
 from heatsketch._typing import Array
-from heatsketch.classical._base import Embedding, placed
+from heatsketch.classical._base import Embedding
 from heatsketch.classical.mds import ClassicalMDS
 from heatsketch.classical.pca import PCA
 from heatsketch.neighbors import NeighborIndex, Neighbors, ordered_search
@@ -41,7 +42,7 @@ _FORCE_TILE = 64  # points whose q are in the cache together
 # Of t-SNE
 _EARLY_STEPS = 250  # that of scikit-learn
 _TILE_POINTS = 64  # new points that are placed in one unit of work
-_MIN_STEP_LENGTH = 1e-7  # a new point whose step is shorter has arrived
+_MAX_TRIAL_STEPS, _MIN_STEP_LENGTH = 300, 1e-7  # a new point whose step is shorter has arrived
 
 
 class NeighborEmbedding(Embedding):
@@ -426,8 +427,7 @@ class TSNE(NeighborEmbedding):
         def place(rows: slice) -> Array:
             own, j = p[rows], near.indices[rows]
             start = np.einsum("ml,mlk->mk", own, Y[j])
-            shortest = np.full(len(own), _MIN_STEP_LENGTH)
-            return placed(lambda i, Z: _place_cost(Y, j[i], own[i], Z), start, shortest)
+            return _placed(lambda i, Z: _place_cost(Y, j[i], own[i], Z), start)
 
         return filled(place, (len(p), Y.shape[1]), _TILE_POINTS).astype(X.dtype)
 
@@ -572,6 +572,28 @@ def gaussian_forces(Y: Array) -> tuple[Array, Array]:
         return push
 
     return sum_over_tiles(work, n, _FORCE_TILE), logs
+
+
+def _placed(cost: Callable[[Array, Array], tuple[Array, Array]], Z: Array) -> Array:
+    """Descend from the places Z (m, k) of new points, each by itself, and return the last ones.
+
+    `cost` returns the costs (c,) of some rows at places (c, k), and their gradients (c, k). The
+    step size is doubled while the cost falls sufficiently (Armijo's rule), and halved otherwise.
+    """
+    step = np.ones(len(Z))
+    value, gradient = cost(np.arange(len(Z)), Z)
+    for _ in range(_MAX_TRIAL_STEPS):
+        slope = np.square(gradient).sum(axis=1)
+        moving = np.flatnonzero(step * np.sqrt(slope) > _MIN_STEP_LENGTH)
+        if not len(moving):
+            break
+        trial = Z[moving] - step[moving, None] * gradient[moving]
+        reached, there = cost(moving, trial)
+        lower = reached <= value[moving] - 0.25 * step[moving] * slope[moving]
+        step[moving] *= np.where(lower, 2.0, 0.5)
+        moved = moving[lower]
+        Z[moved], value[moved], gradient[moved] = trial[lower], reached[lower], there[lower]
+    return Z
 
 
 def _place_cost(Y: Array, near: Array, p: Array, Z: Array) -> tuple[Array, Array]:
