@@ -147,7 +147,7 @@ REFUSED = [
     ("g.mtx", f"{MTX}900000000000 900000000000 1\n1 2 5\n", "would unpack"),
     ("g.mtx", f"{MTX}12 12 2\\n1 1 8.6\\0\\0\\0\\n1 2 9\\n", "cannot be read"),
     ("g.mtx", f"{MTX}2 2 1\n1 2 -5\n", "is -5; pass finite, non-negative weights"),
-    ("g.mtx", COMPLEX, "holds complex numbers; a graph has real weights"),
+    ("g.mtx", COMPLEX, "its first line is not that of coordinates with real weights"),
     ("g.npy", np.ones((3, 4)), "holds a table (3, 4); a graph is a matrix (n, n)"),
     ("e.parquet", {"from": [0.5, 1.5], "to": [1.5, 2.5]}, "are named by floating-point numbers"),
     ("g.gml", "x", "is not a file of a graph; choose from .csv"),

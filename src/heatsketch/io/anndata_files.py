@@ -116,16 +116,15 @@ def _table(points: Any, columns: Names, place: str, obs: Any, path: Path) -> Tab
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    """Open a group of h5py or zarr (or an array of zarr); errors name the file."""
+    """Open a group of h5py or zarr (or an array of zarr)."""
     need("anndata", path)
     if path.suffix.lower() == ".zarr":
         for file in path.rglob("*"):
             if file.name in _ZARR_METADATA and b"pickle" in file.read_bytes():
                 raise ValueError(f"{path} holds pickled objects ({file.name}); save it as numbers.")
-        with blame(path, Exception):
-            yield need("zarr", path).open(str(path), mode="r")
+        yield need("zarr", path).open(str(path), mode="r")
         return
-    with blame(path, Exception), need("h5py", path).File(path) as file:
+    with need("h5py", path).File(path) as file:
         if any(hasattr(file.get(name), "shape") for name in ("obs", "obsm")):
             what = "is in the format before anndata 0.7; bring it to the present one"
             raise ValueError(f"{path} {what}: anndata.read_h5ad(path).write_h5ad(path).")
@@ -242,7 +241,7 @@ def write_copy(
     """Write a copy of a .h5ad file with an entry of obsm, and new numbers as columns of obs."""
     write_elem = need("anndata.io", source).write_elem
     shutil.copyfile(source, draft)
-    with blame(source, Exception), need("h5py", source).File(draft, "r+") as file:
+    with blame(source), need("h5py", source).File(draft, "r+") as file:
         frame = _read(file, "obs")
         if len(frame) != len(embedding):
             what = f"{source} has {len(frame)} points but the embedding {len(embedding)} rows"

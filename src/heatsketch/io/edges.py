@@ -10,15 +10,24 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from heatsketch._typing import Array
 from heatsketch.io import anndata_files, numpy_files
 from heatsketch.io.columns import classified, kind_of
-from heatsketch.io.files import blame, check_budget, listed, suffix_of
+from heatsketch.io.files import blame, listed, suffix_of
 from heatsketch.io.header import column_names
 from heatsketch.io.parquet import read_columns
-from heatsketch.io.table import Reading, Table, default_names, objects, refuse_key, require
+from heatsketch.io.table import (
+    Reading,
+    Table,
+    as_csr,
+    default_names,
+    objects,
+    refuse_key,
+    require,
+)
 from heatsketch.io.text import STDIN, SUFFIXES, read_cells
 from heatsketch.markov.affinity import as_matrix
-from heatsketch.operators.graph import Graph, graph
+from heatsketch.operators.graph import graph
 
 NODE = "id"  # the column of the names
 _HEADERS = (
@@ -26,8 +35,7 @@ _HEADERS = (
     *("node1", "node2", "fromnodeid", "tonodeid", "from_node", "to_node", "parent", "child"),
 )
 _MATRIX_MARKET = re.compile(
-    r"%%matrixmarket\s+matrix\s+coordinate\s+(real|integer|pattern|complex)\s+"
-    r"(general|symmetric|skew-symmetric|hermitian)\s*"
+    r"%%matrixmarket\s+matrix\s+coordinate\s+(real|integer|pattern)\s+(general|symmetric)\s*"
 )
 
 
@@ -100,14 +108,18 @@ def read_graph(
     if suffix not in (".h5ad", ".npz", ".npy"):
         refuse_key(how.key, path)
     table = Table(None, (), {}, None, str(path))
-    with blame(path, ValueError, TypeError, do=""):
+    details: dict[str, Any] = {}
+    with blame(path):
         if suffix == ".h5ad":
             table = _of_h5ad(path, how)
-            found = graph(table.values)
+            given = table.values
         elif is_text or suffix == ".parquet":
-            found = _of_edges(_cells(path, how) if is_text else read_columns(path), how, path)
+            cells = _cells(path, how) if is_text else read_columns(path)
+            given, details = _edges(cells, how, path)
         else:
-            found = graph(_matrix(path, how, suffix))
+            given = _matrix(path, how, suffix)
+    with blame(path, do=""):
+        found = graph(given, **details)
     matrix = as_matrix(found)
     names = np.arange(matrix.shape[0]) if found.names is None else found.names
     loops = int((found.matrix.sum(axis=1) == 0).sum())
@@ -142,8 +154,8 @@ def _matrix(path: Path, how: Reading, suffix: str) -> Any:
     return matrix
 
 
-def _of_edges(table: Any, how: Reading, path: Path) -> Graph:
-    """Return the graph of two columns of names and perhaps one of weights."""
+def _edges(table: Any, how: Reading, path: Path) -> tuple[Array, dict[str, Any]]:
+    """Return the edges (2, m) in two columns of names, and the names and weights, if there are."""
     import pyarrow as pa
 
     require(how.exclude, table.column_names, path)
@@ -168,17 +180,15 @@ def _of_edges(table: Any, how: Reading, path: Path) -> Graph:
         raise ValueError(f"edge {lacks.argmax()} of {path} lacks the name of a node; leave it out.")
     weights = None
     if table.num_columns == 3:
-        column, others = table[2].combine_chunks(), None
-        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-            weights = column.to_numpy(zero_copy_only=False).astype(float)
-        else:
-            weights, others = classified(column.cast(pa.string()), how.decimal)
+        column = table[2].combine_chunks()
+        column = column.cast(pa.float64()) if pa.types.is_floating(column.type) else column
+        weights, others = classified(column.cast(pa.string()), how.decimal)
         lacks = np.isnan(weights)
         if others is not None or lacks.any():
             row = lacks.argmax()
             given = f"the weight of edge {row} of {path} is {column[row].as_py()!r}"
             raise ValueError(f"{given}, which is not a number; or leave it out (--exclude).")
-    return graph(ends, weight=weights, names=names, n_nodes=len(names))
+    return ends, {"weight": weights, "names": names, "n_nodes": len(names)}
 
 
 def _cells(path: Path, how: Reading) -> Any:
@@ -212,21 +222,18 @@ def _is_header(
     )
 
 
-def read_matrix_market(path: Path) -> sparse.coo_matrix:
+def read_matrix_market(path: Path) -> sparse.csr_matrix:
     """Read a .mtx file of real numbers, stored by coordinates.
 
     NumPy reads the numbers: SciPy's reader ends the process at a number that it cannot read.
     """
-    with blame(path, ValueError, OverflowError, EOFError), path.open("rb") as stream:
+    with blame(path), path.open("rb") as stream:
         found = _MATRIX_MARKET.fullmatch(stream.readline().decode("latin-1").lower())
         if not found:
-            raise ValueError("its first line is not that of a Matrix Market file of coordinates")
+            raise ValueError("its first line is not that of coordinates with real weights")
         field, symmetry = found.groups()
-        if field == "complex":
-            raise ValueError(f"{path} holds complex numbers; a graph has real weights.")
         size = next((line for line in stream if line.strip() and line[:1] != b"%"), b"")
         n, n_columns, entries = map(int, size.split())
-        check_budget(24 * entries + 8 * n, path.stat().st_size, str(path))
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "loadtxt: input contained no data")
             table = np.loadtxt(stream, comments="%", ndmin=2, encoding="latin-1")
@@ -235,8 +242,7 @@ def read_matrix_market(path: Path) -> sparse.coo_matrix:
             raise ValueError(f"it has {table.shape} numbers in place of ({entries}, {width})")
         ends = (table[:, :2] - 1).astype(np.int64).reshape(-1, 2).T
         data = table[:, 2] if table.shape[1] == 3 else np.ones(entries)
-        matrix = sparse.coo_matrix((data, ends), shape=(n, n_columns))
+        matrix = as_csr(sparse.coo_matrix((data, ends), shape=(n, n_columns)), path)
         if symmetry == "general":
             return matrix
-        sign = -1 if symmetry == "skew-symmetric" else 1
-        return sparse.coo_matrix(matrix + sign * (matrix - sparse.diags(matrix.diagonal())).T)
+        return matrix + sparse.tril(matrix, -1).T  # the lower triangle is stored

@@ -7,14 +7,10 @@ import os
 import re
 import secrets
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-# Exceptions of the decoders of binary formats on a damaged file.
-DAMAGE = (OSError, EOFError, KeyError, RuntimeError, TypeError, zipfile.BadZipFile, zlib.error)
 
 # The extra of the package that installs a library; those of the others are in "io".
 EXTRAS = {"openpyxl": "xlsx", "anndata": "anndata", "h5py": "anndata", "zarr": "anndata"}
@@ -132,6 +128,11 @@ def check_budget(size: int, stored: int, what: str) -> None:
         raise ValueError(f"{sizes}; if that is intended, store it sparse or uncompressed.")
 
 
+def check_archive(archive: zipfile.ZipFile, path: Path) -> None:
+    """Refuse an archive whose members need far more memory than the file takes on disk."""
+    check_budget(sum(i.file_size for i in archive.infolist()), path.stat().st_size, str(path))
+
+
 def need(module: str, path: Path) -> Any:
     """Import an optional library that a format needs, or say how to install it."""
     try:
@@ -145,16 +146,19 @@ def need(module: str, path: Path) -> Any:
 
 
 @contextmanager
-def blame(path: Path, *errors: type[Exception], do: str = REMEDY) -> Iterator[None]:
+def blame(path: Path, do: str = REMEDY) -> Iterator[None]:
     """Turn errors of a decoder on a damaged file into one line: file, reason, what to do.
 
-    `do` is "" where the errors say it themselves.
+    `do` is "" where the errors say it themselves. Errors that name the file stay, and those that
+    are not about what it holds.
     """
     try:
         yield
-    except errors as error:
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:
         known = type(error) is ValueError and str(path) in str(error)
-        if known or isinstance(error, MemoryError) or _NO_ROOM.search(str(error)):
+        if known or _NO_ROOM.search(str(error)):
             raise
         reason = " ".join(str(error).split()) or type(error).__name__
         says = f"{reason.rstrip('. ')}; {do}." if do else reason

@@ -1,11 +1,10 @@
 """The formats of files: what reads, writes and streams each, and the checks that all share."""
 
 import inspect
-import json
 import re
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -186,7 +185,7 @@ def _read(source: str | Path, how: Reading) -> Table:
     form = text if str(path) == STDIN else _format_of(path, READERS)
     if form is not text:
         how.refuse_text_options(path)
-    with blame(path, UnicodeError, json.JSONDecodeError):
+    with blame(path):
         table: Table = form.read(path, how)
         return table
 
@@ -231,8 +230,14 @@ def open_blocks(source: Any, how: Reading) -> Blocks:
     form = READERS[suffix_of(path)]
     if form is not text:
         how.refuse_text_options(path)
-    found: Blocks = form.blocks(path, how)
-    return found
+    with blame(path):
+        found: Blocks = form.blocks(path, how)
+
+    def tables(start: int) -> Iterator[Table]:
+        with blame(path):
+            yield from found.read(start)
+
+    return replace(found, read=tables)
 
 
 def parts_of(folder: Path) -> list[Path]:

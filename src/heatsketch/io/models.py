@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._typing import Array
 from heatsketch._version import __version__
-from heatsketch.io.files import blame, check_budget, write_atomically
+from heatsketch.io.files import blame, check_archive, write_atomically
 from heatsketch.io.metadata import plain
 from heatsketch.io.table import objects
 
@@ -195,9 +195,9 @@ def read_facts(path: str | Path) -> dict[str, Any]:
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]]:
     """Open a file; yield the archive and its header. Errors become one that names the file."""
-    blamed = blame(path, Exception, do=_WHAT_TO_DO)
+    blamed = blame(path, _WHAT_TO_DO)
     with path.open("rb") as stream, blamed, zipfile.ZipFile(stream) as archive:
-        check_budget(sum(i.file_size for i in archive.infolist()), path.stat().st_size, str(path))
+        check_archive(archive, path)
         if _HEADER not in archive.namelist():
             raise ValueError(f"{path} does not hold a model; {_WHAT_TO_DO}.")
         header = json.loads(archive.read(_HEADER))

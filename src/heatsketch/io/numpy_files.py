@@ -1,7 +1,5 @@
 """NumPy files: .npy, an array that is mapped into memory; .npz, named arrays or a CSR matrix."""
 
-import math
-import tokenize
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib.format import open_memmap
 from scipy import sparse
 
 from heatsketch._typing import Array
 from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in, stamp
-from heatsketch.io.files import DAMAGE, blame, check_budget, suffix_of
+from heatsketch.io.files import check_archive, suffix_of
 from heatsketch.io.metadata import KEY, decoded
 from heatsketch.io.table import (
     EXACT,
@@ -31,20 +30,14 @@ from heatsketch.io.table import (
     refuse_merged,
 )
 
-# NumPy's errors about files that are damaged, claim more than they hold, or hold pickles.
-_DAMAGE = (
-    *(*DAMAGE, ValueError, SyntaxError, tokenize.TokenError),
-    *(OverflowError, NotImplementedError),
-)
-
 
 def read(path: Path, how: Reading) -> Table:
     """Read the points of .npy, or the array `key` of .npz with its ids and labels."""
     if suffix_of(path) == ".npz":
-        with blame(path, *_DAMAGE), np.load(path, allow_pickle=False) as archive:
+        with np.load(path, allow_pickle=False) as archive:
             return _read_archive(archive, path, how)
     refuse_key(how.key, path)
-    table = _table(_mapped(path), how, path)
+    table = _table(open_memmap(path, mode="r"), how, path)
     # As a plain array, which estimators fit whole: of a map they may take a sample.
     return replace(table, values=np.asarray(table.values))
 
@@ -52,13 +45,14 @@ def read(path: Path, how: Reading) -> Table:
 def blocks(path: Path, how: Reading) -> Blocks:
     """Return the points of .npy by blocks, copied from maps of their own: pages are memory."""
     refuse_key(how.key, path)
-    whole = _mapped(path)
+    whole = open_memmap(path, mode="r")
     first = _table(whole[:0], how, path)
     rows = rows_in(BLOCK_BYTES, whole.shape[1])
 
     def tables(start: int) -> Iterator[Table]:
         for at in range(start, len(whole), rows):
-            yield _table(np.array(_mapped(path)[at : at + rows]), how, path)
+            mapped = open_memmap(path, mode="r")
+            yield _table(np.array(mapped[at : at + rows]), how, path)
 
     stamped = partial(stamp, path)
     return Blocks(len(whole), first.columns, first.values.dtype, str(path), stamped, tables)
@@ -86,11 +80,6 @@ def write_arrays(draft: Path, arrays: dict[str, Array], packing: int = zipfile.Z
                 np.lib.format.write_array(stream, array, allow_pickle=False)
 
 
-def _mapped(path: Path) -> Any:
-    with blame(path, *_DAMAGE):
-        return np.lib.format.open_memmap(path, mode="r")
-
-
 def _table(array: Array, how: Reading, path: Path, what: str = "", names: Names = ()) -> Table:
     """Return the features of an array (n, d), less the columns of ids and labels."""
     source = f"{what} in {path}" if what else str(path)
@@ -111,8 +100,7 @@ def _table(array: Array, how: Reading, path: Path, what: str = "", names: Names 
 
 def _read_archive(archive: Any, path: Path, how: Reading) -> Table:
     """Read an array of .npz; every other array with one item per point is an id or a label."""
-    size = sum(member.file_size for member in archive.zip.infolist())
-    check_budget(size, path.stat().st_size, str(path))
+    check_archive(archive.zip, path)
     shapes = {name: _shape(archive, name) for name in archive.files}
     if {"data", "indices", "indptr", "format"} <= set(shapes):
         refuse_key(how.key, path)
@@ -141,12 +129,8 @@ def _item(archive: Any, name: str) -> Array:
 
 
 def _shape(archive: Any, name: str) -> tuple[int, ...]:
-    """Return the shape of an array of .npz without reading it, if the file holds so much."""
-    form, member = np.lib.format, archive.zip.getinfo(f"{name}.npy")
-    with archive.zip.open(member) as stream:
-        is_first = form.read_magic(stream) == (1, 0)
-        reader = form.read_array_header_1_0 if is_first else form.read_array_header_2_0
-        shape, _, dtype = reader(stream)
-    if not dtype.hasobject and math.prod(shape) * dtype.itemsize > member.file_size:
-        raise ValueError(f"{name} claims the shape {shape}, but holds less")
-    return tuple(shape)
+    """Return the shape of an array of .npz without reading it."""
+    with archive.zip.open(f"{name}.npy") as stream:
+        is_first = np.lib.format.read_magic(stream) == (1, 0)
+        form = np.lib.format
+        return (form.read_array_header_1_0 if is_first else form.read_array_header_2_0)(stream)[0]

@@ -11,7 +11,7 @@ import numpy as np
 from heatsketch._typing import Array
 from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in
 from heatsketch.io.columns import arrow_table, blocks_of, rows_from, table_of
-from heatsketch.io.files import blame, check_budget, need
+from heatsketch.io.files import check_budget, need
 from heatsketch.io.metadata import KEY
 from heatsketch.io.table import Names, Reading, Table, refuse_key
 
@@ -45,9 +45,8 @@ def blocks(path: Path, how: Reading) -> Blocks:
 
 @contextmanager
 def _opened(path: Path, **options: Any) -> Iterator[Any]:
-    """Open a file, if what it holds is of no absurd size; errors name it."""
-    pa, parquet = need("pyarrow", path), need("pyarrow.parquet", path)
-    with blame(path, pa.ArrowException, OSError), parquet.ParquetFile(path, **options) as file:
+    """Open a file, if what it holds is of no absurd size."""
+    with need("pyarrow.parquet", path).ParquetFile(path, **options) as file:
         facts = file.metadata
         check_budget(8 * facts.num_rows * facts.num_columns, path.stat().st_size, str(path))
         yield file

@@ -5,10 +5,9 @@ import gzip
 import re
 import sys
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO, StringIO
@@ -19,7 +18,7 @@ from typing import IO, Any
 from heatsketch._typing import Array
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.columns import Place, arrow_table, blocks_of, rows_from, table_of
-from heatsketch.io.files import DAMAGE, blame, check_budget, need, suffix_of
+from heatsketch.io.files import blame, check_archive, check_budget, need, suffix_of
 from heatsketch.io.header import Rows, column_names, is_header
 from heatsketch.io.table import Names, Reading, Table, refuse_key, refuse_repeated, require
 
@@ -106,7 +105,7 @@ def _batches(
     parsing = pacsv.ParseOptions(delimiter=layout.sep, newlines_in_values=True)
     conversion = pacsv.ConvertOptions(column_types=types, include_columns=list(included))
     with (
-        blame(path, pa.ArrowException, OSError, do=_UNEVEN),
+        blame(path, _UNEVEN),
         pacsv.open_csv(source, reading, parsing, conversion) as stream,
     ):
         yield from rows_from(stream, start)
@@ -124,11 +123,8 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
             pacsv.write_csv(arrow_table(embedding, names, table), stream, options)
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
-    opened: Any = gzip.open if path.suffix.lower() == ".gz" else open
-    with blame(path, OSError, EOFError, zlib.error), opened(path, "rb") as stream:
-        yield stream
+def _opened(path: Path) -> Any:
+    return (gzip.open if path.suffix.lower() == ".gz" else open)(path, "rb")
 
 
 def _contents(path: Path) -> bytes:
@@ -165,12 +161,8 @@ def _first_lines(stream: IO[bytes]) -> bytes:
 
 def _layout(data: bytes, path: Path, how: Reading) -> tuple[Layout, bytes]:
     """Find the layout of a table; return with it the data, without blanks that pad cells."""
-    try:
+    with blame(path, "save it as UTF-8 (in Excel: CSV UTF-8)"):
         sample = _first_lines(BytesIO(data)).decode()
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} cannot be read: {error}; save it as UTF-8 (in Excel: CSV UTF-8)."
-        ) from None
     sample, start, comment = sample.replace("\r\n", "\n").replace("\r", "\n"), 0, ""
     while sample.startswith("#"):
         comment, _, sample = sample.partition("\n")
@@ -182,9 +174,8 @@ def _layout(data: bytes, path: Path, how: Reading) -> tuple[Layout, bytes]:
     sep = sep or _separator(sample, path)
     before_quotes = rb'%b[ \t]+"(?!")' % re.escape(sep.encode())
     if sep == " " or (sep != "\t" and b'"' in data and re.search(before_quotes, data)):
-        with blame(path, csv.Error, do="shorten the cell"):
-            data = _unpadded(data.decode(), sep).encode()
-            sample, comment = _unpadded(sample, sep), _unpadded(comment, sep)
+        data = _unpadded(data.decode(), sep).encode()
+        sample, comment = _unpadded(sample, sep), _unpadded(comment, sep)
         sep = "\t" if sep == " " else sep
     records = _records(sample, sep)
     if not records:
@@ -258,18 +249,16 @@ def _unpadded(text: str, sep: str) -> str:
 def _read_sheet(path: Path, how: Reading) -> Table:
     """Read the numeric columns of a sheet as features and keep the others."""
     pa, openpyxl = need("pyarrow", path), need("openpyxl", path)
-    with blame(path, *DAMAGE, AttributeError, IndexError, SyntaxError, ValueError):
-        with zipfile.ZipFile(path) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-            check_budget(size, path.stat().st_size, str(path))
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
-        titles = [sheet.title for sheet in book.worksheets]
-        require([how.key] if how.key is not None else [], titles, path, "sheet")
-        rows = [
-            [_as_text(cell, how.decimal) for cell in row]
-            for row in book[how.key or titles[0]].iter_rows(values_only=True)
-        ]
-        book.close()
+    with zipfile.ZipFile(path) as archive:
+        check_archive(archive, path)
+    book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
+    titles = [sheet.title for sheet in book.worksheets]
+    require([how.key] if how.key is not None else [], titles, path, "sheet")
+    rows = [
+        [_as_text(cell, how.decimal) for cell in row]
+        for row in book[how.key or titles[0]].iter_rows(values_only=True)
+    ]
+    book.close()
     filled = [i for i, row in enumerate(rows) if any(row)]
     if not filled:
         raise ValueError(f"{path} is empty; pass a table with at least one row.")
