@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from math import prod
 from pathlib import Path
 
 from heatsketch.io.columns import kind_of, number_of
@@ -13,7 +12,7 @@ Rows = list[list[str]]
 
 _NAMES = ("name", "names", "sample", "samples", "country", "city", "species", "gene", "subject")
 _FEWEST_ROWS = 5  # below the first, by which it is judged
-_LEAST_CHOICE = 8000  # ways in which steps could be uneven
+_MANY = 8  # numbers in even steps, which are no accident
 
 
 def column_names(header: list[str], rows: Rows) -> Names:
@@ -42,26 +41,27 @@ def is_header(rows: Rows, decimal: str, path: Path, *, untitled: bool = True) ->
     if rest and all(len(cells) == len(first) + 1 for cells in rest):
         return True  # as R writes names of rows
     kinds = [kind_of(cell, decimal) for cell in first]
+    is_text = [kind not in ("number", "missing") for kind in kinds]
     numbers = [j for j, kind in enumerate(kinds) if kind == "number"]
-    texts = [
-        j
-        for j, kind in enumerate(kinds)
-        if kind not in ("number", "missing") and re.search(r"\w", first[j])
-    ]
+    texts = [j for j, cell in enumerate(first) if is_text[j] and re.search(r"\w", cell)]
     if not numbers:
         return True
     below = [[cells[j] for cells in rest if len(cells) > j] for j in range(len(first))]
     filled = [first[j] for j in numbers + texts]
     if len(set(filled)) < len(filled) or any(_is_alike(first[j], below[j]) for j in texts):
         return False
+    words = [first[j].lower() for j in texts]
+    if any(is_id(word) or is_label(word) or word in _NAMES for word in words):
+        return True
+    if _names_rows(first[0], below[0], decimal):
+        return True
     values = [number_of(first[j]) for j in numbers]
     columns = [[cell for cell in below[j] if kind_of(cell, decimal) == "number"] for j in numbers]
-    of_texts = 2 * _names_rows(first[0], below[0], decimal) or max(
-        (_of_text(first[j], below[j], values, decimal) for j in texts), default=0
-    )
     of_numbers = _of_numbers([first[j] for j in numbers], values, columns)
-    if texts and (all(map(float.is_integer, values)) or len(values) > 2):
-        of_numbers += _is_sorted(values)
+    of_texts = 0
+    if any(_stands_out(first[j], below[j], decimal) for j in texts):
+        counts_on = all(map(float.is_integer, values)) and values == sorted(set(values))
+        of_texts = 1 + counts_on
     few = len(rest) < _FEWEST_ROWS
     evidence = max(of_texts, min(of_numbers, 1)) if few else of_texts + of_numbers
     if evidence == 1 and untitled:
@@ -90,43 +90,30 @@ def _names_rows(corner: str, column: list[str], decimal: str) -> bool:
     return all(kind_of(cell, decimal) != "number" for cell in column)
 
 
-def _of_text(cell: str, column: list[str], values: list[float], decimal: str) -> int:
-    """Return the evidence in a text beside numbers: a known word, or another kind than below."""
-    if is_id(cell) or is_label(cell) or cell.lower() in _NAMES:
-        return 2
-    kinds = {kind_of(c, decimal) for c in column if c}
-    if kinds == {"number"} or (len(column) >= 10 and 2 * len(set(column)) <= len(column)):
-        return 1 + (all(map(float.is_integer, values)) and _increases(values))
-    return int(len(column) >= _FEWEST_ROWS and _form(cell) not in map(_form, column))
+def _stands_out(cell: str, column: list[str], decimal: str) -> bool:
+    """Say whether a text beside numbers is above numbers, categories, or cells of another form."""
+    if {kind_of(c, decimal) for c in column if c} == {"number"}:
+        return True
+    if len(column) >= 10 and 2 * len(set(column)) <= len(column):
+        return True
+    return len(column) >= _FEWEST_ROWS and _form(cell) not in map(_form, column)
 
 
 def _of_numbers(cells: list[str], values: list[float], columns: Rows) -> int:
     """Return the evidence in numbers: even steps, fewer digits, another scale than below them."""
     if min(map(len, columns)) < 2:
         return 0
-    numbers = [list(map(number_of, column)) for column in columns]
-    rows = list(zip(*numbers, strict=False))
-    found = 0
-    if len(values) > 2 and _is_even(values) and not any(map(_is_even, rows)):
-        found = 1 + (prod(len(set(column)) for column in numbers[2:]) >= _LEAST_CHOICE)
-    elif len(values) > 4 and _is_sorted(values) and not any(map(_is_sorted, rows)):
-        found = 1
+    below = [list(map(number_of, column)) for column in columns]
+    even = _step(values) not in {None, *map(_step, zip(*below, strict=False))}
+    found = even * (1 + (len(values) >= _MANY))
     found += all(map(_has_fewer_digits, cells, columns))
-    return found + all(map(_is_far, values, numbers))
+    return found + all(map(_is_far, values, below))
 
 
-def _increases(values: Sequence[float]) -> bool:
-    return all(a < b for a, b in pairwise(values))
-
-
-def _is_sorted(values: Sequence[float]) -> bool:
-    return _increases(values) or _increases(values[::-1])
-
-
-def _is_even(values: Sequence[float]) -> bool:
-    """Say whether numbers go on by the same step, which is not 0."""
-    step = values[1] - values[0]
-    return step != 0 and all(abs(b - a - step) <= 1e-9 * abs(step) for a, b in pairwise(values))
+def _step(values: Sequence[float]) -> float | None:
+    """Return the step by which three numbers or more go on, if it is the same and not 0."""
+    steps = {round(b - a, 9) for a, b in pairwise(values)}
+    return steps.pop() or None if len(values) > 2 and len(steps) == 1 else None
 
 
 def _has_fewer_digits(cell: str, column: list[str]) -> bool:
