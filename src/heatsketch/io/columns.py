@@ -35,20 +35,20 @@ from heatsketch.io.table import (
 # What a cell is, where points mark decimals. Missing numbers are written as spreadsheets, R, Python
 # and pandas do. Notation: decimal commas, groups of three digits, a currency, per cent, a
 # typographic minus; dates and versions, which have several groups of other lengths, are text.
-_MISSING = r"|na|#?n/a|#na|#n/a n/a|[-+]?nan|null|none|<na>|nat|-?1[.,]#(?:ind|qnan)"
+_GAPS = ("", "na", "n/a", "#n/a", "#na", "#n/a n/a", "nan", "+nan", "-nan", "null", "none", "<na>")
+_GAPS += ("nat", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan")
 _SPACE = "['’_ \u00a0\u2009\u202f]"
 _GROUPS = f"[0-9]{{1,3}}(?:(?:[.][0-9]{{3}})+|(?:,[0-9]{{3}})+|(?:{_SPACE}[0-9]{{3}})+)"
 _BODY = f"(?:(?:{_GROUPS}|[0-9]+)(?:[.,][0-9]*)?|[.,][0-9]+)"
 _CELL = re.compile(
-    f"(?P<missing>{_MISSING})|"
     r"(?P<number>[-+]?(?:(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:e[-+]?[0-9]+)?|inf|infinity))|"
     "(?P<boolean>true|false)|"
     f"(?P<notation>[(]?[-+−–]? ?[$€£¥]? ?{_BODY}(?:e[-+−]?[0-9]+)?{_SPACE}?[%‰$€£¥]?[)]?)|"
     f"(?P<measured>[-+−–]?{_BODY} [a-zµμ°Ω%/²³]{{1,8}})",
     re.IGNORECASE,
 )
-_PERHAPS = r"(?i)^\W*[0-9]|^\W*(inf|true|false)"  # what all of these but gaps begin with
 _NOT_ONLY_NUMBERS = r"^[+-]?0[0-9]|^[+-]?[0-9]{17}|^\s*(?i:true|false)"  # 007, accounts, words
+_PERHAPS = r"(?i)^\W*[0-9]|^\W*(inf|true|false)"  # what all of these but gaps begin with
 _BOOLEANS = {"true": 1.0, "false": 0.0}
 _NOT_A_NUMBER = (
     "the column looks numeric but this is not a number. Correct it; or count such cells as missing "
@@ -63,8 +63,9 @@ def kind_of(cell: str, decimal: str = ".") -> str:
     """Return missing, number, boolean, notation (a number in another one), measured or text."""
     if decimal == ",":
         cell = cell.translate(str.maketrans(".,", ",."))
-    found = _CELL.fullmatch(cell.strip())
-    return str(found.lastgroup) if found else "text"
+    cell = cell.strip()
+    found = _CELL.fullmatch(cell)
+    return str(found.lastgroup) if found else "missing" if cell.lower() in _GAPS else "text"
 
 
 def number_of(cell: str) -> float:
@@ -94,25 +95,28 @@ class Cells:
         return ValueError(f"column {name!r} holds {cell[:80]!r} in {where}; {remedy}.")
 
 
+def numbers_in(column: Any, decimal: str) -> Array | None:
+    """Return text as numbers (n,), NaN for gaps, if Arrow reads every cell, which is fast."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    plain = pc.ascii_trim_whitespace(column)
+    if decimal == ",":
+        plain = pc.replace_substring(pc.replace_substring(plain, ".", "x"), ",", ".")
+    is_gap = pc.is_in(pc.ascii_lower(plain), pa.array(_GAPS))
+    with suppress(pa.ArrowInvalid):
+        found = pc.if_else(is_gap, None, plain).cast("float64").to_numpy(zero_copy_only=False)
+        return None if np.isnan(found).all() else found
+    return None
+
+
 def classified(column: Any, decimal: str) -> tuple[Array, Cells | None]:
     """Return text as numbers (n,), NaN for gaps, and the cells if some are anything else.
 
     Words true and false count as 1 and 0 if there are no others.
     """
-    import pyarrow as pa
     import pyarrow.compute as pc
 
-    plain = column
-    if decimal == ",":
-        plain = pc.replace_substring(pc.replace_substring(column, ".", "x"), ",", ".")
-    is_gap = pc.equal(plain, "")
-    for _ in range(2):  # Arrow reads most of what is a number, and is faster
-        with suppress(pa.ArrowInvalid):
-            found = pc.if_else(is_gap, None, plain).cast("float64").to_numpy(zero_copy_only=False)
-            if not np.isnan(found).all():
-                return found, None
-        plain = pc.utf8_trim_whitespace(plain)
-        is_gap = pc.match_substring_regex(plain, f"(?i)^({_MISSING})$")
     encoded = pc.utf8_trim_whitespace(column.fill_null("")).dictionary_encode()
     words, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
     kinds = np.array([kind_of(word, decimal) for word in words], "U8")
@@ -150,8 +154,11 @@ def _points(table: Any, how: Reading, path: Path, place: Place, is_text: bool) -
     passed = [name for name in names if name in how.others or is_id(name) or is_label(name)]
     columns, extra, notes = {}, {}, []
     for name in how.features or [name for name in names if name not in passed]:
+        column = table[name].combine_chunks()
         try:
-            found, note = _feature(table[name].combine_chunks(), name, how, place)
+            found, note = _feature(column, name, how, place)
+            if found is not None:
+                refuse_merged(name, found, column, place)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
         if found is not None:
@@ -163,8 +170,8 @@ def _points(table: Any, how: Reading, path: Path, place: Place, is_text: bool) -
         raise ValueError(f"{path} has {reason}.")
     for name in [name for name in names if name not in columns]:
         if is_text:  # a column that could have been a feature holds something else
-            may_be_number = name not in how.ids and not is_id(name)
-            may_be_number = may_be_number and bool(how.features or name in passed)
+            may_be_number = (how.features or name in passed) and name not in how.ids
+            may_be_number = bool(may_be_number and not is_id(name))
             extra[name] = _from_text(table[name].combine_chunks(), how.decimal, may_be_number)
         else:  # in chunks, of which none is beyond what Arrow's text holds
             extra[name] = _typed(table[name], f"{name} in {path}")
@@ -187,24 +194,20 @@ def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array 
         kind = pa.float32() if kind == pa.float32() else pa.float64()
         return column.cast(kind).to_numpy(zero_copy_only=False), ""
     if types.is_integer(kind) or types.is_decimal(kind):
-        found = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        refuse_merged(name, found, column, place)
-        return found, ""
+        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), ""
     if not (types.is_string(kind) or types.is_large_string(kind)):
         if asked:
-            what = "nothing" if types.is_null(kind) else f"values of type {kind}"
+            what = f"values of type {kind}"
             raise ValueError(f"column {name!r} holds {what}; name features that are numbers.")
         return None, ""
-    begins_as_text = len(column) > 0 and kind_of(column[0].as_py() or "") == "text"
-    may_be_number = not begins_as_text or pc.any(pc.match_substring_regex(column, _PERHAPS)).as_py()
-    if not (asked or may_be_number):
+    found = numbers_in(column, how.decimal)
+    if found is not None:
+        return found, ""
+    if not asked and not pc.any(pc.match_substring_regex(column, _PERHAPS)).as_py():
         return None, ""
     found, cells = classified(column, how.decimal)
-    if cells is None:
-        refuse_merged(name, found, column, place)
-        return found, ""
-    if not how.strict:
-        return None, ""
+    if cells is None or not how.strict:
+        return (found if cells is None else None), ""
     counts = np.bincount(cells.codes)
     filled, foreign = cells.kinds != "missing", cells.kinds == "notation"
     bad = filled & (cells.kinds != "number")
@@ -221,10 +224,8 @@ def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array 
         raise cells.complaint(foreign, name, place)
     if not how.fills_gaps:
         raise cells.complaint(bad, name, place, _NOT_A_NUMBER)
-    refuse_merged(name, found, column, place)
     words = [repr(cells.words[i]) for i in np.flatnonzero(bad)]
-    shown = ", ".join(words[:3]) + (", …" if len(words) > 3 else "")
-    return found, f"{counts[bad].sum()} cells of {name!r} count as missing: {shown}"
+    return found, f"{counts[bad].sum()} cells of {name!r} count as missing: {listed(words, 3)}"
 
 
 def _from_text(column: Any, decimal: str, is_number: bool) -> Array:
@@ -237,8 +238,8 @@ def _from_text(column: Any, decimal: str, is_number: bool) -> Array:
         if integers.cast(pa.string()).equals(column):
             return integers.to_numpy()  # type: ignore[no-any-return]
     if is_number and not pc.any(pc.match_substring_regex(column, _NOT_ONLY_NUMBERS)).as_py():
-        found, cells = classified(column, decimal)
-        if cells is None:
+        found = numbers_in(column, decimal)
+        if found is not None:
             return found
     return objects(column.to_pylist())
 

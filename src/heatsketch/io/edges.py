@@ -12,7 +12,7 @@ from scipy import sparse
 
 from heatsketch._typing import Array
 from heatsketch.io import anndata_files, numpy_files
-from heatsketch.io.columns import classified, kind_of
+from heatsketch.io.columns import classified, kind_of, numbers_in
 from heatsketch.io.files import blame, listed, suffix_of
 from heatsketch.io.header import column_names
 from heatsketch.io.parquet import read_columns
@@ -182,7 +182,10 @@ def _edges(table: Any, how: Reading, path: Path) -> tuple[Array, dict[str, Any]]
     if table.num_columns == 3:
         column = table[2].combine_chunks()
         column = column.cast(pa.float64()) if pa.types.is_floating(column.type) else column
-        weights, others = classified(column.cast(pa.string()), how.decimal)
+        text = column.cast(pa.string())
+        weights, others = numbers_in(text, how.decimal), None
+        if weights is None:
+            weights, others = classified(text, how.decimal)
         lacks = np.isnan(weights)
         if others is not None or lacks.any():
             row = lacks.argmax()
