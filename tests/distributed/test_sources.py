@@ -111,8 +111,7 @@ def test_a_sample_is_what_half_of_the_memory_holds(monkeypatch):
     wide, wider = (points_that_fit(10**9, d, model, 4) for d in (10_000, 20_000))
     assert 100 < wider < wide < 1e9 / 2 / (4 * 10_000)
     assert wider == pytest.approx(wide / 2, rel=0.05)
-    with pytest.raises(MemoryError, match="100 points and their fit take about"):
-        points_that_fit(10**9, 10**8, model, 4)
+    assert points_that_fit(10**9, 10**8, model, 4) == 100  # the least sample
 
 
 @pytest.mark.parametrize("part", ["indptr", "indices", "obs"])
@@ -186,11 +185,11 @@ def test_a_source_without_rows_is_refused(given, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sparse_source_takes_the_memory_of_its_blocks(kind, tmp_path):
-    """20,000,000 entries (160 MB), of which some 1,000,000 are read at a time: at most half."""
+    """8,000,000 entries (64 MB), of which some 1,000,000 are read at a time: at most half."""
     anndata = pytest.importorskip("anndata")
     pytest.importorskip("zarr")
     rng = np.random.default_rng(0)
-    n, each = 400_000, 50
+    n, each = 160_000, 50
     indices = np.sort(rng.integers(1000, size=(n, each)) + 1000 * np.arange(each), axis=1)
     arrays = rng.random(n * each, dtype=np.float32), indices.ravel(), np.arange(n + 1) * each
     X = sparse.csr_matrix(arrays, shape=(n, 1000 * each))

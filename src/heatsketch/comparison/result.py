@@ -1,14 +1,14 @@
 """The result of a comparison: a row for each method, and the embeddings."""
 
 import math
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from heatsketch._typing import Array
 from heatsketch.io.files import write_atomically, write_rows
-from heatsketch.io.numpy_files import write_arrays
 from heatsketch.plot import check_picture, panels
 
 FILES = ("comparison.csv", "comparison.png", "embeddings.npz")
@@ -144,7 +144,7 @@ class Comparison:
             return
         write_atomically(
             arrays,
-            lambda draft: write_arrays(draft, self.embeddings, zipfile.ZIP_DEFLATED),
+            lambda draft: np.savez_compressed(draft, allow_pickle=False, **self.embeddings),
             force=True,
         )
         self.plot(drawing, whole=whole)

@@ -21,6 +21,7 @@ from heatsketch.io.table import Reading
 
 SUFFIXES = (".npy", ".parquet", ".h5ad", "")  # the last of a folder
 _NAMED = 5  # rows that a warning names
+Warned = tuple[str, str, list[int]]  # the class of a warning, the matter, rows that it is about
 _OWN = (DRAFT, "part", "fitted.model", "whole.")  # with which names in the folder begin
 
 
@@ -73,7 +74,7 @@ class Run:
             self.remove()
             self.parts.mkdir(parents=True)
             self.facts = {}
-            self.update(about=about, warned=[])
+            self.update(about=about, warned={})
         for draft in self.folder.rglob(f"{DRAFT}*"):
             draft.unlink()
 
@@ -92,16 +93,12 @@ class Run:
         """Return the numbers of the blocks, of so many, that are not mapped yet."""
         return [number for number in range(count) if not self.part(number).exists()]
 
-    def warn(self, found: Iterable[dict[str, Any]]) -> None:
+    def warn(self, found: Iterable[Warned]) -> None:
         """Keep the warnings of a block: once each matter, with the first rows that it is about."""
-        for one in found:
-            known = {(w["kind"], w["matter"]): w for w in self.facts["warned"]}
-            same = known.get((one["kind"], one["matter"]))
-            if same is None:
-                self.facts["warned"].append(one)
-            else:
-                same["count"] += one["count"]
-                same["first"] = sorted(same["first"] + one["first"])[:_NAMED]
+        for kind, matter, rows in found:
+            known = self.facts["warned"].setdefault(matter, {"kind": kind, "count": 0, "first": []})
+            known["count"] += len(rows)
+            known["first"] = sorted(known["first"] + rows)[:_NAMED]
             self.update()
 
     def remove(self) -> None:
@@ -167,20 +164,15 @@ def assemble(
         parts = sorted(run.parts.glob(f"part-*{run.suffix}"))
         if suffix == ".parquet":
             write_atomically(
-                whole,
-                lambda draft: parquet.write_parts(draft, parts, note),
-                force=True,
+                whole, lambda draft: parquet.write_parts(draft, parts, note), force=True
             )
         elif suffix:
             _write_npy(whole.with_suffix(".npy"), parts)
         if suffix == ".h5ad" and source is not None:
             Y = np.asarray(np.load(whole.with_suffix(".npy"), mmap_mode="r"))  # not read yet
+            copied = Y, source, key, note, {}
             write_atomically(
-                whole,
-                lambda draft: anndata_files.write_copy(
-                    draft, Y, source, key, encoded(metadata), {}
-                ),
-                force=True,
+                whole, lambda draft: anndata_files.write_copy(draft, *copied), force=True
             )
         run.update(whole=True)
     if whole.exists():

@@ -166,7 +166,7 @@ def seed_of(estimator: Any) -> int:
 
 
 def points_that_fit(n: int, d: int, estimator: Any, itemsize: int) -> int:
-    """Return how many of n points half of the available memory holds with their fit, or raise.
+    """Return how many of n points half of the available memory holds with their fit.
 
     A point takes its coordinates three times, 100 bytes for each neighbour, and nine blocks of as
     many columns as an estimator computes, at least 64 eigenvectors and half as many again.
@@ -177,9 +177,4 @@ def points_that_fit(n: int, d: int, estimator: Any, itemsize: int) -> int:
     columns *= len(times_of(given.get("time", 1)))
     neighbors = int(neighbors) if isinstance(neighbors, numbers.Integral) else 15
     each = 3 * itemsize * d + 100 * (neighbors + 1) + 9 * 8 * max(96, columns)
-    count = int(min(n, _checks.available() / 2 / each))
-    if count < min(n, LEAST_POINTS):
-        _checks.require(
-            2 * each * LEAST_POINTS, f"{LEAST_POINTS} points and their fit", "pass fewer features."
-        )
-    return count
+    return min(n, max(LEAST_POINTS, int(_checks.available() / 2 / each)))

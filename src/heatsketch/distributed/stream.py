@@ -23,7 +23,7 @@ from heatsketch._checks import check_number, features_named, logger, rows_messag
 from heatsketch._progress import track
 from heatsketch._tiles import in_one_thread
 from heatsketch._version import __version__
-from heatsketch.distributed.run import Run, about, assemble, check_output
+from heatsketch.distributed.run import Run, Warned, about, assemble, check_output
 from heatsketch.distributed.sample import LEAST_POINTS as LEAST_POINTS
 from heatsketch.distributed.sample import (
     Sample,
@@ -365,8 +365,8 @@ class Mapping:
     run: Run
     rows: int  # of a block
 
-    def keep(self, number: int, block: Table) -> list[dict[str, Any]]:
-        """Map a block as it was read, and keep it; return its warnings, as JSON."""
+    def keep(self, number: int, block: Table) -> list[Warned]:
+        """Map a block as it was read, and keep it; return its warnings."""
         count, start = block.values.shape[0], number * self.rows
         name = "row" if "row" not in block.extra else "row_in_source"
         try:
@@ -396,9 +396,7 @@ class Mapping:
         found = []
         for warning in caught:
             about, matter = getattr(warning.message, "about", ((), str(warning.message)))
-            first = [int(rows[row]) for row in about[:5]]
-            kind = warning.category.__name__
-            found.append({"kind": kind, "matter": matter, "count": len(about), "first": first})
+            found.append((warning.category.__name__, matter, [int(rows[row]) for row in about]))
         return found
 
 
@@ -415,13 +413,13 @@ def _map(mapping: Mapping, path: Path | None, output: Path, cluster: Any) -> Non
         for number, found in mapped:
             run.warn(found)
             progress.update(min(n, (number + 1) * rows) - number * rows)
-    for one in run.facts["warned"]:
+    for matter, one in run.facts["warned"].items():
         category = getattr(_checks, one["kind"], getattr(builtins, one["kind"], UserWarning))
-        about_rows = rows_message(one["first"], one["matter"], one["count"])
-        warnings.warn(about_rows if one["count"] else one["matter"], category, stacklevel=3)
+        about_rows = rows_message(one["first"], matter, one["count"])
+        warnings.warn(about_rows if one["count"] else matter, category, stacklevel=3)
 
 
-_Mapped = Iterator[tuple[int, list[dict[str, Any]]]]  # numbers of blocks, and their warnings
+_Mapped = Iterator[tuple[int, list[Warned]]]  # numbers of blocks, and their warnings
 
 
 def _here(mapping: Mapping, missing: list[int]) -> _Mapped:

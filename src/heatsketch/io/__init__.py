@@ -3,11 +3,10 @@
 Sizes are checked before memory is allocated, and nothing is unpickled. Files are written under a
 temporary name and renamed when complete.
 
-One module per format (`numpy_files`, `text`, `parquet`, `xlsx`, `anndata_files`) has its `read`,
-`write` and `blocks`, where there are these; `formats` maps suffixes to modules. They share:
+One module per format (`numpy_files`, `text`, `parquet`, `anndata_files`) has its `read`, `write`
+and `blocks`, where there are these; `formats` maps suffixes to modules. They share:
 
-- `table`: the record, the rules for its columns, float arrays and CSR matrices
-- `reading`: the options
+- `table`: the record, the options, the rules for columns, float arrays and CSR matrices
 - `columns`: what a number is, and which columns of text, sheets and Parquet are features
 - `header`: whether the first row holds names
 - `refine`: gaps and scales

@@ -275,15 +275,10 @@ def _entry(key: str) -> str:
 def _as_anndata(table: Table, path: Path) -> Any:
     """Return the points as an AnnData; the first ids without a gap or repetition are the index."""
     anndata, pd = need("anndata", path), need("pandas", path)
-    n = table.values.shape[0]
-    unique = [
-        name
-        for name, column in table.extra.items()
-        if is_id(name) and None not in column.tolist() and len(set(column.tolist())) == n
-    ]
-    extra = dict(table.extra)
-    rows = extra.pop(unique[0]) if unique else np.arange(n)
-    named = unique[0] if unique and unique[0] not in ("", "index", "_index") else None
+    n, extra = table.values.shape[0], dict(table.extra)
+    own = next((name for name in extra if is_id(name) and len({*extra[name], None}) == n + 1), None)
+    rows = np.arange(n) if own is None else extra.pop(own)
+    named = None if own in ("", "index", "_index") else own
     obs = pd.DataFrame(index=pd.Index(rows.astype(str), name=named, dtype=object))
     for name, column in extra.items():
         if column.dtype.kind not in "biuf":

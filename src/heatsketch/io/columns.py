@@ -295,13 +295,9 @@ def arrow_table(embedding: Array, names: Sequence[str], table: Table) -> Any:
     """Return the ids and labels of a table, and after them the coordinates, as an Arrow table."""
     import pyarrow as pa
 
-    columns = {}
-    for name, column in named_extra(table, names).items():
-        try:
-            columns[name] = pa.array(column.tolist() if column.dtype.hasobject else column)
-        except (pa.ArrowInvalid, pa.ArrowTypeError):  # items of several types
-            columns[name] = pa.array([None if item is None else str(item) for item in column])
-    return pa.table(columns | {name: pa.array(embedding[:, j]) for j, name in enumerate(names)})
+    columns = named_extra(table, names) | dict(zip(names, embedding.T, strict=True))
+    arrays = {name: c.tolist() if c.dtype.hasobject else c for name, c in columns.items()}
+    return pa.table(arrays)
 
 
 # Features that may be something else

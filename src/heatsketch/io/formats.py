@@ -245,9 +245,9 @@ def parts_of(folder: Path) -> list[Path]:
     if not folder.is_dir() or suffix_of(folder) in BLOCK_FORMATS:
         return []
 
-    def order(path: Path) -> list[tuple[int, str]]:
-        words = re.split(r"(\d+)", path.name)
-        return [(int(word), "") if word.isdigit() else (-1, word) for word in words]
+    def order(path: Path) -> list[int | str]:
+        words = re.split(r"(\d+)", path.name)  # every second one is a number
+        return [int(word) if j % 2 else word for j, word in enumerate(words)]
 
     found = [[f for f in folder.iterdir() if suffix_of(f) == suffix] for suffix in PART_SUFFIXES]
     return sorted(next(filter(None, found), []), key=order)

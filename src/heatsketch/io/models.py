@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ from heatsketch._typing import Array
 from heatsketch._version import __version__
 from heatsketch.io.files import blame, check_archive, write_atomically
 from heatsketch.io.metadata import plain
+from heatsketch.io.numpy_files import write_arrays
 from heatsketch.io.table import objects
 
 __all__ = ["Stored", "load_model", "read_facts", "read_model", "save_model", "write_model"]
@@ -167,9 +168,7 @@ def write_model(
         with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
             with archive.open(_HEADER, "w") as stream:  # without a date, as `writestr` gives one
                 stream.write(json.dumps(header).encode())
-            for i, array in enumerate(encoder.arrays):
-                with archive.open(f"arrays/{i}.npy", "w", force_zip64=True) as stream:
-                    np.lib.format.write_array(stream, array, allow_pickle=False)
+            write_arrays(archive, {f"arrays/{i}": one for i, one in enumerate(encoder.arrays)})
 
     write_atomically(path, write, force=force)
 
@@ -181,8 +180,10 @@ def read_model(path: str | Path) -> Stored:
         for i in range(len(archive.namelist()) - 1):
             with archive.open(f"arrays/{i}.npy") as stream:
                 arrays.append(np.lib.format.read_array(stream, allow_pickle=False))
-        decoder = Decoder(header["records"], arrays)
-        model, reading = decoder.value(header["model"]), decoder.value(header["reading"])
+        made: list[Any] = []
+        for name, nodes in header["records"]:
+            made.append(_restored(name, _decoded(nodes, arrays, made)))
+        model, reading = (_decoded(header[key], arrays, made) for key in ("model", "reading"))
         return Stored(model, header["facts"], reading)
 
 
@@ -287,46 +288,37 @@ class Encoder:
         return self._numbers[id(value)]
 
 
-class Decoder:
-    """Turns nodes of JSON into objects: those of classes of this package only."""
-
-    def __init__(self, records: list[Any], arrays: Sequence[Array]) -> None:
-        self._arrays = arrays
-        self._made: list[Any] = []
-        for name, nodes in records:
-            self._made.append(_restored(name, self.value(nodes)))
-
-    def value(self, node: Any) -> Any:
-        """Return what a node stands for."""
-        if isinstance(node, list):
-            return [self.value(item) for item in node]
-        if not isinstance(node, dict):
-            return node
-        content: Any
-        key, content = next(iter(node.items()), ("", None))
-        match key:
-            case "$tuple":
-                return tuple(self.value(content))
-            case "$dict":
-                return {self.value(key): self.value(item) for key, item in content}
-            case "$number":
-                return np.dtype(content[0]).type(content[1])
-            case "$dtype":
-                return np.dtype(content)
-            case "$objects":
-                return objects(self.value(content[1])).reshape(content[0])
-            case "$array":
-                return self._arrays[content]
-            case "$lost":
-                return NotStored(content)
-            case "$sparse":
-                name, parts, shape = content
-                matrix = getattr(sparse, name)(tuple(self.value(parts)), shape=shape)
-                matrix.check_format(full_check=True)  # compiled loops do not look at bounds
-                return matrix
-            case "$record":
-                return self._made[content]
-        return {key: self.value(item) for key, item in node.items()}
+def _decoded(node: Any, arrays: Sequence[Array], made: Sequence[Any]) -> Any:
+    """Return what a node stands for, by the arrays of a file and the records made so far."""
+    value = partial(_decoded, arrays=arrays, made=made)
+    if isinstance(node, list):
+        return [value(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    key, content = next(iter(node.items()), ("", None))
+    match key:
+        case "$tuple":
+            return tuple(value(content))
+        case "$dict":
+            return {value(key): value(item) for key, item in content}
+        case "$number":
+            return np.dtype(content[0]).type(content[1])
+        case "$dtype":
+            return np.dtype(content)
+        case "$objects":
+            return objects(value(content[1])).reshape(content[0])
+        case "$array":
+            return arrays[content]
+        case "$lost":
+            return NotStored(content)
+        case "$sparse":
+            name, parts, shape = content
+            matrix = getattr(sparse, name)(tuple(value(parts)), shape=shape)
+            matrix.check_format(full_check=True)  # compiled loops do not look at bounds
+            return matrix
+        case "$record":
+            return made[content]
+    return {key: value(item) for key, item in node.items()}
 
 
 def _state_of(value: Any) -> dict[str, Any]:
@@ -373,7 +365,6 @@ def _facts_of(model: Any, reading: dict[str, Any]) -> dict[str, Any]:
         "scikit-learn": sklearn.__version__,
     }
     if hasattr(model, "get_params"):
-        names = getattr(model, "feature_names_in_", None)
         embedding = getattr(model, "embedding_", None)
         parameters = model.get_params(deep=False)
         distortion = getattr(model, "distortion_", None)
@@ -381,7 +372,7 @@ def _facts_of(model: Any, reading: dict[str, Any]) -> dict[str, Any]:
             "parameters": parameters,
             "n": None if embedding is None else len(embedding),
             "n_features": getattr(model, "n_features_in_", None),
-            "features": names,
+            "features": getattr(model, "feature_names_in_", None),
             "columns": model.get_feature_names_out(),
             "data": getattr(model, "_data_hash", None),
             "time": getattr(model, "time_", parameters.get("time")),

@@ -69,15 +69,15 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
         if column.dtype.hasobject:  # missing text becomes ""
             column = np.array(["" if item is None else str(item) for item in column])
         arrays[name] = column
-    write_arrays(draft, arrays)
+    with zipfile.ZipFile(draft, "w") as archive:
+        write_arrays(archive, arrays)
 
 
-def write_arrays(draft: Path, arrays: dict[str, Array], packing: int = zipfile.ZIP_STORED) -> None:
-    """Write named arrays as .npz without dates, so that equal arrays have equal bytes."""
-    with zipfile.ZipFile(draft, "w", packing) as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
-                np.lib.format.write_array(stream, array, allow_pickle=False)
+def write_arrays(archive: zipfile.ZipFile, arrays: dict[str, Array]) -> None:
+    """Write arrays of any names as those of .npz; without dates, so that they have equal bytes."""
+    for name, array in arrays.items():
+        with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+            np.lib.format.write_array(stream, array, allow_pickle=False)
 
 
 def _table(array: Array, how: Reading, path: Path, what: str = "", names: Names = ()) -> Table:

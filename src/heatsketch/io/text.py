@@ -8,7 +8,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO, StringIO
 from itertools import islice
@@ -44,8 +44,6 @@ class Layout:
 
 def read(path: Path, how: Reading) -> Table:
     """Read the numeric columns as features and keep the others."""
-    if suffix_of(path) == ".xlsx":
-        return _read_sheet(path, how)
     table, place = read_cells(path, how)
     unnamed = [name for name in table.column_names if re.fullmatch(r"|column \d+", name)]
     # Separators at the end of all lines make columns without a name and without data.
@@ -56,9 +54,12 @@ def read(path: Path, how: Reading) -> Table:
 
 def read_cells(path: Path, how: Reading) -> tuple[Any, Place]:
     """Read all cells as text, into an Arrow table; return with it what says where a row is."""
-    refuse_key(how.key, path)
-    pa = need("pyarrow", path)
-    layout, data = _layout(_contents(path), path, how)
+    pa, is_sheet = need("pyarrow", path), suffix_of(path) == ".xlsx"
+    if is_sheet:
+        layout, data = _layout(_sheet(path, how), path, replace(how, sep="\t"))
+    else:
+        refuse_key(how.key, path)
+        layout, data = _layout(_contents(path), path, how)
     block = min(max(len(data) + 1, 2**20), 2**31 - 1)
     batches = _batches(path, pa.BufferReader(data), layout, block)
     table = pa.Table.from_batches([*batches], pa.schema(dict.fromkeys(layout.names, pa.string())))
@@ -70,7 +71,8 @@ def read_cells(path: Path, how: Reading) -> tuple[Any, Place]:
         reader = csv.reader(text, delimiter=layout.sep)
         with suppress(csv.Error):  # a very long cell: the line before it
             next(islice(filter(None, reader), row, None))
-        return f"row {row} (line {layout.skip + reader.line_num} of the file)"
+        where = "sheet" if is_sheet else "file"
+        return f"row {row} (line {layout.skip + reader.line_num} of the {where})"
 
     return table, place
 
@@ -130,12 +132,7 @@ def _opened(path: Path) -> Any:
 def _contents(path: Path) -> bytes:
     """Return a text file, or standard input, as UTF-8; .gz is unpacked."""
     if str(path) == STDIN:
-        try:
-            data = sys.stdin.buffer.read()
-        except (AttributeError, ValueError, OSError) as error:  # there is none, or it is closed
-            raise ValueError(
-                "standard input is closed; pipe a table into it, or name a file in place of -."
-            ) from error
+        data = sys.stdin.buffer.read()
     else:
         parts: list[bytes] = []
         with _opened(path) as stream:
@@ -246,32 +243,21 @@ def _unpadded(text: str, sep: str) -> str:
 # Sheets
 
 
-def _read_sheet(path: Path, how: Reading) -> Table:
-    """Read the numeric columns of a sheet as features and keep the others."""
-    pa, openpyxl = need("pyarrow", path), need("openpyxl", path)
+def _sheet(path: Path, how: Reading) -> bytes:
+    """Return a sheet as text with tabs between its cells; empty rows are empty lines."""
+    openpyxl = need("openpyxl", path)
     with zipfile.ZipFile(path) as archive:
         check_archive(archive, path)
     book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
     titles = [sheet.title for sheet in book.worksheets]
     require([how.key] if how.key is not None else [], titles, path, "sheet")
-    rows = [
-        [_as_text(cell, how.decimal) for cell in row]
-        for row in book[how.key or titles[0]].iter_rows(values_only=True)
-    ]
+    out = StringIO()
+    writer = csv.writer(out, delimiter="\t", lineterminator="\n")
+    for row in book[how.key or titles[0]].iter_rows(values_only=True):
+        cells = [_as_text(cell, how.decimal) for cell in row]
+        writer.writerow(cells if any(cells) else [])
     book.close()
-    filled = [i for i, row in enumerate(rows) if any(row)]
-    if not filled:
-        raise ValueError(f"{path} is empty; pass a table with at least one row.")
-    rows = rows[filled[0] : filled[-1] + 1]
-    width = max(j + 1 for row in rows for j, cell in enumerate(row) if cell)
-    rows = [(row + [""] * width)[:width] for row in rows]
-    header, names = _names(rows, how, path, [])
-    columns = [pa.array([row[j] for row in rows[header:]], pa.string()) for j in range(width)]
-
-    def place(row: int) -> str:
-        return f"row {row} (line {row + 1 + header + filled[0]} of the sheet)"
-
-    return table_of(pa.table(columns, list(names)), how, path, place, is_text=True)
+    return out.getvalue().encode()
 
 
 def _as_text(cell: object, decimal: str) -> str:
