@@ -170,7 +170,7 @@ def assemble(
             _write_npy(whole.with_suffix(".npy"), parts)
         if suffix == ".h5ad" and source is not None:
             Y = np.asarray(np.load(whole.with_suffix(".npy"), mmap_mode="r"))  # not read yet
-            copied = Y, source, key, note, {}
+            copied: Any = Y, source, key, note, {}
             write_atomically(
                 whole, lambda draft: anndata_files.write_copy(draft, *copied), force=True
             )

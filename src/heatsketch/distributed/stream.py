@@ -441,7 +441,7 @@ def _by_workers(job: tuple[Any, ...], missing: list[int], cluster: Any) -> _Mapp
             yield result
 
 
-def _keep_by_worker(job: tuple[Any, ...], number: int) -> tuple[int, list[dict[str, Any]]]:
+def _keep_by_worker(job: tuple[Any, ...], number: int) -> tuple[int, list[Warned]]:
     mapping = _opened_by_worker(*job)
     with in_one_thread(), features_named(mapping.points.columns):
         block = next(mapping.points.tables(mapping.rows, number * mapping.rows))

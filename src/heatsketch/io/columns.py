@@ -35,8 +35,10 @@ from heatsketch.io.table import (
 # What a cell is, where points mark decimals. Missing numbers are written as spreadsheets, R, Python
 # and pandas do. Notation: decimal commas, groups of three digits, a currency, per cent, a
 # typographic minus; dates and versions, which have several groups of other lengths, are text.
-_GAPS = ("", "na", "n/a", "#n/a", "#na", "#n/a n/a", "nan", "+nan", "-nan", "null", "none", "<na>")
-_GAPS += ("nat", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan")
+_GAPS = (
+    *("", "na", "n/a", "#n/a", "#na", "#n/a n/a", "nan", "+nan", "-nan", "null", "none", "<na>"),
+    *("nat", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"),
+)
 _SPACE = "['’_ \u00a0\u2009\u202f]"
 _GROUPS = f"[0-9]{{1,3}}(?:(?:[.][0-9]{{3}})+|(?:,[0-9]{{3}})+|(?:{_SPACE}[0-9]{{3}})+)"
 _BODY = f"(?:(?:{_GROUPS}|[0-9]+)(?:[.,][0-9]*)?|[.,][0-9]+)"

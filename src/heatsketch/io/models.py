@@ -295,6 +295,7 @@ def _decoded(node: Any, arrays: Sequence[Array], made: Sequence[Any]) -> Any:
         return [value(item) for item in node]
     if not isinstance(node, dict):
         return node
+    content: Any
     key, content = next(iter(node.items()), ("", None))
     match key:
         case "$tuple":
