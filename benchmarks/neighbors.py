@@ -22,7 +22,7 @@ SMALL = 3_000
 def ours(X, recall):
     from heatsketch.neighbors import NeighborIndex
 
-    return NeighborIndex(X, recall=recall).of_points(K).indices
+    return NeighborIndex(X, recall=recall).query(None, K).indices
 
 
 def faiss_flat(X):

@@ -34,7 +34,7 @@ KERNEL = hs.MixtureKernel([0.5, 0.5], [[0.0], [2.0]], [1.0, 1.0], epsilon=1.0)
 
 def nearest(change: Callable[[np.ndarray], np.ndarray]) -> sparse.csr_matrix:
     """Return distances to the 15 nearest points, changed, as a sparse matrix."""
-    found = NeighborIndex(X).of_points(16)
+    found = NeighborIndex(X).query(None, 16)
     places = np.repeat(np.arange(N), 15), found.indices[:, 1:].ravel()
     return sparse.csr_matrix((change(found.distances[:, 1:].ravel()), places), shape=(N, N))
 
@@ -59,7 +59,7 @@ def mixture_of(points: Any, **options: Any) -> Any:
 
 NEGATIVE = np.r_[K[:3], [np.r_[-1e-3, K[3, 1:]]]]
 CALLS: dict[str, Callable[[], Any]] = {  # by words of the message
-    "k=61 but the index has 60 points": lambda: NeighborIndex(X).of_points(61),
+    "k=61 but the index has 60 points": lambda: NeighborIndex(X).query(None, 61),
     "only ones, which mark neighbours but are not their distances": lambda: embedded(np.ones_like),
     "epsilon='edges' but most edges have length zero": lambda: LaplacianEigenmap(
         2, epsilon="edges", neighbors=nearest(np.zeros_like)

@@ -300,9 +300,9 @@ def test_fewer_neighbours_are_a_prefix_of_more(lists, monkeypatch):
     points = np.random.default_rng(2).normal(size=(400, 20))
     index = NeighborIndex(points, n_neighbors=12)
     assert index.approximate == lists
-    most = index.of_points(13)
+    most = index.query(None, 13)
     for k in (1, 4, 13):
-        for some, all_of_them in zip(index.of_points(k), most, strict=True):
+        for some, all_of_them in zip(index.query(None, k), most, strict=True):
             assert_array_equal(some, all_of_them[:, :k])
 
 
@@ -334,18 +334,18 @@ def test_the_points_and_equal_queries_find_the_same(dim, monkeypatch):
     points = np.random.default_rng(dim).normal(size=(400, dim))
     index = NeighborIndex(points, n_neighbors=6)
     for x in (points, points.copy()):
-        for own, of_others in zip(index.of_points(5), index.query(x, 5), strict=True):
+        for own, of_others in zip(index.query(None, 5), index.query(x, 5), strict=True):
             assert_array_equal(own, of_others)
-        within = index.points_within(2.0) - index.within(x, 2.0)
+        within = index.within(None, 2.0) - index.within(x, 2.0)
         assert within.nnz == 0
 
 
 def test_what_a_caller_does_to_a_list_does_not_reach_the_next_one():
     index = NeighborIndex(X, n_neighbors=5)
-    first = index.of_points(4)
+    first = index.query(None, 4)
     expected = first.distances.copy()
     first.distances[:] = -1.0
-    assert_array_equal(index.of_points(4).distances, expected)
+    assert_array_equal(index.query(None, 4).distances, expected)
 
 
 @pytest.mark.parametrize("other", [X[:50], X + 1e-9, X[::-1], X[:, :2]])
@@ -369,7 +369,7 @@ def test_an_index_of_the_same_points_in_another_form(form):
 
 def test_whole_numbers_without_a_sign_have_distances():
     pixels = np.random.default_rng(3).integers(0, 255, (60, 30)).astype(np.uint8)
-    found = NeighborIndex(pixels).of_points(60)
+    found = NeighborIndex(pixels).query(None, 60)
     D = cdist(pixels.astype(float), pixels.astype(float))
     assert_allclose(found.distances, np.sort(D, axis=1), rtol=1e-13)
 

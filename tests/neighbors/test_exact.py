@@ -52,7 +52,7 @@ def nearest(D, k):
 
 @cases
 def test_the_nearest_are_exact_and_of_equally_distant_points_the_first(points):
-    found = NeighborIndex(points).of_points(6)
+    found = NeighborIndex(points).query(None, 6)
     distances, indices = nearest(brute(dense(points), dense(points)), 6)
     np.testing.assert_allclose(found.distances, distances, rtol=1e-14)
     np.testing.assert_array_equal(found.indices, indices)
@@ -71,7 +71,7 @@ def test_new_points_have_the_nearest_too(points):
 def test_within_is_right_symmetric_and_stores_zeros(points):
     D = brute(dense(points), dense(points))
     radius = np.sort(D, axis=1)[5, 4]  # one pair lies exactly on the border, or nearly
-    found = NeighborIndex(points).points_within(radius)
+    found = NeighborIndex(points).within(None, radius)
     inside = radius >= D
     np.testing.assert_allclose(found.toarray(), np.where(inside, D, 0), rtol=1e-14)
     assert found.nnz == inside.sum()
@@ -81,9 +81,9 @@ def test_within_is_right_symmetric_and_stores_zeros(points):
 @given(grids, st.integers(1, 3), st.sampled_from([0.0, 1.0, np.sqrt(2), 2.0, np.sqrt(5)]))
 def test_ties_copies_and_pairs_exactly_at_the_radius(X, k, radius):
     found, D = NeighborIndex(X), brute(X, X)
-    for ours, want in zip(found.of_points(k), nearest(D, k), strict=True):
+    for ours, want in zip(found.query(None, k), nearest(D, k), strict=True):
         np.testing.assert_array_equal(ours, want)
-    within = found.points_within(radius).tocoo()
+    within = found.within(None, radius).tocoo()
     rows, columns = np.nonzero(radius >= D)
     assert set(zip(within.row, within.col, strict=True)) == set(zip(rows, columns, strict=True))
     np.testing.assert_array_equal(within.data, D[within.row, within.col])
@@ -92,12 +92,12 @@ def test_ties_copies_and_pairs_exactly_at_the_radius(X, k, radius):
 @pytest.mark.parametrize("points", [CLOUD, CASES["binary"], CLOUD[:, :3]])
 def test_rows_do_not_depend_on_the_tiles(points, monkeypatch):
     index = NeighborIndex(points)
-    whole = index.of_points(9)
+    whole = index.query(None, 9)
     for rows in (slice(7, 8), slice(300, 331), slice(200, 500)):
         for ours, want in zip(index.query(points[rows], 9), whole, strict=True):
             np.testing.assert_array_equal(ours, want[rows])
     monkeypatch.setattr(exact, "_TILE_ENTRIES", 1)
-    for ours, want in zip(NeighborIndex(points).of_points(9), whole, strict=True):
+    for ours, want in zip(NeighborIndex(points).query(None, 9), whole, strict=True):
         np.testing.assert_array_equal(ours, want)
 
 

@@ -41,7 +41,7 @@ sets = pytest.mark.parametrize("X", SETS.values(), ids=SETS.keys())
 
 @sets
 def test_what_is_found_has_its_exact_distance_in_order(X):
-    found = NeighborIndex(X).of_points(K)
+    found = NeighborIndex(X).query(None, K)
     np.testing.assert_array_equal(found.indices[:, 0], np.arange(len(X)))
     np.testing.assert_allclose(found.distances, distances_to(found, X, X), rtol=1e-14)
     assert (np.diff(found.distances, axis=1) >= 0).all()
@@ -57,24 +57,20 @@ def test_recall_is_what_was_asked_for_and_what_is_reported(X, wanted):
     # recall that is off by 0.08 (wanted 0.9) or 0.04 (0.98) is detected.
     index = NeighborIndex(X, recall=wanted)
     true = share_found(index.query(X, K), X, X).mean()
-    recall = index.recall_at(K)
-    assert recall.value >= wanted
-    assert recall.error < 0.012
-    assert abs(true - recall.value) < 6 * recall.error + 0.01
+    recall, error = index.diagnostics(K).values()
+    assert recall >= wanted
+    assert error < 0.012
+    assert abs(true - recall) < 6 * error + 0.01
 
 
 @sets
 def test_a_recall_belongs_to_its_number_of_neighbours(X):
     index, alone = NeighborIndex(X), NeighborIndex(X)
-    index.of_points(40)
-    assert index.recall_at(3) == alone.recall_at(3)
-    assert index.diagnostics(3) == {
-        "recall": alone.recall_at(3)[0],
-        "recall_error": alone.recall_at(3)[1],
-    }
+    index.query(None, 40)
+    assert index.diagnostics(3) == alone.diagnostics(3)
     assert_equal = np.testing.assert_array_equal
-    assert_equal(index.of_points(3).indices, alone.of_points(3).indices)
-    assert NeighborIndex(X, recall=1).recall_at(3) == (1.0, 0.0)
+    assert_equal(index.query(None, 3).indices, alone.query(None, 3).indices)
+    assert NeighborIndex(X, recall=1).diagnostics(3) == {}
 
 
 @sets
@@ -91,9 +87,9 @@ def test_each_row_depends_on_itself_alone(X):
 def test_the_same_bits_for_any_number_of_threads():
     X = SETS["cloud"]
     with threadpool_limits(2):
-        many = NeighborIndex(X).of_points(K)
+        many = NeighborIndex(X).query(None, K)
     with threadpool_limits(1):
-        one = NeighborIndex(X).of_points(K)
+        one = NeighborIndex(X).query(None, K)
     np.testing.assert_array_equal(one.distances, many.distances)
     np.testing.assert_array_equal(one.indices, many.indices)
 
@@ -117,7 +113,7 @@ def test_new_points_find_nearly_all_their_neighbours(X):
 
 def test_duplicates_are_found_at_distance_exactly_zero():
     X = np.repeat(cloud(500, 20) * np.pi, 3, axis=0)
-    distances = NeighborIndex(X).of_points(4).distances
+    distances = NeighborIndex(X).query(None, 4).distances
     assert (distances[:, :3] == 0).all()
     assert (distances[:, 3] > 0).all()
 
@@ -125,7 +121,7 @@ def test_duplicates_are_found_at_distance_exactly_zero():
 @pytest.mark.parametrize("k", [1, 350, 800])
 def test_any_number_of_neighbours(k):
     X = SETS["cloud"][:800]
-    found = NeighborIndex(X).of_points(k)
+    found = NeighborIndex(X).query(None, k)
     assert found.indices.shape == (800, k)
     assert found.indices.min() >= 0
     assert found.indices.max() < 800

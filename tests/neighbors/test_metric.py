@@ -142,7 +142,7 @@ def test_index_finds_the_neighbors_of_scipy(metric):
     index = NeighborIndex(X, metric=metric)
     order = np.argsort(cdist(NEW, X, metric), axis=1, kind="stable")[:, :6]
     assert np.array_equal(index.query(NEW, 6).indices, order)
-    own = index.of_points(3)
+    own = index.query(None, 3)
     assert np.array_equal(own.indices[:, 0], np.arange(len(X)))
 
 

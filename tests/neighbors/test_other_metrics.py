@@ -51,10 +51,10 @@ def test_the_search_finds_the_nearest_and_of_ties_the_first(name):
     X, D, metric = case(name)
     search = DistanceSearch(Distances.of(metric).points(X), Distances.of(metric))
     want = np.argsort(D - 2 * np.eye(70), axis=1, kind="stable")[:, :12]
-    found = search.of_points(12)
+    found = search.query(None, 12)
     assert_array_equal(found.indices, want)
     assert_allclose(found.distances, np.take_along_axis(D, want, axis=1), rtol=1e-12, atol=1e-15)
-    within = search.points_within(np.median(D)).toarray()
+    within = search.within(None, np.median(D)).toarray()
     assert_allclose(within, np.where(np.median(D) >= D, D, 0), rtol=1e-12, atol=1e-15)
 
 

@@ -546,7 +546,7 @@ def _storable(value: Any) -> Any:
 
 def _distances(index: NeighborIndex, k: int) -> sparse.csr_matrix:
     """Return the distances to the k nearest others, CSR (n, n); those of equal cells are 0."""
-    found, n = index.of_points(k + 1), index.n
+    found, n = index.query(None, k + 1), index.n
     other = found.indices != np.arange(n)[:, None]
     other[other.all(axis=1), -1] = False  # among more copies than neighbours
     columns, values = found.indices[other], found.distances[other]

@@ -100,7 +100,7 @@ class NeighborEmbedding(Embedding):
             self._count = min(n - 1, int(3 * perplexity + 1))
         if not self._precomputed:
             self._search, self._rows, place = ordered_search(self.neighbors, X, join=False)
-            ordered = self._search.of_points(self._count + 1)
+            ordered = self._search.query(None, self._count + 1)
             near = Neighbors(ordered.distances[place], self._rows[ordered.indices[place]])
             recall = self._search.diagnostics(self._count + 1)
         elif self.neighbors is None:

@@ -221,7 +221,7 @@ def _shared_index(
             wanted.append(int(_NEIGHBORS_PER_PERPLEXITY * parameters.get("perplexity", 0)) + 1)
     index = NeighborIndex(X, n_neighbors=min(max(wanted), X.shape[0] - 1))
     started = clock.perf_counter()
-    ordered_search(index, X).search.of_points(2)
+    ordered_search(index, X)[0].query(None, 2)
     return index, clock.perf_counter() - started
 
 

@@ -164,12 +164,12 @@ def neighborhood_graph(
     k, recall = None, {}
     if radius is None:
         k = feasible_neighbors(int(n_neighbors), search.n)  # type: ignore[arg-type]
-        nearest = search.of_points(k + 1)
+        nearest = search.query(None, k + 1)
         recall = search.diagnostics(k + 1)
         graph = _rows_of(nearest, order, number)
         _warn_of_ties(search, nearest)
     else:
-        graph = permuted(search.points_within(radius), order)
+        graph = permuted(search.within(None, radius), order)
     return graph, Neighborhoods(search, number, k, radius, number[place], recall)
 
 

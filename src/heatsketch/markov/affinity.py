@@ -242,7 +242,7 @@ def dense_affinity(X: Any, epsilon: Any, n_neighbors: int) -> Affinity:
     order, scales, index, k = content_order(X), epsilon, None, 0
     X = X[order]
     if epsilon == "self-tuning":
-        index = ordered_search(None, X).search
+        index, _, _ = ordered_search(None, X)
         k = scale_order(feasible_neighbors(n_neighbors, index.n))
         scales = local_scales(index.query(X, k + 1).distances, k)
     kernel = Kernel(X, _bandwidth(X, scales), float)

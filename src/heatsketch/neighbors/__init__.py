@@ -7,8 +7,8 @@ Euclidean distances are those of another metric.
 """
 
 from heatsketch._random import distinct_rows
-from heatsketch.neighbors.exact import Neighbors, Recall, all_distances, pair_distances
-from heatsketch.neighbors.index import NeighborIndex, OrderedSearch, Search, ordered_search
+from heatsketch.neighbors.exact import Neighbors, all_distances, pair_distances
+from heatsketch.neighbors.index import NeighborIndex, Search, ordered_search
 from heatsketch.neighbors.metric import COORDINATES, METRICS, Distances, Metric, in_metric
 
 __all__ = [
@@ -18,8 +18,6 @@ __all__ = [
     "Metric",
     "NeighborIndex",
     "Neighbors",
-    "OrderedSearch",
-    "Recall",
     "Search",
     "all_distances",
     "distinct_rows",

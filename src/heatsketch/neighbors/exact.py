@@ -38,13 +38,6 @@ class Neighbors(NamedTuple):
     indices: Array  # (m, k)
 
 
-class Recall(NamedTuple):
-    """The fraction of the exact neighbours that a search finds, and its standard error."""
-
-    value: float
-    error: float
-
-
 class ExactSearch:
     """The search of all nearest points among points (n, d), dense or CSR.
 

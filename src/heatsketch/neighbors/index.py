@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -23,7 +23,6 @@ from heatsketch.neighbors import exact
 from heatsketch.neighbors.exact import (
     ExactSearch,
     Neighbors,
-    Recall,
     pair_distances,
     smallest_of_rows,
 )
@@ -48,18 +47,11 @@ class Search(ABC):
         """Return measures of the quality of a search for k neighbours."""
         return {}
 
-    def of_points(self, k: int) -> Neighbors:
-        """Return the k nearest points of every point, including itself: (n, k).
-
-        Raises
-        ------
-        ValueError, TypeError
-            k is not a number of neighbours, or is more than the number of points.
-        """
-        return self._nearest(k)
-
+    @abstractmethod
     def query(self, x: Any, k: int) -> Neighbors:
-        """Return the k nearest points of each row of x (m, d).
+        """Return the k nearest points of each row of x, (m, k).
+
+        If x is None, those of the points themselves; a point is then the first of its own list.
 
         Raises
         ------
@@ -68,20 +60,12 @@ class Search(ABC):
             not a finite table of the features of the search, or that its metric has no direction
             for.
         """
-        return self._nearest(k, x)
 
-    def points_within(self, radius: float) -> sparse.csr_matrix:
-        """Return the distances up to `radius` between the points, CSR (n, n), zeros stored.
-
-        Raises
-        ------
-        ValueError, TypeError
-            A radius that is not a finite number >= 0.
-        """
-        return self._within(radius)
-
+    @abstractmethod
     def within(self, x: Any, radius: float) -> sparse.csr_matrix:
         """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored.
+
+        If x is None, those between the points.
 
         Raises
         ------
@@ -89,15 +73,6 @@ class Search(ABC):
             Points that are not a finite table of the features of the search, or that its metric has
             no direction for; a radius that is not a finite number >= 0.
         """
-        return self._within(radius, x)
-
-    @abstractmethod
-    def _nearest(self, k: int, x: Any = None) -> Neighbors:
-        """Return the k nearest points of rows x, by default of the points, themselves first."""
-
-    @abstractmethod
-    def _within(self, radius: float, x: Any = None) -> sparse.csr_matrix:
-        """Return the distances up to `radius` from rows x, by default from the points."""
 
 
 class NeighborIndex(Search):
@@ -133,10 +108,9 @@ class NeighborIndex(Search):
 
     Notes
     -----
-    `of_points(k)` returns the neighbours of the points of the index, `query(x, k)` those of any
-    points, and `recall_at(k)` the fraction that is found. For a row equal to a point of the index
-    both return the same. Cost: by blocks n d operations for each point, by inverted lists a
-    fraction of it.
+    `query(None, k)` returns the neighbours of the points of the index, `query(x, k)` those of any
+    points. For a row equal to a point of the index both return the same. Cost: by blocks n d
+    operations for each point, by inverted lists a fraction of it.
 
     Examples
     --------
@@ -173,17 +147,6 @@ class NeighborIndex(Search):
         """An order (n,) that puts neighbours close together, if the search has one."""
         return self._search.order
 
-    def recall_at(self, k: int) -> Recall:
-        """Return the measured fraction of the k nearest points that is found; 1 where exact.
-
-        Raises
-        ------
-        ValueError, TypeError
-            k is not a number of neighbours, or is more than the number of points.
-        """
-        k = self._searched(k)
-        return self._search.probes_for(k).recall if self.approximate else Recall(1.0, 0.0)
-
     def diagnostics(self, k: int) -> dict[str, float]:
         """Return the recall of k neighbours and its standard error, if search is approximate.
 
@@ -194,8 +157,8 @@ class NeighborIndex(Search):
         """
         if not self.approximate:
             return {}
-        recall = self.recall_at(k)
-        return {"recall": recall.value, "recall_error": recall.error}
+        probes = self._search.probes_for(self._searched(k))
+        return {"recall": probes.recall, "recall_error": probes.recall_error}
 
     def subset(self, rows: Array) -> NeighborIndex:
         """Return the index of some rows in this order; the last one is cached."""
@@ -207,6 +170,33 @@ class NeighborIndex(Search):
             )
         return self._subset[1]
 
+    def query(self, x: Any, k: int) -> Neighbors:
+        """Return the k nearest points of each row of x (m, k), None: of the points themselves.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in `Search`.
+        """
+        count = self._searched(k)
+        if x is None and count > self._n_kept:
+            return self._search.nearest(count)
+        found = self._stored if x is None else self._search.nearest(count, self._checked(x))
+        return Neighbors(*(values[:, :k].copy() for values in found))
+
+    def within(self, x: Any, radius: float) -> sparse.csr_matrix:
+        """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in `Search`.
+        """
+        x = self.points if x is None else self._checked(x)
+        radius = check_number(radius, "radius", low=0)
+        i, j, d = self._exact.pairs_within(x, np.full(x.shape[0], float(radius)))
+        return sparse.csr_matrix((d, (i, j)), shape=(x.shape[0], self.n))
+
     def _searched(self, k: int) -> int:
         """Return how many neighbours are searched for k: the cells of a search depend on it."""
         if check_number(k, "k", low=1, integer=True) > self.n:
@@ -216,34 +206,18 @@ class NeighborIndex(Search):
     def _checked(self, x: Any) -> Points:
         return in_metric(check_new_points(x, self.points, "the index", "x"), self.metric)
 
-    def _nearest(self, k: int, x: Any = None) -> Neighbors:
-        count = self._searched(k)
-        if x is not None:
-            found = self._search.nearest(count, self._checked(x))
-        elif count > self._n_kept:
-            return self._search.nearest(count)
-        else:
-            found = self._stored
-        return Neighbors(*(values[:, :k].copy() for values in found))
-
-    def _within(self, radius: float, x: Any = None) -> sparse.csr_matrix:
-        x = self.points if x is None else self._checked(x)
-        radius = check_number(radius, "radius", low=0)
-        i, j, d = self._exact.pairs_within(x, np.full(x.shape[0], float(radius)))
-        return sparse.csr_matrix((d, (i, j)), shape=(x.shape[0], self.n))
-
     @cached_property
     def _stored(self) -> Neighbors:
         return self._search.nearest(self._n_kept)
 
     @cached_property
     def _exact(self) -> ExactSearch:
-        return ExactSearch(self.points) if self.approximate else self._search
+        return ExactSearch(self.points)
 
     @cached_property
     def _search(self) -> Any:
         if not self.approximate:
-            return ExactSearch(self.points)
+            return self._exact
         from heatsketch.neighbors.inverted_lists import InvertedLists  # compiled loops
 
         return InvertedLists(self.points, self.recall)
@@ -272,7 +246,8 @@ class DistanceSearch(Search):
                 D[np.arange(len(D)), np.arange(rows.start, rows.stop)] = itself
             yield D
 
-    def _nearest(self, k: int, x: Any = None) -> Neighbors:
+    def query(self, x: Any, k: int) -> Neighbors:
+        """Return the k nearest points of each row of x (m, k), None: of the points themselves."""
         found = []
         for D in self._blocks(x, -1.0):
             i, j = np.nonzero(np.partition(D, k - 1, axis=1)[:, k - 1, None] >= D)
@@ -280,7 +255,8 @@ class DistanceSearch(Search):
         distances, indices = (np.concatenate(side) for side in zip(*found, strict=True))
         return Neighbors(np.maximum(distances, 0.0), indices)
 
-    def _within(self, radius: float, x: Any = None) -> sparse.csr_matrix:
+    def within(self, x: Any, radius: float) -> sparse.csr_matrix:
+        """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored."""
         blocks = []
         for D in self._blocks(x, 0.0):
             i, j = np.nonzero(radius >= D)
@@ -329,7 +305,8 @@ class GraphSearch(Search):
         rows = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
         return graph.shape[0], rows, graph.indices.astype(np.int64), graph.data.astype(float)
 
-    def _nearest(self, k: int, x: Any = None) -> Neighbors:
+    def query(self, x: Any, k: int) -> Neighbors:
+        """Return the k nearest points of each row of x (m, k), None: of the points themselves."""
         m, i, j, d = self._entries(x)
         if x is None:
             own, others = np.arange(m), i != j
@@ -345,21 +322,14 @@ class GraphSearch(Search):
         distances, indices = smallest_of_rows(i, j, d, k)
         return Neighbors(np.maximum(distances, 0.0), indices)
 
-    def _within(self, radius: float, x: Any = None) -> sparse.csr_matrix:
+    def within(self, x: Any, radius: float) -> sparse.csr_matrix:
+        """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored."""
         m, i, j, d = self._entries(x)
         inside = d <= radius
         return sparse.csr_matrix((d[inside], (i[inside], j[inside])), shape=(m, self.n))
 
 
-class OrderedSearch(NamedTuple):
-    """A search among points in an order that depends on them alone, not on that of the rows."""
-
-    search: Search
-    rows: Array  # (n,), the first row of X that is each point
-    place: Array  # (points,), the number among these points of each row of X
-
-
-def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> OrderedSearch:
+def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> tuple[Search, Array, Array]:
     """Return the search that `neighbors` specifies among the points X in order of their content.
 
     Ties between neighbours, samples and whatever else is chosen by position then depend on the
@@ -376,6 +346,14 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> OrderedSe
         As `in_metric` returns them; so are the points that a transformer gets.
     join : bool, default True
         Whether equal points become one; those of a given graph never do.
+
+    Returns
+    -------
+    search : Search
+    rows : array (n,)
+        The first row of X that is each point of the search.
+    place : array (points,)
+        The number among these points of each row of X.
     """
     if isinstance(neighbors, NeighborIndex) and not are_equal(neighbors.points, X):
         raise ValueError(
@@ -422,7 +400,7 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> OrderedSe
             f"neighbors is of type {type(neighbors).__name__}; pass a NeighborIndex, a "
             "KNeighborsTransformer or a sparse matrix of distances (n, n)."
         )
-    return OrderedSearch(search, rows, place)
+    return search, rows, place
 
 
 def are_equal(a: Points, b: Points) -> bool:

@@ -27,7 +27,7 @@ from heatsketch._progress import track
 from heatsketch._tiles import for_each_tile, row_tiles
 from heatsketch._typing import Array
 from heatsketch.neighbors import kernels
-from heatsketch.neighbors.exact import Neighbors, Recall
+from heatsketch.neighbors.exact import Neighbors
 from heatsketch.operators.kernel import centre_of, squared_norms
 
 _FAR_SHELL = 32.0  # times the median distance from the centre: beyond, squares have other sizes
@@ -56,7 +56,8 @@ class Probes(NamedTuple):
     candidate_cells: Array  # (cells, choice), for a query in each cell
     far: float  # queries with farther neighbours, or fewer than k in these cells, search all cells
     tolerance: float  # relative difference of squares by which a missed point may be nearer
-    recall: Recall
+    recall: float = 1.0
+    recall_error: float = 0.0  # its standard error
 
 
 class InvertedLists:
@@ -221,7 +222,7 @@ class InvertedLists:
         while True:
             choice = min(choice, len(self._means))
             near = self._nearest_cells(choice)
-            probes = Probes(k, count, near, far, tolerance, Recall(1.0, 0.0))
+            probes = Probes(k, count, near, far, tolerance)
             found = np.mean(self._nearest(x, own, probes)[0] <= farthest, axis=1)
             if found.mean() >= self._target or (choice == len(self._means) and tolerance == 0):
                 break
@@ -230,12 +231,12 @@ class InvertedLists:
             choice, tolerance = 2 * choice, 0.0
         # At least that of one row in all: a sample in which nothing is missing proves no more.
         error = max(float(found.std()) / math.sqrt(len(found)), 1 / len(found))
-        recall = Recall(float(found.mean()), error)
+        recall = float(found.mean())
         logger.info(
             "neighbours: %d of %d cells are searched, recall %.4f ± %.4f",
-            *(count, len(self._means), *recall),
+            *(count, len(self._means), recall, error),
         )
-        return probes._replace(recall=recall)
+        return probes._replace(recall=recall, recall_error=error)
 
     def _nearest_cells(self, count: int) -> Array:
         near = np.empty((len(self._means), count), np.int32)

@@ -53,7 +53,7 @@ def sketch_facts(sketch: Sketch | None, shown: Array) -> dict[str, Any] | None:
     F = (F - F.mean(axis=0))[:, :k] * np.sqrt(F.shape[1] / k)
     scale = float(np.abs(F).max(initial=0.0)) or 1.0
     least, most = ratio_bounds(k, (1 - _LEVEL) / 2, kind)
-    near = NeighborIndex(F).of_points(min(_NEIGHBORS + 1, len(F))).indices  # and the point itself
+    near = NeighborIndex(F).query(None, min(_NEIGHBORS + 1, len(F))).indices  # and itself
     times = "distances added up over times from" if filter == "accumulated" else "distances at"
     return {
         "values": packed(F / scale, "f2"),

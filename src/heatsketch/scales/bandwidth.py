@@ -107,8 +107,8 @@ def rule_epsilon(X: Any, rule: str, *, rng: Rng = 0, distances: Distances | None
     order = content_order(X, columns=distances is None or not distances.precomputed)
     X = X[order]
     if rule == "nearest":
-        search = ordered_search(distances, X, join=False).search
-        nearest = search.of_points(min(2, X.shape[0])).distances[:, -1]
+        search, _, _ = ordered_search(distances, X, join=False)
+        nearest = search.query(None, min(2, X.shape[0])).distances[:, -1]
         return float(2 * np.mean(_positive(np.square(nearest))))
     d2 = _squared_distances(X, np.random.default_rng(rng), distances)
     if rule == "median":

@@ -82,7 +82,7 @@ def _longest_edge(points: Points) -> float:
     if n <= EXACT_POINTS:
         pairs = squareform(squared_distances(points, points, direct=False), checks=False)
         return float(np.sqrt(linkage(pairs, "single")[-1, 2]))  # which merges along the tree
-    nearest = NeighborIndex(points).of_points(k)
+    nearest = NeighborIndex(points).query(None, k)
     starts = np.arange(0, n * k + 1, k)
     graph = sparse.csr_matrix((nearest.distances.ravel(), nearest.indices.ravel(), starts), (n, n))
     tree = minimum_spanning_tree(graph)

@@ -155,7 +155,8 @@ def _neighbors_of_distinct(X: Points, k: int, neighbors: Any) -> Neighbors:
         raise ValueError(f"X has {n} distinct point(s); pass at least 3.")
     if sparse.issparse(neighbors):
         X, neighbors = X[rows], sparse.csr_matrix(neighbors)[rows][:, rows]
-    found = ordered_search(neighbors, X).search.of_points(feasible_neighbors(k, n) + 1)
+    search, _, _ = ordered_search(neighbors, X)
+    found = search.query(None, feasible_neighbors(k, n) + 1)
     equal = np.flatnonzero(found.distances[:, 1] == 0)
     if len(equal):
         raise ValueError(
