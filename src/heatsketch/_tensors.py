@@ -44,9 +44,7 @@ def to_device(values: Any, device: Any) -> Any:
     """Return an array as a tensor of its precision on a device; None: as it is."""
     if device is None:
         return values
-    flags = values.flags
-    shared = flags.writeable and flags.c_contiguous and min(values.strides, default=0) >= 0
-    return sys.modules["torch"].from_numpy(values if shared else values.copy()).to(device)
+    return sys.modules["torch"].from_numpy(np.array(values, order="C")).to(device)
 
 
 def returned_for(Y: Any, X: Any) -> Any:

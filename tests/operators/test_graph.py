@@ -299,7 +299,7 @@ def with_weight(value):
         ),
         (lambda: hs.graph(ENDS - 1), ValueError, "nodes -1 to 2.*numbers from 0"),
         (lambda: hs.graph(ENDS * 1.0, n_nodes=4), ValueError, "float64.*pass integers"),
-        (lambda: hs.graph(nx.Graph()), ValueError, "no nodes"),
+        (lambda: hs.graph(np.empty((0, 0))), ValueError, "no nodes"),
         (
             lambda: hs.graph(of_networkx(), weight=WEIGHTS),
             TypeError,

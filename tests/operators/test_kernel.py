@@ -206,7 +206,7 @@ def test_precision_is_that_of_the_points_unless_asked_for():
     expected = kernel_matrix(X.astype(np.float32), 1.0) @ block(30)
     assert_allclose(exact @ block(30), expected, rtol=0, atol=1e-12)
     assert (exact @ block(30, 0)).shape == (30, 0)
-    with pytest.raises(ValueError, match="pass float32 or float64"):
+    with pytest.raises(ValueError, match="pass one of 'float32', 'float64'"):
         hs.Kernel(X, 1.0, np.dtype(np.int64))
 
 

@@ -194,10 +194,7 @@ def _matrix_and_names(
 
         node_names = list(given.nodes)
         attribute = _known(weight, bool(nx.get_edge_attributes(given, weight)))
-        if node_names:
-            matrix = nx.to_scipy_sparse_array(given, weight=attribute, dtype=float)
-        else:
-            matrix = np.empty((0, 0))
+        matrix = nx.to_scipy_sparse_array(given, weight=attribute, dtype=float)
     elif library == "igraph":
         attribute = _known(weight, weight in given.es.attributes())
         matrix = given.get_adjacency_sparse(attribute)

@@ -8,7 +8,13 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from heatsketch._checks import check_new_points, check_number, check_points, real_array
+from heatsketch._checks import (
+    check_choice,
+    check_new_points,
+    check_number,
+    check_points,
+    real_array,
+)
 from heatsketch._progress import track
 from heatsketch._tiles import for_each_tile, row_tiles
 from heatsketch._typing import Array, Points
@@ -55,8 +61,6 @@ def exponent_error(
     deviations of independent roundings.
     """
     largest = float(np.max(squared_norms(points), initial=0.0))
-    if largest == 0.0:
-        return 0.0
     with np.errstate(divide="ignore", over="ignore"):
         relative = np.divide(largest, smallest_epsilon)
         return float(8 * np.sqrt(points.shape[1]) * np.finfo(dtype).eps * relative)
@@ -125,11 +129,8 @@ class Kernel(Operator):
         self.points, self.epsilon = points, epsilon
         X = check_points(points, "points", min_rows=1)
         self.n = X.shape[0]
-        self.dtype = np.dtype(X.dtype if dtype is None else dtype)
-        if self.dtype not in (np.float32, np.float64):
-            raise ValueError(
-                f"dtype={self.dtype} is not a precision of products; pass float32 or float64."
-            )
+        name = np.dtype(X.dtype if dtype is None else dtype).name
+        self.dtype = np.dtype(check_choice(name, "dtype", ("float32", "float64")))
         self.centre = centre_of(X)
         self.centred_points = centred(X, self.centre)
         if np.ndim(self.epsilon) == 0:

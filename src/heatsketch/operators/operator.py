@@ -30,7 +30,7 @@ from heatsketch._typing import Array
 Interval = tuple[float, float]
 
 COMPILED_FROM = 2**14  # rows: smaller products are not worth a compiler's start
-LANCZOS_STEPS = 40  # miss an end of the spectrum by 5-7 % of its width (probability 1e-6)
+_LANCZOS_STEPS = 40  # miss an end of the spectrum by 5-7 % of its width (probability 1e-6)
 NEGLIGIBLE = 1e-14  # fraction of a row sum below which an affinity changes nothing in float64
 _PRODUCT_TILE = 2048  # rows multiplied at a time
 _PROJECTION_TILE = 2**14  # rows projected at a time
@@ -590,9 +590,7 @@ def multiply(matrix: Any, X: Array) -> Array:
 def scale_both_sides(matrix: Any, left: Array, right: Array, dtype: Any = np.float64) -> Any:
     """Return diag(left) matrix diag(right), of an array or CSR matrix, whose pattern is shared."""
     if not sparse.issparse(matrix):
-        with np.errstate(over="ignore"):
-            both = left[:, None] * right  # one product, so that a symmetric matrix stays symmetric
-        return np.multiply(matrix, both, out=np.zeros(both.shape), where=matrix != 0)  # not 0 · ∞
+        return matrix * (left[:, None] * right)  # so that a symmetric matrix stays symmetric
     matrix = matrix.tocsr()
     scale = np.repeat(left, np.diff(matrix.indptr))
     scale *= right[matrix.indices]
@@ -681,31 +679,29 @@ def between_components(root: Array, labels: Array, k: int) -> Array:
 
 
 @single_threaded_blas()
-def spectrum_ends(A: Operator, steps: int = LANCZOS_STEPS) -> tuple[Interval, Interval]:
+def spectrum_ends(A: Operator) -> tuple[Interval, Interval]:
     """Bound the spectrum of A from outside and from inside, by Lanczos steps.
 
     From a random vector, m steps miss an end by more than a fraction e of the width of the spectrum
     with probability at most 1.648 √n exp(-√e (2m - 1)) (Kuczyński and Woźniakowski 1992), whatever
     the spectrum. The outer interval allows for the fraction of probability 1e-6, and never goes
-    beyond what the operator says of itself; with too few steps it is that.
+    beyond what the operator says of itself.
     """
     low, high = A.spectrum
-    fraction = (np.log(1.648e6 * np.sqrt(A.n)) / max(2 * steps - 1, 1)) ** 2
-    if fraction > 0.25:
-        return (low, high), (low, high)
-    ritz = _ritz_values(A, steps)
+    fraction = (np.log(1.648e6 * np.sqrt(A.n)) / (2 * _LANCZOS_STEPS - 1)) ** 2
+    ritz = _ritz_values(A)
     first, last = float(ritz[0]), float(ritz[-1])
     margin = fraction / (1 - 2 * fraction) * (last - first) + 1e-6 * max(abs(first), abs(last))
     return (max(low, first - margin), min(high, last + margin)), (first, last)
 
 
-def _ritz_values(A: Operator, steps: int) -> Array:
-    """Return the Ritz values, ascending, of Lanczos steps from a random vector."""
+def _ritz_values(A: Operator) -> Array:
+    """Return the Ritz values, ascending, of 40 Lanczos steps from a random vector."""
     v = A.asarray(random_block(A.n, 1, "gaussian", 0)[:, 0])
     v, previous = v / float(np.linalg.norm(v)), np.zeros_like(v)
     diagonal: list[float] = []
     beside = [0.0]
-    for _ in range(steps):
+    for _ in range(_LANCZOS_STEPS):
         following = A @ v - beside[-1] * previous
         diagonal.append(float(v @ following))
         following -= diagonal[-1] * v

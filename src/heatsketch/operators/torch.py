@@ -29,9 +29,13 @@ _WITH_AUTOCAST = ("cpu", "cuda", "xpu")
 
 
 class TorchOperator(Operator):
-    """Abstract base: products are on a device; `host` is the same operator on the processor."""
+    """Abstract base: products are on a device; `host` is the same operator on the processor.
+
+    A stored matrix is `tensor` on the device, and `matrix` on the host.
+    """
 
     host: Operator
+    tensor: Any
 
     def __matmul__(self, X: Any) -> Any:
         """Multiply a block (n, k) or (n,) on the device: a tensor gives a tensor on it."""
@@ -72,18 +76,12 @@ class TorchOperator(Operator):
         """Return diag(s) A diag(s) on the device."""
         return on_device(self.host.scaled(s, spectrum, leading, dtype), self.device)
 
-
-class _TorchStored(TorchOperator):
-    """Abstract base: a matrix (n, n) that is `tensor` on the device, and `matrix` on the host."""
-
-    tensor: Any
-
     def _matmul(self, X: Any) -> Any:
         with full_precision(self.device):
             return self.tensor @ X.contiguous()
 
 
-class TorchDense(_TorchStored):
+class TorchDense(TorchOperator):
     """A stored symmetric matrix (n, n) on a device of torch, float32 or float64.
 
     Cost of a product: 2 n² k operations, in full precision (no TensorFloat-32). A NumPy block is
@@ -118,7 +116,7 @@ class TorchDense(_TorchStored):
         self.tensor = as_tensor(values, self.dtype, self.device)
 
 
-class TorchSparse(_TorchStored):
+class TorchSparse(TorchOperator):
     """A stored symmetric sparse matrix (n, n) on a device of torch, in CSR form.
 
     Cost of a product: 2 nnz k operations, by the sparse products of the device. A NumPy block is
