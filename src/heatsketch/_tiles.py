@@ -34,32 +34,22 @@ def for_each_tile(
     """Call `work(rows)` on every row tile, in parallel, and return the results in their order.
 
     Tiles are fixed and BLAS runs on one thread inside them, so results are bitwise the same for any
-    number of threads. An error or an interrupt ends the work of all threads after their tile. `bar`
-    counts the rows that are done.
+    number of threads. `bar` counts the rows that are done.
     """
     tiles = list(row_tiles(n, tile))
-    stopped = threading.Event()
     with single_threaded_blas() as n_threads, nullcontext() if bar is None else bar:
         alone = n_threads == 1 or len(tiles) <= 1 or getattr(_inside, "tile", False)
 
         def run(group: list[slice]) -> list[Any]:
-            outside = getattr(_inside, "tile", False)
-            _inside.tile = outside or not alone
-            try:  # if stopped, nobody waits for the results
-                return [work(rows) for rows in group if not stopped.is_set()]
-            finally:
-                _inside.tile = outside
+            return [work(rows) for rows in group]
 
         size = 1 if alone else -(-len(tiles) // (_GROUPS_PER_THREAD * n_threads))
         groups = [tiles[i : i + size] for i in range(0, len(tiles), size)]
         results: list[Any] = []
-        try:
-            for found in map(run, groups) if alone else _pool(n_threads).map(run, groups):
-                results += found
-                if bar is not None:
-                    bar.update(min(len(results) * tile, n) - bar.n)
-        finally:
-            stopped.set()
+        for found in map(run, groups) if alone else _pool(n_threads).map(run, groups):
+            results += found
+            if bar is not None:
+                bar.update(min(len(results) * tile, n) - bar.n)
     return results
 
 
@@ -92,7 +82,7 @@ def in_one_thread() -> Iterator[None]:
 @functools.cache
 def _pool(n_threads: int) -> ThreadPoolExecutor:
     """Return the pool of the process: threads are started once."""
-    return ThreadPoolExecutor(n_threads, thread_name_prefix="heatsketch")
+    return ThreadPoolExecutor(n_threads, "heatsketch", lambda: setattr(_inside, "tile", True))
 
 
 if hasattr(os, "register_at_fork"):
