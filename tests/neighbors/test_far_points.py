@@ -137,17 +137,3 @@ def test_points_that_are_not_candidates_are_beyond_the_bound(width, spread):
     assert (nearest >= bounds).all()
     if spread <= 1:  # and the bound is worth having
         assert (bounds >= 0.999 * np.sort(true, axis=1)[:, 19]).all()
-
-
-def test_comparing_all_points_of_cells_breaks_ties_by_index():
-    rng = np.random.default_rng(8)
-    points = rng.integers(0, 3, (200, 4)).astype(np.float32)
-    order, starts = rng.permutation(200), np.array([0, 50, 120, 200])
-    cells = np.tile(np.array([2, 0], np.int32), (15, 1))
-    x = points[:15]
-    distances, indices = kernels.compare_all(x, points, cells, starts, order, 9)
-    members = np.sort(np.concatenate([order[120:], order[:50]]))
-    true = cdist(x, points[members])
-    nearest = np.argsort(true, axis=1, kind="stable")[:, :9]
-    np.testing.assert_allclose(distances, np.take_along_axis(true, nearest, axis=1), rtol=1e-12)
-    np.testing.assert_array_equal(indices, members[nearest])

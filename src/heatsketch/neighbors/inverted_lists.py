@@ -196,11 +196,11 @@ class InvertedLists:
         positions, bounds = kernels.candidates(scaled, own, chosen, lists, k + _EXTRA_CANDIDATES)
         found = kernels.sort_exactly(x, self._points, positions, self.order, k)
         squares = (found[0][:, -1] * self._unit) ** 2 * (1 - tolerance)
-        doubtful = np.flatnonzero(~(squares <= np.maximum(bounds, 0.0)))
-        if len(doubtful):
-            found[0][doubtful], found[1][doubtful] = kernels.compare_all(
-                x[doubtful], self._points, chosen[doubtful], self._starts, self.order, k
-            )
+        for i in np.flatnonzero(~(squares <= np.maximum(bounds, 0.0))):  # compared with all
+            cells = (np.arange(self._starts[c], self._starts[c + 1]) for c in chosen[i])
+            every = np.concatenate(list(cells)).astype(np.int32)[None]
+            one = kernels.sort_exactly(x[i : i + 1], self._points, every, self.order, k)
+            found[0][i], found[1][i] = one[0][0], one[1][0]
         return found
 
     def _calibrate(self, k: int) -> Probes:

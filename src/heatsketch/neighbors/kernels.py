@@ -147,32 +147,13 @@ def sort_exactly(
 
     Equally distant points are in the order of their index, order[position].
     """
-    squares, indices = _empty_lists(len(x), k, len(order))
+    squares, indices = np.full((len(x), k), np.inf), np.full((len(x), k), len(order), np.int64)
     for i in range(len(x)):
         for position in positions[i]:
             if position >= 0:
                 index = np.int64(order[position])
                 _insert(squares[i], indices[i], _squared(x[i], points[index]), index)
     return np.sqrt(squares), indices
-
-
-@compiled
-def compare_all(
-    x: Array, points: Array, cells: Array, starts: Array, order: Array, k: int
-) -> tuple[Array, Array]:
-    """Return the k nearest points of the cells by explicit differences, as `sort_exactly` does."""
-    squares, indices = _empty_lists(len(x), k, len(order))
-    for i in range(len(x)):
-        for c in cells[i]:
-            for position in range(starts[c], starts[c + 1]):
-                index = np.int64(order[position])
-                _insert(squares[i], indices[i], _squared(x[i], points[index]), index)
-    return np.sqrt(squares), indices
-
-
-@compiled
-def _empty_lists(m: int, k: int, n: int) -> tuple[Array, Array]:
-    return np.full((m, k), np.inf), np.full((m, k), n, np.int64)
 
 
 @compiled

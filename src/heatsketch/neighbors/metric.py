@@ -160,12 +160,10 @@ def in_metric(X: Points, metric: Metric) -> Points:
     norms = row_norms(x)
     lost = np.flatnonzero(norms == 0)
     if len(lost):
-        zero = metric == "cosine"
+        what = "only zeros" if metric == "cosine" else "equal numbers"
         raise ValueError(
-            f"metric={metric!r} but row(s) {name_rows(lost)} of X hold "
-            f"{'only zeros' if zero else 'equal numbers'}, which have no "
-            f"{'direction' if zero else 'correlation'} with others; leave out these rows, or pass "
-            "metric='euclidean'."
+            f"metric={metric!r} but row(s) {name_rows(lost)} of X hold {what}, which have no "
+            "direction; leave out these rows, or pass metric='euclidean'."
         )
     if sparse.issparse(x):
         x.data /= np.repeat(norms, np.diff(x.indptr))
