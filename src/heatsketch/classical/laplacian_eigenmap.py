@@ -10,8 +10,13 @@ from scipy import ndimage, sparse
 from heatsketch._checks import ScaleWarning, check_choice, check_number, name_rows
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding
-from heatsketch.graphs.far_points import HARDLY_ANY, warn_of_faint_points
-from heatsketch.graphs.neighborhoods import off_diagonal, positive, symmetric
+from heatsketch.graphs.neighborhoods import (
+    HARDLY_ANY,
+    off_diagonal,
+    positive,
+    symmetric,
+    warn_of_faint_points,
+)
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.novelty import KnnNovelty
 from heatsketch.neighbors import NeighborIndex, pair_distances

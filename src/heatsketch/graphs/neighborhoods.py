@@ -16,14 +16,14 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from heatsketch._checks import ScaleWarning, check_number
+from heatsketch._checks import ScaleWarning, check_number, warn_of_rows
 from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array, Points
-from heatsketch.graphs.far_points import warn_of_far_points
 from heatsketch.graphs.links import joined, links_of_points
 from heatsketch.neighbors import NeighborIndex, Neighbors, Search, ordered_search
 from heatsketch.operators.operator import inverse_permutation, is_large, permuted
 
+HARDLY_ANY = 1e-6  # affinity at the scale of the training points
 _MIN_DISTANCE = float(np.finfo(float).tiny)  # of equal points: sparse sums would drop a zero
 _MOST_TIED, _LOOKED_AT = 0.5, 512  # of the points, whose last neighbours are equally far
 _ROUNDING = 1e-12
@@ -191,6 +191,28 @@ def _warn_of_ties(search: Search, nearest: Neighbors) -> None:
             "another n_neighbors, or features with more values.",
             ScaleWarning,
             stacklevel=6,
+        )
+
+
+def warn_of_far_points(rows: Array) -> None:
+    """Warn that these new points get their nearest training point as their only neighbour."""
+    warn_of_rows(
+        rows,
+        "are too far from all training points; each gets its nearest training point as its only "
+        "neighbour.",
+        stacklevel=5,
+    )
+
+
+def warn_of_faint_points(rows: Array) -> None:
+    """Warn that these new points, if any, rest on hardly any affinity."""
+    if len(rows):
+        warn_of_rows(
+            rows,
+            "have hardly any affinity to the training points at the scale learned (below 1e-6): "
+            "their coordinates are those of training points nearby, however far. See novelty(X), "
+            "or leave them out.",
+            stacklevel=5,
         )
 
 

@@ -17,11 +17,13 @@ from heatsketch._random import content_order
 from heatsketch._tensors import is_tensor, returned_for
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
-from heatsketch.graphs.far_points import HARDLY_ANY, warn_of_faint_points, warn_of_far_points
 from heatsketch.graphs.neighborhoods import (
+    HARDLY_ANY,
     Neighborhoods,
     feasible_neighbors,
     neighborhood_graph,
+    warn_of_faint_points,
+    warn_of_far_points,
 )
 from heatsketch.markov.novelty import KnnNovelty, LeaveOneOutScores
 from heatsketch.mixture import MixtureKernel

@@ -9,8 +9,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from heatsketch._typing import Array, Points
-from heatsketch.graphs.far_points import HARDLY_ANY, warn_of_faint_points
-from heatsketch.graphs.neighborhoods import Neighborhoods
+from heatsketch.graphs.neighborhoods import HARDLY_ANY, Neighborhoods, warn_of_faint_points
 from heatsketch.neighbors import Distances, Search, in_metric, ordered_search
 from heatsketch.neighbors.metric import Metric
 from heatsketch.scales.bandwidth import scale_order
