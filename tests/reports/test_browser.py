@@ -213,7 +213,7 @@ def test_a_category_alone_and_worst_pairs(page):
     assert page.evaluate("scatter.states.filter((s) => s !== FADED).length") == 100
     page.click("#worst")
     page.locator("#pairs button").first.click()
-    worst = page.evaluate("facts.distortion.worst.expansion[0]")
+    worst = page.evaluate("facts.distortion.worst_pairs.expansion[0]")
     assert page.evaluate("pair") == worst
 
 

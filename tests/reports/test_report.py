@@ -88,7 +88,7 @@ def test_facts_are_those_of_the_estimator(roll, embedded, found):
     assert found["ksum"]["epsilon"] == hs.ksum(roll[0]).epsilon
     assert found["parameters"]["n_neighbors"] == "15"
     assert found["versions"]["heatsketch"] == hs.__version__
-    assert sum(found["distortion"]["counts"]) == embedded.distortion_.n_pairs
+    assert sum(found["distortion"]["histogram"][1]) == embedded.distortion_.n_pairs
 
 
 def test_the_embedding_stands_as_it_is_at_its_time(embedded, found):
@@ -115,7 +115,7 @@ def test_at_other_times_the_map_keeps_the_distances_of_these_times(embedded, fou
         Y = unpacked(moved["positions"])[t] * moved["sizes"][t]
         time, filter = moved["times"][t], embedded.filter
         q = diffusion_distortion(Y, embedded.diffusion_, time, filter=filter)
-        assert q.within[1.5] == pytest.approx(moved["distances"][t]["within"]["1.5"], abs=0.03)
+        assert q.within[1.5] == pytest.approx(moved["distances"][t]["within"][1.5], abs=0.03)
         assert q.median == pytest.approx(1, abs=0.1)
 
 
@@ -204,7 +204,7 @@ def test_many_points_are_a_sample_with_the_worst_pairs(monkeypatch, roll, embedd
     assert facts["n_points"] == 300
     np.testing.assert_allclose(unpacked(facts["columns"][0]["values"]), roll[1][shown], rtol=1e-6)
     for end, pairs in embedded.distortion_.worst_pairs.items():
-        assert shown[np.array(facts["distortion"]["worst"][end])].tolist() == pairs.tolist()
+        assert shown[np.array(facts["distortion"]["worst_pairs"][end])].tolist() == pairs.tolist()
     Y = embedded.embedding_ - embedded.embedding_.mean(axis=0)
     P = unpacked(facts["frames"]["positions"])[facts["frames"]["chosen"]]
     P = P * facts["frames"]["sizes"][facts["frames"]["chosen"]]

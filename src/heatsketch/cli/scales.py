@@ -3,8 +3,6 @@
 from argparse import Namespace
 from typing import Any
 
-import numpy as np
-
 from heatsketch import plot
 from heatsketch.cli.inputs import estimator_of, fit, is_precomputed
 from heatsketch.cli.outputs import check_files
@@ -19,7 +17,6 @@ from heatsketch.spectral.traces import heat_trace
 def run(args: Namespace) -> None:
     """Run the Ksum test, choose a time as `embed --time auto` does, print what these say."""
     check_files(args)
-    n_rows = args.parameters.pop("n_rows", None)  # of the Ksum test
     table, embedding, _ = fit(args, estimator_of(args, "heat-embedding"))
     curve = check_curve(embedding)
     seed, metric = embedding.random_state, embedding.metric
@@ -28,7 +25,7 @@ def run(args: Namespace) -> None:
     test: Any = "INPUT holds no points"
     nearest = test
     if args.graph is None and not is_precomputed(embedding.get_params(deep=False)):
-        test = _or_why(ksum, table.values, metric=metric, n_rows=n_rows, rng=seed)
+        test = _or_why(ksum, table.values, metric=metric, rng=seed)
         nearest = _or_why(intrinsic_dimension, table.values, metric=metric)
     has_test = not isinstance(test, str)
     if args.plot is not None:
@@ -58,12 +55,6 @@ def run(args: Namespace) -> None:
             dimension += f" ± {trace.dimension_error[j]:.2g}"
         mark = "  <- chosen" if time == curve.time else ""
         print(f"{time:12g}  {curve.directions[j]:10.4g}   {rank:28}  {dimension}{mark}")
-    if has_test:  # every other slope around the largest
-        print(f"\n{'epsilon':>12}  slope")
-        best = int(np.argmax(test.slopes))
-        for j in range(max(best - 8, best % 2), min(best + 9, len(test.slopes)), 2):
-            mark = "  <- largest" if j == best else ""
-            print(f"{test.epsilons[j]:12.5g}  {test.slopes[j]:5.3f}{mark}")
 
 
 def _or_why(measure: Any, X: Any, **options: Any) -> Any:

@@ -126,14 +126,7 @@ def _of_estimator(
         "own columns": _own_columns(est, diffusion, shown),
         "ksum": _ksum_facts(est, X),
         "scales": None if diffusion is None else _scale_facts(est, diffusion),
-        "explained": share
-        and {
-            "line": share.describe(),
-            "ratio": share.ratio,
-            "cumulative": share.cumulative,
-            "low": share.cumulative_low,
-            "high": share.cumulative_high,
-        },
+        "explained": share and {"line": share.describe(), **share._asdict()},
         "parameters": {name: repr(value) for name, value in est.get_params(deep=False).items()},
         "command": f"hs.report(hs.{est!r}.fit(X), X)".replace("\n", " "),
     }

@@ -100,21 +100,11 @@ def frames(est: Any, times: Sequence[Any], shown: Array) -> dict[str, Any]:
 
 def distortion_facts(found: Distortion, shown: Array) -> dict[str, Any]:
     """Return how distances are kept, and the worst pairs as places among the points shown."""
-    edges, counts = found.histogram
     worst = {
         end: np.searchsorted(shown, pairs[np.isin(pairs, shown).all(axis=1)])
         for end, pairs in found.worst_pairs.items()
     }
-    return {
-        "line": kept(found),
-        "looked_at": found.looked_at,
-        "edges": edges,
-        "counts": counts,
-        "within": {f"{factor:g}": share for factor, share in found.within.items()},
-        "worst": worst,
-        "ratios": {"expansion": found.expansion, "contraction": found.contraction},
-        "median": found.median,
-    }
+    return found._asdict() | {"line": kept(found), "worst_pairs": worst}
 
 
 def time_of(est: Any) -> Any:

@@ -177,7 +177,7 @@ function drawOver({ scatter: own, overlay }) {
   const wanted = element("worst").getAttribute("aria-pressed") === "true";
   for (const [end, name] of [["expansion", "--stretched"], ["contraction", "--shrunk"]]) {
     pen.strokeStyle = colour(name);
-    for (const found of (distances && distances.worst[end]) || []) {
+    for (const found of (distances && distances.worst_pairs[end]) || []) {
       const mine = pair && pair[0] === found[0] && pair[1] === found[1];
       if (!wanted && !mine) continue;
       pen.lineWidth = mine ? 3 : 1.5;
@@ -515,7 +515,7 @@ function card(id, line, note) {
 function showDistances(found) {
   if (found === distances && element("pairs").firstChild) return;
   [distances, pair] = [found, null];
-  const { line, looked_at, edges, counts, worst, median, ratios } = found;
+  const { line, looked_at, histogram: [edges, counts], worst_pairs: worst, median } = found;
   const total = counts.reduce((a, b) => a + b, 0) || 1, [place] = card("distances", line, `Compared: ${looked_at}.`);
   const share = counts.map((count) => (100 * count) / total);
   place.replaceChildren();
@@ -528,13 +528,13 @@ function showDistances(found) {
   const list = element("pairs");
   list.replaceChildren();
   for (const [end, word] of [["expansion", "stretched"], ["contraction", "shrunk"]])
-    worst[end].forEach((found, place) => {
-      const button = say(say(list, "li"), "button"), ratio = ratios[end] / median;
+    worst[end].forEach((points, place) => {
+      const button = say(say(list, "li"), "button"), ratio = found[end] / median;
       const size = place === 0 && Number.isFinite(ratio) && ratio > 0 ? ` × ${short(ratio)}` : "";
       button.type = "button";
-      button.textContent = `${found.map(nameOf).join(" – ")} ${word}${size}`;
+      button.textContent = `${points.map(nameOf).join(" – ")} ${word}${size}`;
       button.addEventListener("click", () => {
-        pair = pair === found ? null : found;
+        pair = pair === points ? null : points;
         redraw();
       });
     });
@@ -545,9 +545,9 @@ function showGaps({ line, rows: found }) { // pairs of labels, the nearest first
   const made = element("gap-table"), head = say(made, "tr");
   ["labels", "true distance", "95 %", "in the picture", "place", "true places", ""].forEach((name) => say(head, "th", name));
   for (const gap of found) {
-    const row = say(made, "tr");
-    [gap.labels.join(" – "), short(gap.value), `${short(gap.low)} to ${short(gap.high)}`, short(gap.picture), gap.rank,
-      gap.ranks.join(" to "), gap.believed ? "believed" : "not in its place"].forEach((text) => say(row, "td", text));
+    const row = say(made, "tr"), [value, low, high] = gap.distance;
+    [gap.labels.join(" – "), short(value), `${short(low)} to ${short(high)}`, short(gap.picture), gap.rank,
+      gap.true_ranks.join(" to "), gap.believed ? "believed" : "not in its place"].forEach((text) => say(row, "td", text));
     if (!gap.believed) row.className = "wrong";
   }
 }
@@ -579,7 +579,7 @@ function showScales(found) {
   });
 }
 
-function showExplained({ line, ratio, cumulative, low, high }) {
+function showExplained({ line, ratio, cumulative, cumulative_low: low, cumulative_high: high }) {
   const [place] = card("explained", line), hundred = (values) => values.map((share) => 100 * share);
   const x = ratio.map((_, k) => k + 1), whole = x.length < 6 ? x : undefined;
   chart(place, {

@@ -108,19 +108,7 @@ def gap_facts(audit: Audit) -> dict[str, Any] | None:
     believed = sum(gap.believed for gap in audit.gaps)
     return {
         "line": f"{believed} of {len(audit.gaps)} gaps are in the place that they have in truth.",
-        "rows": [
-            {
-                "labels": [str(label) for label in gap.labels],
-                "value": gap.distance.value,
-                "low": gap.distance.low,
-                "high": gap.distance.high,
-                "picture": gap.picture,
-                "rank": gap.rank,
-                "ranks": list(gap.true_ranks),
-                "believed": gap.believed,
-            }
-            for gap in audit.gaps
-        ],
+        "rows": [gap._asdict() | {"labels": [*map(str, gap.labels)]} for gap in audit.gaps],
     }
 
 
