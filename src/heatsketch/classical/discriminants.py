@@ -1,6 +1,7 @@
 """Linear discriminants: the directions in which classes are most separate, and scores on them."""
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -87,6 +88,7 @@ class Discriminant(Embedding):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class FisherDiscriminant(Discriminant):
     """Project points of two classes on the line that separates the classes most.
 
@@ -144,8 +146,7 @@ class FisherDiscriminant(Discriminant):
     array([[0.6, 0.8]])
     """
 
-    def __init__(self, shrinkage: float = 0.0) -> None:
-        self.shrinkage = shrinkage
+    shrinkage: float = 0.0
 
     def _choose(self, W: Array, J: Array, counts: Array) -> Array:
         if len(counts) > 2:
@@ -163,6 +164,7 @@ class FisherDiscriminant(Discriminant):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class MultipleDiscriminant(Discriminant):
     """Project points of several classes on the directions that separate the classes most.
 
@@ -231,9 +233,8 @@ class MultipleDiscriminant(Discriminant):
     (500, 2)
     """
 
-    def __init__(self, n_components: int | None = None, shrinkage: float = 0.0) -> None:
-        self.n_components = n_components
-        self.shrinkage = shrinkage
+    n_components: int | None = None
+    shrinkage: float = 0.0
 
     def _choose(self, W: Array, J: Array, counts: Array) -> Array:
         rank = k = len(J)

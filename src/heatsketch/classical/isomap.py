@@ -1,6 +1,7 @@
 """Isomap: classical scaling of shortest paths along a neighbourhood graph, from all or a few."""
 
 from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,19 +19,18 @@ from heatsketch.spectral.classical_scaling import classical_scaling
 _TILE_ENTRIES = 2**20  # distances computed at a time: 8 MB
 
 
+@dataclass(eq=False, repr=False)
 class PathScaling(Embedding):
     """Abstract base: classical scaling of shortest paths in a neighbourhood graph."""
 
     _takes_sparse = True
 
-    def __init__(
-        self, n_components: int, n_neighbors: int, radius: float | None, neighbors: Any, metric: str
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.radius = radius
-        self.neighbors = neighbors
-        self.metric = metric
+    n_components: int = 2
+    _: KW_ONLY
+    n_neighbors: int = 10
+    radius: float | None = None
+    neighbors: Any = None
+    metric: str = "euclidean"
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Embed points (n, d), dense or sparse, or the distances (n, n) between them.
@@ -98,6 +98,7 @@ class PathScaling(Embedding):
         return filled(place, shape, _TILE_ENTRIES // len(self._paths) + 1)
 
 
+@dataclass(eq=False, repr=False)
 class Isomap(PathScaling):
     """Embed points so that distances are those along a neighbourhood graph.
 
@@ -166,21 +167,11 @@ class Isomap(PathScaling):
     True
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        n_neighbors: int = 10,
-        radius: float | None = None,
-        neighbors: Any = None,
-        metric: str = "euclidean",
-    ) -> None:
-        super().__init__(n_components, n_neighbors, radius, neighbors, metric)
-
     def _landmarks(self, graph: sparse.csr_matrix, n: int) -> Array:
         return np.arange(graph.shape[0])
 
 
+@dataclass(eq=False, repr=False)
 class LandmarkIsomap(PathScaling):
     """Embed points by the lengths of their shortest paths to a few landmarks.
 
@@ -232,20 +223,8 @@ class LandmarkIsomap(PathScaling):
     True
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        n_landmarks: int = 200,
-        landmarks: Any = "maxmin",
-        n_neighbors: int = 10,
-        radius: float | None = None,
-        neighbors: Any = None,
-        metric: str = "euclidean",
-    ) -> None:
-        super().__init__(n_components, n_neighbors, radius, neighbors, metric)
-        self.n_landmarks = n_landmarks
-        self.landmarks = landmarks
+    n_landmarks: int = 200
+    landmarks: Any = "maxmin"
 
     def _landmarks(self, graph: sparse.csr_matrix, n: int) -> Array:
         vertex = self._neighborhoods.vertex

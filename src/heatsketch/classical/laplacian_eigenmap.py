@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -30,6 +31,7 @@ _LEAST_FRACTION = 0.2  # of a squared length that is usual at a point, which its
 _MIN_LAMBDA, _RELIABLE_LAMBDA = 1e-3, 0.1  # to embed new points at all, and without a warning
 
 
+@dataclass(eq=False, repr=False)
 class LaplacianEigenmap(Embedding):
     """Embed data by the lowest eigenvectors of a graph Laplacian: x_i ↦ (r_1(i), …, r_k(i)).
 
@@ -127,28 +129,16 @@ class LaplacianEigenmap(Embedding):
 
     _takes_sparse = True
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        n_neighbors: int = 15,
-        radius: float | None = None,
-        weights: str = "heat",
-        epsilon: float | str = _EDGES,
-        neighbors: Any = None,
-        metric: str = "euclidean",
-        tol: float = 1e-8,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.radius = radius
-        self.weights = weights
-        self.epsilon = epsilon
-        self.neighbors = neighbors
-        self.metric = metric
-        self.tol = tol
-        self.random_state = random_state
+    n_components: int = 2
+    _: KW_ONLY
+    n_neighbors: int = 15
+    radius: float | None = None
+    weights: str = "heat"
+    epsilon: float | str = _EDGES
+    neighbors: Any = None
+    metric: str = "euclidean"
+    tol: float = 1e-8
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Build the graph of points (n, d), dense or sparse; compute its lowest eigenvectors.

@@ -1,6 +1,7 @@
 """Locally linear embedding: each point is the same combination of its neighbours as in the data."""
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ _EPS = float(np.finfo(float).eps)
 _MAX_DENSE_POINTS = 500  # up to which LAPACK takes no longer than iterating
 
 
+@dataclass(eq=False, repr=False)
 class LocallyLinearEmbedding(Embedding):
     """Embed points so that each is the same combination of its neighbours as in the data.
 
@@ -108,24 +110,14 @@ class LocallyLinearEmbedding(Embedding):
 
     _takes_sparse = True
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        n_neighbors: int = 12,
-        radius: float | None = None,
-        reg: float = 1e-3,
-        neighbors: Any = None,
-        metric: str = "euclidean",
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.radius = radius
-        self.reg = reg
-        self.neighbors = neighbors
-        self.metric = metric
-        self.random_state = random_state
+    n_components: int = 2
+    _: KW_ONLY
+    n_neighbors: int = 12
+    radius: float | None = None
+    reg: float = 1e-3
+    neighbors: Any = None
+    metric: str = "euclidean"
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Embed the points X, array, DataFrame or sparse matrix (n, d).

@@ -1,6 +1,7 @@
 """Multidimensional scaling: classical, by landmarks, and of the least stress."""
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -23,8 +24,6 @@ _MAX_STEPS, _SHORTEST_STEP = 300, 1e-9  # of a new point, relative to its distan
 class ProjectiveScaling(Embedding):
     """Abstract base: coordinates from l reference points, or from distances to them."""
 
-    n_components: int
-    metric: str
     _scaling: Scaling  # of given distances
     _pca: PCA  # of points
 
@@ -61,6 +60,7 @@ class ProjectiveScaling(Embedding):
         return Y.astype(X.dtype)
 
 
+@dataclass(eq=False, repr=False)
 class ClassicalMDS(ProjectiveScaling):
     """Embed points so that Euclidean distances approximate given ones as well as projections can.
 
@@ -125,9 +125,8 @@ class ClassicalMDS(ProjectiveScaling):
     5.0
     """
 
-    def __init__(self, n_components: int = 2, metric: str = "euclidean") -> None:
-        self.n_components = n_components
-        self.metric = metric
+    n_components: int = 2
+    metric: str = "euclidean"
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Embed points (n, d), or the distances (n, n) between them.
@@ -148,6 +147,7 @@ class ClassicalMDS(ProjectiveScaling):
         return self
 
 
+@dataclass(eq=False, repr=False)
 class LandmarkMDS(ProjectiveScaling):
     """Embed many points by their distances to a few landmarks, which classical scaling places.
 
@@ -216,19 +216,11 @@ class LandmarkMDS(ProjectiveScaling):
     (5000, 2)
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        landmarks: Any = "maxmin",
-        n_landmarks: int = 200,
-        metric: str = "euclidean",
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.n_landmarks = n_landmarks
-        self.metric = metric
-        self.random_state = random_state
+    n_components: int = 2
+    landmarks: Any = "maxmin"
+    n_landmarks: int = 200
+    metric: str = "euclidean"
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose and scale landmarks; place points (n, d), or distances to landmarks (n, l).
@@ -269,6 +261,7 @@ class LandmarkMDS(ProjectiveScaling):
         return D
 
 
+@dataclass(eq=False, repr=False)
 class MetricMDS(Embedding):
     """Embed points so that the sum of squared errors of their distances is least.
 
@@ -334,18 +327,11 @@ class MetricMDS(Embedding):
     5.0
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        metric: str = "euclidean",
-        *,
-        max_iter: int = 300,
-        tol: float = 1e-6,
-    ) -> None:
-        self.n_components = n_components
-        self.metric = metric
-        self.max_iter = max_iter
-        self.tol = tol
+    n_components: int = 2
+    metric: str = "euclidean"
+    _: KW_ONLY
+    max_iter: int = 300
+    tol: float = 1e-6
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Embed points (n, d), or the distances (n, n) between them.

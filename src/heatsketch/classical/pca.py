@@ -1,5 +1,6 @@
 """Principal components: the directions along which points vary most, and coordinates on them."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ _MIN_RESOLVED_RATIO = 1e-3  # σ_m / σ_1 below which YᵀY loses digits of the 
 _TALL = 10  # times as many points as features, from which on YᵀY is much cheaper than factors of Y
 
 
+@dataclass(eq=False, repr=False)
 class PCA(Embedding):
     """Project points on the directions in which they vary most.
 
@@ -84,9 +86,9 @@ class PCA(Embedding):
 
     _takes_sparse = True
 
-    def __init__(self, n_components: int | None = 2, *, random_state: Any = None) -> None:
-        self.n_components = n_components
-        self.random_state = random_state
+    n_components: int | None = 2
+    _: KW_ONLY
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the axes of the points X, array, DataFrame or sparse matrix (n, d).

@@ -4,6 +4,7 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -45,16 +46,20 @@ _TILE_POINTS = 64  # new points that are placed in one unit of work
 _MAX_TRIAL_STEPS, _MIN_STEP_LENGTH = 300, 1e-7  # a new point whose step is shorter has arrived
 
 
+@dataclass(eq=False, repr=False)
 class NeighborEmbedding(Embedding):
     """Abstract base: probabilities of the data, and a descent that subclasses choose."""
 
-    n_components: int
-    perplexity: float
+    n_components: int = 2
+    perplexity: float = 30.0
+    _: KW_ONLY
+    n_iter: int = 1000
+    learning_rate: float | str = "auto"
     early_exaggeration: float
-    learning_rate: float | str
-    init: Any
-    neighbors: Any
-    random_state: Any
+    init: Any = "pca"
+    metric: str = "euclidean"
+    neighbors: Any = None
+    random_state: Any = None
 
     _takes_sparse = True
 
@@ -143,6 +148,7 @@ class NeighborEmbedding(Embedding):
         return places
 
 
+@dataclass(eq=False, repr=False)
 class SNE(NeighborEmbedding):
     """Embed data so that each point keeps its neighbours, with Gaussian neighbourhoods: SNE.
 
@@ -223,32 +229,9 @@ class SNE(NeighborEmbedding):
     (50, 2)
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        perplexity: float = 30.0,
-        *,
-        n_iter: int = 1000,
-        learning_rate: float | str = "auto",
-        early_exaggeration: float = 4.0,
-        early_compression: float = 0.0,
-        early_iter: int = 250,
-        init: Any = "pca",
-        metric: str = "euclidean",
-        neighbors: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.perplexity = perplexity
-        self.n_iter = n_iter
-        self.learning_rate = learning_rate
-        self.early_exaggeration = early_exaggeration
-        self.early_compression = early_compression
-        self.early_iter = early_iter
-        self.init = init
-        self.metric = metric
-        self.neighbors = neighbors
-        self.random_state = random_state
+    early_exaggeration: float = 4.0
+    early_compression: float = 0.0
+    early_iter: int = 250
 
     def _descend(self, X: Any, near: Neighbors, P: sparse.csr_matrix, Y: Array) -> Array:
         """Return the places (n, k) after the steps Y ← Y - η g ∇C + α (Y - Y_before).
@@ -307,6 +290,7 @@ class SNE(NeighborEmbedding):
         return Y
 
 
+@dataclass(eq=False, repr=False)
 class TSNE(NeighborEmbedding):
     """Embed data so that neighbours stay neighbours and clusters separate: t-SNE.
 
@@ -374,30 +358,8 @@ class TSNE(NeighborEmbedding):
     ((50, 2), (10, 2))
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        perplexity: float = 30.0,
-        *,
-        n_iter: int = 1000,
-        learning_rate: float | str = "auto",
-        early_exaggeration: float = 12.0,
-        init: Any = "pca",
-        method: str = "auto",
-        metric: str = "euclidean",
-        neighbors: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.perplexity = perplexity
-        self.n_iter = n_iter
-        self.learning_rate = learning_rate
-        self.early_exaggeration = early_exaggeration
-        self.init = init
-        self.method = method
-        self.metric = metric
-        self.neighbors = neighbors
-        self.random_state = random_state
+    early_exaggeration: float = 12.0
+    method: str = "auto"
 
     def transform(self, X: Any) -> Array:
         """Place each new point on its own among the training points, which stay where they are.

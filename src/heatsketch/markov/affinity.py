@@ -27,7 +27,7 @@ from heatsketch.graphs.neighborhoods import (
 )
 from heatsketch.markov.novelty import KnnNovelty, LeaveOneOutScores
 from heatsketch.mixture import MixtureKernel
-from heatsketch.mixture.cholesky import affinity_factor
+from heatsketch.mixture.kernel import affinity_factor
 from heatsketch.neighbors import Distances, in_metric, ordered_search
 from heatsketch.operators.graph import as_graph, as_operator
 from heatsketch.operators.kernel import EXPONENT_BOUND, Kernel

@@ -10,13 +10,14 @@ from heatsketch._checks import check_choice, check_number, check_points, real_ar
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch.mixture import distances
-from heatsketch.mixture.cholesky import affinity_factor
+from heatsketch.mixture.cholesky import pivoted_cholesky
 from heatsketch.mixture.components import Components
 from heatsketch.mixture.densities import log_diagonal, log_joint, log_steps, transitions
 from heatsketch.mixture.distances import Anchors
 from heatsketch.operators.operator import LowRank
 
 SCORES = ("density", "distance")
+_MAX_RANK = 4096  # of affinities
 
 
 class MixtureKernel:
@@ -458,6 +459,32 @@ class MixtureKernel:
 
         slopes = filled(of_tile, x.shape, distances.row_chunk(c))
         return slopes * (np.sqrt(c.density_unit) / c.unit)
+
+
+def affinity_factor(
+    kernel: MixtureKernel, points: Any, tol: float = 1e-10, log_unit: float = 0.0
+) -> Array:
+    """Return F (n, r) with F Fᵀ = e^-log_unit k_ε(x_i, x_j) for points (n, m), by pivoted Cholesky.
+
+    F Fᵀ lacks at most the fraction `tol` of any k(x, x): relative, so that far points keep their
+    digits. `log_unit` is subtracted from log k, for affinities beyond float64. Raises ValueError
+    where more than 4,096 columns are needed. Cost: n r kernel values and n r² operations.
+    """
+    tol = check_number(tol, "tol", low=0, high=1, open_low=True)
+    x = kernel.components.checked(points, "points")
+    log_k_xx = kernel.log_diagonal(x)
+
+    def correlations(pivots: Array) -> Array:
+        log_k = kernel.log_kernel(x, x[pivots])
+        return np.exp(log_k - (log_k_xx[:, None] + log_k_xx[pivots]) / 2)
+
+    F, _, missing = pivoted_cholesky(correlations, np.ones(len(x)), tol, min(_MAX_RANK, len(x)))
+    if missing.max() > tol:
+        raise ValueError(
+            f"The affinity of {len(x):,} points at epsilon={kernel.epsilon:g} has a rank over "
+            f"{_MAX_RANK:,}; pass a larger epsilon or tol, or use affinity='knn' on the points."
+        )
+    return F * np.exp((log_k_xx - log_unit) / 2)[:, None]
 
 
 def _full_covariances(covariances: Any, kind: str | None, n: int, m: int) -> Array:
