@@ -1,16 +1,15 @@
 """Numbers of the public names, recorded before a change of the code and compared after it.
 
-    python tests/frozen.py record FILE.npz [--large]
-    python tests/frozen.py compare FILE.npz [--large] [PART ...]
+    python tests/frozen.py record FILE.npz [PART ...]
+    python tests/frozen.py compare FILE.npz [PART ...]
 
 PART is a data set, "digits", or the beginning of a name, "digits/HeatSketch". Values agree to 1e-9
 of their size, those of iterations to 1e-6; eigenvectors are compared by the inner products of their
 rows, which know no signs, and learned maps by their quality. Data with ties (marked "ties") may
-change when the rule that breaks ties does. It takes a minute; `--large` adds a roll of 50,000.
+change when the rule that breaks ties does. It takes a minute; "large" is a roll of 50,000 points.
 """
 
 import argparse
-import importlib.util
 import inspect
 import sys
 import warnings
@@ -82,16 +81,6 @@ def mixture():
     return means[labels] + rng.standard_normal((600, 3)) * [1, 0.6, 0.3], labels
 
 
-def cells():
-    """Return the cells that come with scanpy, if there is any; None otherwise."""
-    found = importlib.util.find_spec("scanpy")
-    path = found and Path(found.origin).parent / "datasets/10x_pbmc68k_reduced.h5ad"
-    if not path or not path.exists():
-        return None
-    adata = importlib.import_module("anndata").read_h5ad(path)
-    return np.asarray(adata.obsm["X_pca"], float), adata.obs["bulk_labels"].to_numpy().astype(str)
-
-
 def edges(n=400):
     """A ring with chords, weighted: the graph."""
     rng = np.random.default_rng(5)
@@ -103,28 +92,31 @@ def edges(n=400):
 
 
 class Values:
-    """Values by name; a call that fails is listed, not an error of the script."""
+    """Values by "kind|data set/title"; a call that fails is printed, not an error of the script."""
 
     def __init__(self, parts):
-        self.parts, self.arrays, self.gone = parts, {}, {}
+        self.parts, self.arrays = parts, {}
 
     def wanted(self, name):
         return not self.parts or any(name.startswith(part) for part in self.parts)
 
-    def of(self, name, make, kind="value"):
-        """Record what `make` returns: an array, or a dictionary or record of arrays."""
-        if not self.wanted(name):
-            return
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                result = make()
-        except Exception as error:  # a name that has gone is a finding, too
-            self.gone[name] = f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"
-            return
-        self._keep(name, result, kind)
+    def all(self, data, calls, kind="value"):
+        """Record what calls return, by their titles; "rows": inner products of rows, up to sign."""
+        for title, make in calls.items():
+            name = f"{data}/{title}"
+            if not self.wanted(name):
+                continue
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    result = gram(make()) if kind == "rows" else make()
+            except Exception as error:  # a name that has gone is a finding, too
+                print(f"no value {name}: {type(error).__name__}: {str(error)[:120]}")
+            else:
+                self._keep(name, result, "iterated" if kind == "rows" else kind)
 
     def _keep(self, name, result, kind):
+        """Record an array, or those of a dictionary, a tuple or a record."""
         if hasattr(result, "_asdict"):
             result = result._asdict()
         elif hasattr(result, "__dataclass_fields__"):
@@ -134,18 +126,10 @@ class Values:
         if isinstance(result, dict):
             for key, value in result.items():
                 self._keep(f"{name}.{key}", value, kind)
-        elif result is not None and not isinstance(result, str):
-            value = result.toarray() if sparse.issparse(result) else np.asarray(result)
-            if value.dtype.kind in "fiub":
-                self.arrays[f"{kind}|{name}"] = value.astype(float)
-
-    def all(self, name, calls, kind="value"):
-        """Record what calls return, by their titles; "rows": inner products of rows, up to sign."""
-        for title, make in calls.items():
-            if kind == "rows":
-                self.of(f"{name}/{title}", lambda make=make: gram(make()), "iterated")
-            else:
-                self.of(f"{name}/{title}", make, kind)
+            return
+        value = result.toarray() if sparse.issparse(result) else np.asarray(result)
+        if value.dtype.kind in "fiub":
+            self.arrays[f"{kind}|{name}"] = value.astype(float)
 
 
 def gram(Y):
@@ -347,31 +331,43 @@ def of_mixture(values):
     model = hs.MixtureDiffusion(4, epsilon=0.5, random_state=0)
     values.all("mixture", {"MixtureDiffusion": lambda: model.fit_transform(X)}, "rows")
     kernel = hs.MixtureKernel(weights, means, covariances, 0.5)
-    names = ("kernel", "transition_density", "squared_distance", "stationary", "anomaly_score")
-    for name in names:
-        points = (X[:30],) if name in ("stationary", "anomaly_score") else (X[:30], X[30:60])
-        values.of(f"mixture/MixtureKernel.{name}", partial(getattr(kernel, name), *points))
+    calls = {
+        f"MixtureKernel.{name}": partial(getattr(kernel, name), *points)
+        for points, names in (
+            ((X[:30], X[30:60]), ("kernel", "transition_density", "squared_distance")),
+            ((X[:30],), ("stationary", "anomaly_score")),
+        )
+        for name in names
+    }
+    values.all("mixture", calls)
 
 
-def measure(parts, large):
+def of_many_points(values):
+    """Approximate neighbours and compiled products; only if "large" is asked for."""
+    (X, labels), seed = roll(50_000), {"random_state": 0}
+    sketch = {"HeatSketch": lambda: hs.HeatSketch(16, **seed).fit_transform(X)[::50]}
+    values.all("large", sketch)
+    rows = {"DiffusionMap": lambda: hs.DiffusionMap(8, **seed).fit_transform(X)}
+    values.all("large", rows, "rows")
+    learned = {"HeatEmbedding": partial(quality, hs.HeatEmbedding(2, **seed), X, labels)}
+    values.all("large", learned, "map")
+
+
+SETS = {"digits": digits, "roll": roll, "clusters": clusters, "words": text}
+SETS |= {"integers": integers, "mixture": mixture}
+
+
+def measure(parts):
+    """Return the values whose names begin with one of the parts; all but "large" without any."""
     values = Values(parts)
-    sets = {"digits": digits, "roll": roll, "clusters": clusters, "words": text}
-    sets |= {"integers": integers, "mixture": mixture, "cells": cells}
-    for name, make in sets.items():
-        asked = [part for part in parts if part.split("/")[0].startswith(name)]
-        asked += [part for part in parts if name.startswith(part)]
-        found = make() if asked or not parts else None
-        if found is not None:
-            of_points(values, name, *found, classical=name in ("digits", "clusters"))
+    asked = {part.split("/")[0] for part in parts}
+    for name, make in SETS.items():
+        if not asked or any(name.startswith(part) for part in asked):
+            of_points(values, name, *make(), classical=name in ("digits", "clusters"))
     of_graph(values)
     of_mixture(values)
-    if large:
-        (X, labels), seed = roll(50_000), {"random_state": 0}
-        values.of("large/HeatSketch", lambda: hs.HeatSketch(16, **seed).fit_transform(X)[::50])
-        rows = {"DiffusionMap": lambda: hs.DiffusionMap(8, **seed).fit_transform(X)}
-        values.all("large", rows, "rows")
-        learned = partial(quality, hs.HeatEmbedding(2, **seed), X, labels)
-        values.of("large/HeatEmbedding", learned, "map")
+    if "large" in asked:
+        of_many_points(values)
     return values
 
 
@@ -387,16 +383,13 @@ def difference(old, new):
 def compare(old, values):
     """Print what differs; return the number of differences that ties do not explain."""
     wrong = 0
-    for name in sorted(name for name in old if name.startswith("gone|")):
-        values.gone.pop(name.removeprefix("gone|"), None)  # it had gone before
     for key in sorted(old):
         kind, name = key.split("|", 1)
-        if kind == "gone" or not values.wanted(name):
+        if not values.wanted(name):
             continue
         tied = " (ties)" if name.startswith(TIED) else ""
         if key not in values.arrays:
-            call = next((call for call in values.gone if name.startswith(call)), None)
-            print(f"gone     {name}: {values.gone.get(call, 'no value of this name')}")
+            print(f"gone     {name}")
         elif kind == "map":
             before, after = float(old[key]), float(values.arrays[key])
             worse = before - after if not name.endswith("log_L") else after - before
@@ -418,16 +411,12 @@ def main():
     parser.add_argument("action", choices=("record", "compare"))
     parser.add_argument("file", type=Path)
     parser.add_argument("parts", nargs="*")
-    parser.add_argument("--large", action="store_true")
     options = parser.parse_args()
-    values = measure(options.parts, options.large)
+    values = measure(options.parts)
     if options.action == "compare":
         with np.load(options.file) as old:
             return compare(dict(old), values) > 0
-    for name, error in values.gone.items():
-        print(f"no value {name}: {error}")
-    gone = {f"gone|{name}": np.array(0.0) for name in values.gone}
-    np.savez_compressed(options.file, **values.arrays, **gone)
+    np.savez_compressed(options.file, **values.arrays)
     return 0
 
 
