@@ -22,20 +22,22 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "daily"))
 SEED = int(os.environ.get("HEATSKETCH_SEED", "0"))
 
 
-@pytest.fixture(autouse=True)
-def _other_numbers(request, monkeypatch):
-    """Draw other random numbers in statistical tests if HEATSKETCH_SEED is not 0."""
-    if not SEED or request.node.get_closest_marker("statistical") is None:
-        return
-    import numpy as np  # after the number of threads is set
+if SEED:
 
-    usual = np.random.default_rng
+    @pytest.fixture(autouse=True)
+    def _other_numbers(request, monkeypatch):
+        """Draw other random numbers in statistical tests."""
+        if request.node.get_closest_marker("statistical") is None:
+            return
+        import numpy as np  # after the number of threads is set
 
-    def other(seed=None):
-        mine = isinstance(seed, int | np.integer | list | tuple)
-        return usual([SEED, *np.atleast_1d(seed).tolist()] if mine else seed)
+        usual = np.random.default_rng
 
-    monkeypatch.setattr(np.random, "default_rng", other)
+        def other(seed=None):
+            mine = isinstance(seed, int | np.integer | list | tuple)
+            return usual([SEED, *np.atleast_1d(seed).tolist()] if mine else seed)
+
+        monkeypatch.setattr(np.random, "default_rng", other)
 
 
 @pytest.hookimpl(wrapper=True)
