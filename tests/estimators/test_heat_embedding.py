@@ -78,17 +78,6 @@ def test_as_many_dimensions_as_there_are_keep_every_distance(affinity, normaliza
     assert model.distortion_.log_L < 1e-8
 
 
-@every_affinity
-def test_sparse_points_are_points(affinity):
-    X, X_new = (
-        np.where(np.abs(x) < 0.5, 0.0, x) for x in (cloud(12, 5, seed=1), cloud(4, 5, seed=2))
-    )
-    dense, thin = make(11, 3, **affinity).fit(X), make(11, 3, **affinity).fit(csr_matrix(X))
-    expected = cdist(dense.transform(X_new), dense.embedding_)
-    found = cdist(thin.transform(csr_matrix(X_new)), thin.embedding_)
-    assert_allclose(found, expected, rtol=0, atol=1e-9 * expected.max())
-
-
 @pytest.mark.parametrize("form", [np.asarray, csr_matrix])
 @every_normalization
 def test_a_given_affinity_is_that_of_the_points(normalization, form):
@@ -191,15 +180,6 @@ def test_worst_pairs_are_rows_of_the_input_where_duplicates_count_as_one_point()
         i, j = model.distortion_.worst_pairs[name][0]
         ratio = np.linalg.norm(Y[i] - Y[j]) / D[i, j]
         assert ratio == pytest.approx(getattr(model.distortion_, name), rel=1e-8)
-
-
-def test_coordinates_are_ordered_by_variance():
-    X, _ = hs.datasets.stretched_torus(100, rng=0)
-    Y = make(3, 8, affinity="dense", epsilon=2.0).fit_transform(X)
-    variances = Y.var(axis=0)
-    assert (np.diff(variances) < 0).all()
-    off = np.corrcoef(Y.T) - np.eye(3)
-    assert np.abs(off).max() < 1e-8
 
 
 # Sketches, where there are too many points for all eigenvectors
@@ -328,14 +308,6 @@ def test_what_leaves_distances_alone_leaves_the_distortion_alone(change):
     assert_allclose(list(second.quantiles.values()), list(first.quantiles.values()), atol=0.01)
 
 
-@pytest.mark.parametrize("source", [int, np.random.default_rng, np.random.RandomState])
-def test_a_seed_gives_the_same_embedding(source):
-    X = cloud(16, 3, seed=1)
-    first, again = (default(time="auto", random_state=source(3)).fit(X) for _ in range(2))
-    assert_array_equal(first.embedding_, again.embedding_)
-    assert_array_equal(first.time_curve_.directions, again.time_curve_.directions)
-
-
 PICTURES = {
     "digits": lambda: hs.datasets.digits()[0][:300],
     "tree": noisy_tree,
@@ -356,29 +328,3 @@ def test_the_picture_is_the_same_for_every_seed_and_order_of_rows(name):
     same = np.empty_like(first.embedding_)
     same[order] = other.embedding_
     assert spearmanr(pdist(same), pdist(first.embedding_))[0] >= LEAST_CORRELATION
-
-
-@pytest.mark.parametrize(
-    ("name", "time"), [("tree", 8), pytest.param("roll", 32, marks=pytest.mark.slow)]
-)
-def test_most_keeps_more_pairs_and_worst_a_smaller_log_L(name, time):
-    X = PICTURES[name]()
-    most, worst = (default(2, time, objective=which).fit(X) for which in ("most", "worst"))
-    assert most.distortion_.within[1.5] >= worst.distortion_.within[1.5] - 0.03
-    assert worst.distortion_.log_L <= most.distortion_.log_L + 1e-9
-
-
-def test_single_precision_in_single_precision_out():
-    X, _ = hs.datasets.circle(60, equispaced=True)
-    common = {"affinity": "dense", "epsilon": 0.25}
-    single, double = make(2, 8, **common).fit(X.astype(np.float32)), make(2, 8, **common).fit(X)
-    new = X[:5] * np.float32(0.9)
-    assert single.embedding_.dtype == single.transform(new.astype(np.float32)).dtype == np.float32
-    assert double.embedding_.dtype == double.transform(new).dtype == np.float64
-    # What is learned in single precision, from the same points; axes may be turned.
-    assert_allclose(
-        pdist(single.embedding_),
-        pdist(double.embedding_),
-        rtol=0,
-        atol=1e-3 * double.embedding_.max(),
-    )

@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import subspace_angles
 from scipy.sparse import block_diag
-from sklearn.manifold import TSNE
 
 import heatsketch as hs
 from problems.clouds import cloud, even_circle
@@ -78,15 +77,6 @@ def test_of_components_it_says_which_one_a_point_is_in():
     within = max(Y[rows].std() for rows in np.split(np.arange(120), [30, 70]))
     assert apart > 1e-5
     assert within < 2e-4
-
-
-def test_scikit_learn_takes_it():
-    X = cloud(60, 3, seed=4)
-    start = hs.initialization(X, rng=0)
-    assert TSNE(init=start, perplexity=10, max_iter=250, method="exact").fit_transform(X).shape == (
-        60,
-        2,
-    )
 
 
 def test_too_many_coordinates_are_refused():

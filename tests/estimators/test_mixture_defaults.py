@@ -179,16 +179,3 @@ def test_wide_and_flat_data_are_embedded():
         assert (model.novelty(X[:5] + 100 * X.std() * rng.normal(size=X.shape[1])) == 1).all()
     with pytest.raises(ValueError, match="All 9 points are equal"):
         hs.MixtureDiffusion().fit(np.ones((9, 2)))
-
-
-@pytest.mark.parametrize("m", [3, 30])
-@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
-def test_a_whitened_model_is_the_same_from_its_file(m, tmp_path):
-    rng = np.random.default_rng(0)
-    X, new = rng.normal(size=(200, m)), 2 * rng.normal(size=(20, m))
-    model = hs.MixtureDiffusion(mixture=2, random_state=0).fit(X)
-    hs.save_model(model, tmp_path / "model")
-    again = hs.load_model(tmp_path / "model")
-    for method in ("transform", "score_samples", "novelty", "distance_error"):
-        assert_array_equal(getattr(again, method)(new), getattr(model, method)(new))
-    assert again.epsilon == "auto"

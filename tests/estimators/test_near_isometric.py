@@ -3,13 +3,11 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import pdist, squareform
-from sklearn.exceptions import NotFittedError
 
 import heatsketch as hs
 from heatsketch import NearIsometricProjection
@@ -19,7 +17,7 @@ from heatsketch.metrics import distortions as metrics
 from heatsketch.metrics import row_distortion
 from heatsketch.neighbors import pair_distances
 from problems.checks import estimator_checks
-from problems.clouds import cloud
+from problems.clouds import cloud, torus_factor
 
 seeds = st.integers(0, 10**6)
 OBJECTIVES = ("worst", "most")
@@ -266,13 +264,6 @@ def large(monkeypatch):
     monkeypatch.setattr(pairs, "NEAR_ROWS", 200)
 
 
-def torus_factor(n):
-    u, v = np.random.default_rng(0).uniform(0, 2 * np.pi, (2, n))
-    waves = [f(m * u) for m in (1, 2) for f in (np.cos, np.sin)]
-    waves += [3.5 / m * f(m * v) for m in (1, 2, 3) for f in (np.cos, np.sin)]
-    return np.column_stack(waves)
-
-
 @pytest.mark.usefixtures("large")
 @every_objective
 def test_no_more_rows_are_learned_from_than_enough(objective, monkeypatch):
@@ -304,14 +295,6 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-def test_columns_of_the_output_have_names():
-    projection = fitted(np.random.default_rng(0).normal(size=(10, 4)), 2)
-    names = ["nearisometricprojection0", "nearisometricprojection1"]
-    assert list(projection.get_feature_names_out()) == names
-    with pytest.raises(NotFittedError):
-        NearIsometricProjection().transform(np.ones((2, 3)))
-
-
 @pytest.mark.parametrize(
     ("parameters", "error", "match"),
     [
@@ -335,21 +318,10 @@ def test_parameters_out_of_range_are_refused(parameters, error, match):
 
 
 @pytest.mark.parametrize(
-    ("X", "match"),
-    [
-        (np.ones((5, 3)), "All 5 rows of X are equal"),
-        (np.ones((5, 3)) + 1e-16 * np.eye(5, 3), "All 5 rows of X are equal"),
-        ([[1.0, 2.0], [np.nan, 1.0], [0.0, 1.0]], "NaN.*row 1, column 0"),
-        ([[1.0, 2.0], [np.inf, 1.0], [0.0, 1.0]], "infinity.*row 1, column 0"),
-        ([[1.0, 2.0]], "minimum of 2"),
-        ([1.0, 2.0], "2D array"),
-        ([["a", "b"], ["c", "d"]], "text"),
-        (pd.DataFrame({"size": [1.0, 2.0], "kind": ["a", "b"]}), "'kind' are not numeric"),
-    ],
-    ids=["equal", "nearly equal", "nan", "infinite", "one row", "flat", "text", "text column"],
+    "X", [np.ones((5, 3)), np.ones((5, 3)) + 1e-16 * np.eye(5, 3)], ids=["equal", "nearly equal"]
 )
-def test_data_without_distances_are_refused(X, match):
-    with pytest.raises(ValueError, match=match):
+def test_data_without_distances_are_refused(X):
+    with pytest.raises(ValueError, match="All 5 rows of X are equal"):
         NearIsometricProjection().fit(X)
 
 

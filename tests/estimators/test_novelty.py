@@ -177,17 +177,6 @@ def test_points_of_the_same_law_have_the_nominal_rate(law):
     assert_nominal(np.array(rates)[:, 1], 0.5)
 
 
-@pytest.mark.statistical
-def test_points_of_the_same_law_have_the_nominal_rate_by_density():
-    rates = []
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        X, new = (np.exp(0.5 * rng.normal(size=(n, 2))) for n in (200, 500))
-        model = fitted(hs.MixtureDiffusion(2, mixture=2, tolerance=1.0, random_state=0), X)
-        rates.append((model.novelty(new) > 0.9).mean())
-    assert_nominal(np.array(rates), 0.1)
-
-
 # Warnings
 
 
@@ -205,15 +194,3 @@ def test_far_points_are_warned_of_and_others_are_not(model):
     assert (model.novelty(new + 200) == 1).all()
     with pytest.warns(hs.ScaleWarning, match=r"1 new point\(s\) \(rows 2\)"):
         model.transform(np.vstack([new[:2], new[2:3] + 200]))
-
-
-def test_points_far_from_a_mixture_are_warned_of():
-    rng = np.random.default_rng(6)
-    X = rng.normal(size=(300, 3))
-    model = hs.MixtureDiffusion(2, mixture=1, random_state=0).fit(X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.transform(rng.normal(size=(300, 3)))
-    with pytest.warns(hs.ScaleWarning, match=r"1 new point\(s\) \(rows 1\) have hardly any"):
-        model.transform([[0.0, 0, 0], [20, 0, 0]])
-    assert_array_equal(model.novelty([[20.0, 0, 0]]), 1.0)

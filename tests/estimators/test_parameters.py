@@ -4,7 +4,6 @@ import datetime
 
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
 
 import heatsketch as hs
 from heatsketch import classical
@@ -12,7 +11,7 @@ from heatsketch.comparison.methods import ESTIMATORS, defaults
 from heatsketch.estimators import heat_embedding
 from heatsketch.markov import rows as coordinates
 from problems.clouds import cloud
-from problems.estimators import affinity_of, every_affinity, every_estimator
+from problems.estimators import affinity_of, every_estimator
 from problems.spectra import path_graph
 
 # Errors: got and want
@@ -61,6 +60,7 @@ BAD_ESTIMATORS = [
     (hs.DiffusionMap("auto", "auto"), ValueError, "time='auto'", "n_components"),
     (hs.DiffusionMap("auto", "long"), TypeError, "time='long'", "a number >= 0"),
     (hs.DiffusionMap(2, ["auto", 3]), ValueError, "time='auto'", "one time"),
+    (hs.DiffusionMap(affinity="radius", epsilon=1.0, cut=0), ValueError, "cut=0", "> 0"),
     (hs.HeatEmbedding(time=[2, 8]), ValueError, "has 2 times", "pass one, or 'auto'"),
     (hs.HeatEmbedding(time=["auto", 3]), ValueError, "has 2 times", "'auto'"),
     (hs.HeatEmbedding(time=1.5), ValueError, "time=1.5 is not whole", "filter='heat'"),
@@ -94,21 +94,6 @@ def test_parameter_errors_say_what_came_and_what_is_wanted(make, changes, error,
 def test_errors_of_one_estimator(estimator, error, got, want, X):
     with pytest.raises(error, match=both(got, want)):
         estimator.fit(X)
-
-
-@every_estimator
-def test_transform_before_fit(make, X):
-    for call in ("transform", "get_feature_names_out"):
-        with pytest.raises(NotFittedError):
-            getattr(make(), call)(X)
-
-
-@every_affinity
-@every_estimator
-def test_wrong_number_of_features(make, affinity, X):
-    model = make(**affinity).fit(X)
-    with pytest.raises(ValueError, match=both("2 features", "3 features")):
-        model.transform(X[:, :2])
 
 
 @every_estimator

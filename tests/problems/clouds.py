@@ -46,3 +46,12 @@ def noisy_tree(n=200, branches=5, d=10):
     directions = np.linalg.qr(rng.normal(size=(d, branches)))[0].T
     on = directions[rng.integers(0, branches, n)] * rng.uniform(size=(n, 1))
     return on + 0.03 * rng.normal(size=(n, d))
+
+
+def torus_factor(n):
+    """Waves of the two angles of random points of a torus: rows for maps to three dimensions."""
+    u, v = np.random.default_rng(0).uniform(0, 2 * np.pi, (2, n))
+    waves = [f(m * u) for m in (1, 2) for f in (np.cos, np.sin)]
+    waves += [3.5 / m * f(m * v) for m in (1, 2, 3) for f in (np.cos, np.sin)]
+    waves += [0.5 * np.cos(u) * np.cos(v), 0.5 * np.sin(u) * np.sin(v)]
+    return np.column_stack(waves)

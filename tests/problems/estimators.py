@@ -46,3 +46,11 @@ def operator_of(K, normalization, alpha=1.0):
     K = K / np.outer(q, q)
     v = K.sum(axis=1)
     return K / np.sqrt(np.outer(v, v)), v / v.sum()
+
+
+def walk_of(K, alpha):
+    """P and π, (54) of *Linear and nonlinear dimensionality reduction*, written out."""
+    q = K.sum(axis=1) ** alpha
+    K = K / np.outer(q, q)
+    v = K.sum(axis=1)
+    return K / v[:, None], v / v.sum()
