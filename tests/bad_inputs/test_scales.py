@@ -65,7 +65,7 @@ SCALES = [
     Case(
         "time 1e6",
         lambda: hs.DiffusionMap(2, 1e6, affinity="dense").fit(X),
-        ("time is too large", "beyond float64", "pass a smaller time, by a factor"),
+        ("time is too large", "range of float64", "pass a smaller time, by a factor"),
     ),
     Case(
         "new points far from all others: the nearest is the only neighbour",

@@ -10,7 +10,7 @@ from heatsketch._checks import check_number
 from heatsketch._random import random_block
 from heatsketch._typing import Array, Rng
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.spectral.apply import apply, log_excess
+from heatsketch.spectral.apply import apply, time_excess
 from heatsketch.spectral.filters import Power
 
 _EXTRA_COLUMNS = 14
@@ -75,7 +75,7 @@ def initialization(
     generator = np.random.default_rng(rng)
     A = d.deflated()
     G = random_block(A.n, min(k + _EXTRA_COLUMNS, A.n - 1), "gaussian", generator)
-    filters = [f for f in map(Power, _times(longest)) if f.p == 1 or not log_excess(f, A)]
+    filters = [f for f in map(Power, _times(longest)) if f.p == 1 or time_excess(f, A) <= 1]
     for block in apply(filters, A, A.project(G), _TOLERANCE):
         Y, sizes = _principal(A.project(block), k)
         if sizes[-1] >= _LEAST * sizes[0]:

@@ -21,7 +21,7 @@ from heatsketch.neighbors.exact import pair_distances
 from heatsketch.plot.scatter import principal_axes, principal_name
 from heatsketch.reports.columns import packed
 from heatsketch.reports.summary import kept
-from heatsketch.spectral.apply import log_excess
+from heatsketch.spectral.apply import time_excess
 from heatsketch.spectral.filters import FILTERS, make_filter
 
 MOST_DIMENSIONS = 3
@@ -59,7 +59,7 @@ def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
         else:
             found = [t for t in doubled if t >= min(own, 1)]
     A = diffusion.deflated()
-    return [t for t in found if t == own or not log_excess(make_filter(est.filter, t), A)]
+    return [t for t in found if t == own or time_excess(make_filter(est.filter, t), A) <= 1]
 
 
 def frames(est: Any, times: Sequence[Any], shown: Array) -> dict[str, Any]:

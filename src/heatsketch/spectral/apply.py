@@ -34,44 +34,37 @@ def check_range(f: Filter, A: Operator, ends: Interval | None = None) -> None:
 
     `ends` of the spectrum, where they are known, save the Lanczos steps that find them.
     """
-    size = log_excess(f, A, ends)
-    if size:
-        factor = math.ceil(abs(size) / -_least_log(A.dtype))
+    factor = time_excess(f, A, ends)
+    if factor > 1:
         raise ValueError(
-            f"The time is too large: the result is of size e^{size:.0f}, beyond {A.dtype}, and "
-            f"nothing but the slowest direction is left; pass a smaller time, by a factor {factor}."
+            f"The time is too large: f(A) is beyond the range of {A.dtype}, and nothing but the "
+            f"slowest direction is left; pass a smaller time, by a factor {math.ceil(factor)}."
         )
 
 
-def log_excess(f: Filter, A: Operator, ends: Interval | None = None) -> float:
-    """Return the logarithm of the largest |f| on the spectrum if it is beyond the range, else 0.
-
-    For distances, squares have to be in the range, too.
-    """
+def time_excess(f: Filter, A: Operator, ends: Interval | None = None) -> float:
+    """Return by which factor a time is too large for the range of numbers; up to 1 it is not."""
     if ends is not None:
-        return _beyond(f, ends, A.dtype)
-    size = _beyond(f, A.spectrum, A.dtype)
-    if not size and f.sharpness((-1.0, 1.0)) > _SHORT_TIME:
-        size = _beyond(f, A.ends[1], A.dtype)  # bounded from inside
+        return _excess(f, ends, A.dtype)
+    factor = _excess(f, A.spectrum, A.dtype)
+    if factor <= 1 and f.sharpness((-1.0, 1.0)) > _SHORT_TIME:
+        factor = _excess(f, A.ends[1], A.dtype)  # bounded from inside
     # Of a bound: that at the largest eigenvalue itself decides.
-    return _beyond(f, _exact_ends(A), A.dtype) if size else 0.0
+    return _excess(f, _exact_ends(A), A.dtype) if factor > 1 else factor
 
 
-def _beyond(f: Filter, ends: Interval, dtype: Any) -> float:
-    """Return the logarithm of the largest |f| at the ends if it is beyond the range, else 0."""
+def _excess(f: Filter, ends: Interval, dtype: Any) -> float:
+    """Return the logarithm of the largest |f| at the ends, next to that of what is in the range.
+
+    For distances, squares have to be in the range, too, with all digits.
+    """
     values, log_scale = f.scaled(np.abs(ends) if f.of_powers else np.array(ends))
-    largest = float(np.abs(values).max())
-    if largest == 0 or np.abs(ends).max() < _NOTHING * np.finfo(dtype).eps:
+    largest, limits = float(np.abs(values).max()), np.finfo(dtype)
+    if largest == 0 or np.abs(ends).max() < _NOTHING * limits.eps:
         return 0.0
     log_size = math.log(largest) + log_scale
-    inside = _least_log(dtype) < log_size < math.log(np.finfo(dtype).max) / 2
-    return 0.0 if inside else log_size
-
-
-def _least_log(dtype: Any) -> float:
-    """Return the logarithm of the least size whose square keeps its digits."""
-    limits = np.finfo(dtype)
-    return math.log(limits.tiny) / 2 - math.log(limits.eps)
+    least, most = math.log(limits.tiny) / 2 - math.log(limits.eps), math.log(limits.max) / 2
+    return log_size / (least if log_size < 0 else most)
 
 
 def _exact_ends(A: Operator) -> Interval:
