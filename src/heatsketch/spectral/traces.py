@@ -7,7 +7,7 @@ chi-square distribution.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from heatsketch.operators.graph import on_vertices
 from heatsketch.operators.operator import Interval, Operator
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply
 from heatsketch.spectral.density import SpectralDensity, quadrature
-from heatsketch.spectral.eigenpairs import Spectrum, all_eigenvalues, leading_vector
+from heatsketch.spectral.eigenpairs import all_eigenvalues, leading_vector
 from heatsketch.spectral.filters import Filter, Heat
 
 N_PROBES = 64  # an interval of what is left out has a width of √(8/64) of it at most
@@ -32,17 +32,14 @@ _SEED = 0x6B5F3A91C2D4E807  # not that of a sketch with a small seed, which coor
 _DEPENDENT = 1e-9  # part of a column that is new, below which it is rounding
 
 
-def estimated_density(
-    A: Operator, without: Callable[[Array], Array], sharpness: float, n_probes: int, rng: Rng
-) -> SpectralDensity:
+def estimated_density(A: Operator, X: Array, sharpness: float) -> SpectralDensity:
     """Return nodes and weights of tr P w(A) P, for functions w of a `sharpness`, see `Filter`.
 
-    P takes the directions deflated out of columns (n, k), and further ones by `without`: Hutchinson
-    (1990), and where these span what is large, Hutch++ (Meyer, Musco, Musco and Woodruff 2021).
+    The columns of X (n, k) are P times random ones: Hutchinson (1990), and where P takes out what
+    is large, Hutch++ (Meyer, Musco, Musco and Woodruff 2021).
     """
-    X = A.project(random_block(A.n, n_probes, "gaussian", rng)) / math.sqrt(n_probes)
     degree = math.sqrt(2 * sharpness * math.log(2 * A.n / _ERROR))
-    return quadrature(A, without(X), max(_LEAST_STEPS, math.ceil(degree / 2)))
+    return quadrature(A, X / math.sqrt(X.shape[1]), max(_LEAST_STEPS, math.ceil(degree / 2)))
 
 
 def chi_square_interval(mean: float, square: float, n_probes: int, level: float) -> Interval:
@@ -114,7 +111,6 @@ def heat_trace(
     times: Any,
     *,
     n_probes: int = 64,
-    spectrum: Spectrum | None = None,
     level: float = 0.95,
     rng: Rng = None,
 ) -> HeatTrace:
@@ -125,8 +121,8 @@ def heat_trace(
     `dimension` is an estimate of d. `effective_rank` says how many directions are left at a time.
 
     Up to 2,048 points from all eigenvalues. Beyond, k random columns estimate it (Hutchinson 1990),
-    from one Chebyshev recurrence for all times; the eigenvector of the largest eigenvalue, and
-    those of `spectrum`, are counted exactly.
+    from one Lanczos recurrence for all times; the eigenvector of the largest eigenvalue is counted
+    exactly.
 
     Parameters
     ----------
@@ -135,9 +131,6 @@ def heat_trace(
     times : float > 0, or a sequence of times
     n_probes : int, default 64
         Columns k: a standard error of Z is √(2 Z(2t) / k), less what is counted exactly.
-    spectrum : Spectrum, optional
-        Leading eigenpairs that are known, by `eigh` of the same A: at large times little else is
-        left, so that the intervals become narrow.
     level : float in (0, 1), default 0.95
         Probability with which each interval holds. That of Z is by the chi-square distribution with
         k Z(t)² / Z(2t) degrees of freedom, which is exact for equal eigenvalues; the others are
@@ -172,13 +165,15 @@ def heat_trace(
     times = np.array([check_number(t, "times", low=0, open_low=True) for t in times])
     k = check_number(n_probes, "n_probes", low=2, integer=True)
     level = check_level(level)
-    operator, vertex = on_vertices(A)
-    vectors, exact = np.empty((operator.n, 0)), operator.n <= SPECTRAL_LIMIT
-    if exact:
-        values = all_eigenvalues(operator)
+    operator, exact = on_vertices(A)[0], False
+    if operator.n <= SPECTRAL_LIMIT:
+        values, exact = all_eigenvalues(operator), True
+    elif operator.V.shape[1]:
+        values = np.empty(0)
     else:
-        values, vectors = _known_pairs(operator, spectrum, vertex)
-        exact = vectors.shape[1] == operator.n - operator.V.shape[1]
+        u = leading_vector(operator, rng=0).astype(float)
+        values = np.array([u @ (operator @ operator.asarray(u))])
+        operator = operator.deflated(u)
     top = float(values.max()) if len(values) else operator.ends[0][1]
 
     def moments(lam: Array, counts: Array | float) -> Array:
@@ -190,12 +185,9 @@ def heat_trace(
 
     known, random = moments(values, 1.0), np.zeros((5, len(times)))
     if not exact:
-
-        def without(X: Array) -> Array:
-            return X - vectors @ (vectors.T @ X)
-
         sharpness = Heat(2 * times.max()).sharpness(operator.ends[0])
-        random = moments(*estimated_density(operator, without, sharpness, k, rng))
+        X = operator.project(random_block(operator.n, k, "gaussian", rng))
+        random = moments(*estimated_density(operator, X, sharpness))
     (Z, energy), size = known[:2] + random[:2], np.exp(-times * (1 - top))
     energy /= Z  # t <1 - λ>, half the dimension
     _, _, f2, xf2, x2f2 = random
@@ -213,24 +205,6 @@ def heat_trace(
         level=level,
         exact=exact,
     )
-
-
-def _known_pairs(A: Operator, spectrum: Spectrum | None, vertex: Array) -> tuple[Array, Array]:
-    """Return eigenvalues and orthonormal eigenvectors (n, r) that need not be estimated."""
-    if spectrum is None:
-        if A.V.shape[1]:
-            return np.empty(0), np.empty((A.n, 0))
-        V = leading_vector(A, rng=0)[:, None].astype(float)
-    else:
-        V = np.asarray(spectrum.vectors, dtype=float)
-        if len(V) != len(vertex):
-            raise ValueError(
-                f"spectrum has vectors of {len(V)} points but A has {len(vertex)}; pass "
-                "eigh(A, ...)."
-            )
-        V = np.linalg.qr(V[np.unique(vertex, return_index=True)[1]])[0]
-    image = np.asarray(A @ A.asarray(V), dtype=float)
-    return np.einsum("ij,ij->j", V, image), V
 
 
 def _variance(f2: Array, xf2: Array, x2f2: Array, shift: Array, k: int) -> Array:
@@ -365,14 +339,10 @@ def explained_variance(
         rest = max(float(square(all_eigenvalues(A)).sum() - held.sum()), 0.0)
         return _fractions(held, (rest, rest, rest), level, True)
 
-    def without(X: Array) -> Array:
-        for rows in components:
-            X[rows] -= Q[rows] @ (Q[rows].T @ X[rows])
-        return X
-
-    sharpness = 4 * f.sharpness(A.ends[0])  # of f⁴
-    rng = np.random.default_rng(_SEED)
-    lam, counts = estimated_density(A, without, sharpness, n_probes, rng)
+    X = A.project(random_block(A.n, n_probes, "gaussian", np.random.default_rng(_SEED)))
+    for rows in components:
+        X[rows] -= Q[rows] @ (Q[rows].T @ X[rows])
+    lam, counts = estimated_density(A, X, 4 * f.sharpness(A.ends[0]))  # of f⁴
     squares = square(lam)
     mean, spread = float(counts @ squares), float(counts @ squares**2)
     return _fractions(
