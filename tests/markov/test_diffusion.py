@@ -1,6 +1,4 @@
 import pickle
-import warnings
-from dataclasses import FrozenInstanceError
 
 import networkx as nx
 import numpy as np
@@ -10,11 +8,10 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 import heatsketch as hs
-from heatsketch import CertificateError, Diffusion, DisconnectedWarning, ScaleWarning
+from heatsketch import CertificateError, Diffusion, DisconnectedWarning
 from heatsketch.markov.affinity import knn_affinity
 from heatsketch.markov.diffusion import reweighted, times_columns
 from problems.clouds import cloud
-from problems.matrices import of_points
 
 NORMALIZATIONS = ["symmetric", "markov", "bistochastic"]
 POINTS = {
@@ -181,11 +178,6 @@ def test_affinities_of_new_points_are_checked(rows, match):
         d.kernel_rows(np.array(rows))
 
 
-def test_new_points_need_the_features_of_the_data():
-    with pytest.raises(ValueError, match="X has 3 columns, but the diffusion was built with 2"):
-        built(POINTS["knn"]).kernel_rows(cloud(60, 3))
-
-
 @ways
 def test_smoothing_the_data_is_smoothing_new_points_that_equal_it(way):
     d, H = built(way), cloud(60, 4, seed=1)
@@ -240,15 +232,6 @@ def test_sparse_dense_and_operator_affinities_are_one_diffusion():
         assert_allclose(matrix(Diffusion.from_affinity(form)), want, rtol=1e-11)
 
 
-def test_distances_passed_as_affinities_are_noticed():
-    D = cdist(cloud(60, 2), cloud(60, 2))
-    with pytest.warns(UserWarning, match="looks like distances"):
-        Diffusion.from_affinity(D)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        Diffusion.from_affinity(np.exp(-(D**2)))
-
-
 # What goes wrong
 
 
@@ -269,37 +252,6 @@ def test_an_operator_that_changes_between_products_is_caught(normalization, monk
         Diffusion.from_affinity(K, normalization=normalization)
 
 
-def far_groups(sizes):
-    """Groups 100 apart, a unit wide, and alike inside."""
-    label = np.repeat(np.arange(len(sizes)), sizes)
-    return np.column_stack([100.0 * label, cloud(len(label), 1)])
-
-
-@pytest.mark.parametrize(
-    "way",
-    [{"affinity": "dense", "epsilon": 1.0}, {"affinity": "radius", "epsilon": 1.0}, {}],
-    ids=["dense", "radius", "knn"],
-)
-@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
-def test_groups_between_which_nothing_diffuses_are_reported(way):
-    X = far_groups([30, 20, 17])
-    with pytest.warns(DisconnectedWarning, match=r"3 components \(sizes 30, 20, 17\)"):
-        d = Diffusion.from_points(X, **way)
-    assert d.diagnostics["components"] == 3
-    assert d.diagnostics["isolated"] == 0
-    P = of_points(d)
-    assert np.abs(P[:30, 30:]).max() < 1e-14
-
-
-@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
-def test_points_that_stand_alone_are_named():
-    X = np.vstack([far_groups([30]), [[50.0, 0.0], [90.0, 0.0]]])
-    with pytest.warns(DisconnectedWarning, match="points 30, 31 stand alone"):
-        d = Diffusion.from_points(X, affinity="dense", epsilon=1.0)
-    assert (d.diagnostics["components"], d.diagnostics["isolated"]) == (3, 2)
-    assert_allclose(of_points(d)[30:], np.eye(32)[30:], atol=1e-15)
-
-
 @pytest.mark.parametrize("alone", [5, 6, 10])
 def test_a_bandwidth_too_small_for_most_points_is_an_error(alone):
     # Ten points, `alone` of them far from everybody, the others close together.
@@ -312,23 +264,7 @@ def test_a_bandwidth_too_small_for_most_points_is_an_error(alone):
             Diffusion.from_points(X, affinity="dense", epsilon=1.0)
 
 
-def test_a_feature_that_decides_everything_is_reported():
-    X = cloud(60, 2) * [1.0, 1e4]
-    with pytest.warns(ScaleWarning, match="Feature 1 carries"):
-        Diffusion.from_points(X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        Diffusion.from_points(cloud(60, 2) * [1.0, 3.0])
-        Diffusion.from_points(X[:, 1:])
-
-
 # The record
-
-
-def test_a_diffusion_cannot_be_changed():
-    d = built(POINTS["knn"])
-    with pytest.raises(FrozenInstanceError):
-        d.measure = np.ones(60)
 
 
 @ways

@@ -158,14 +158,6 @@ def test_even_segment_and_square_have_the_slopes_of_the_error_function(d):
     np.testing.assert_allclose(result.slopes[wide], want, atol=2 / 400)
 
 
-def test_distances_of_duplicates_do_not_count():
-    X = np.array([[0.0], [0.0], [0.0], [1.0], [3.0]])
-    # Positive squared distances: 1 three times, 9 three times, 4 once.
-    assert rule_epsilon(X, "median") == pytest.approx(4.0)
-    # Nearest others at a positive distance: 1 (of 1.0) and 2 (of 3.0).
-    assert rule_epsilon(X, "nearest") == pytest.approx(2 * (1 + 4) / 2)
-
-
 def test_two_points_are_enough():
     result = ksum([[0.0], [3.0]])
     # S = (1 + e^{-9/ε}) / 2.
@@ -205,9 +197,3 @@ def test_median_and_nearest_are_of_squared_distances():
     assert rule_epsilon(cloud(200, 3), "nearest") == pytest.approx(nearest, rel=1e-12)
     median = np.median(pdist(cloud(200, 3)) ** 2)
     assert rule_epsilon(cloud(200, 3), "median") == pytest.approx(median, rel=1e-12)
-
-
-@every_rule
-def test_equal_points_have_no_epsilon(rule):
-    with pytest.raises(ValueError, match="All distances are zero"):
-        rule_epsilon(np.full((5, 2), 0.1), rule)

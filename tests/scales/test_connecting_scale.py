@@ -76,14 +76,6 @@ def test_beyond_4096_points_an_edge_that_is_none_of_the_nearest_neighbours_is_mi
     assert want < connecting_epsilon(X) < 2 * want
 
 
-@pytest.mark.parametrize("exponent", [-150, 7, 150])
-def test_epsilon_scales_with_the_square_of_the_data(exponent):
-    X = groups()
-    assert connecting_epsilon(np.ldexp(X, exponent)) == np.ldexp(
-        connecting_epsilon(X), 2 * exponent
-    )
-
-
 def test_offsets_copies_order_and_sparsity_do_not_matter():
     X = np.round(groups() * 2**20) / 2**20
     want = connecting_epsilon(X)

@@ -12,14 +12,6 @@ from problems.spectra import cycle_graph, lazy_torus
 FALSE_ALARM = 1e-6
 
 
-@pytest.fixture
-def walk():
-    """A random walk with weights, whose spectrum reaches from -0.9 to 1."""
-    rng = np.random.default_rng(0)
-    W = rng.random((40, 40)) ** 4
-    return hs.symmetric_normalize(W + W.T + 3 * cycle_graph(40).toarray())
-
-
 @pytest.mark.parametrize(("t", "end"), [(0, 1), (0, 7), (1, 2), (3, 50), (8, 512)])
 def test_the_square_is_the_sum_of_squared_powers(t, end):
     # Also at 1, on both sides of it and below 0, where powers of -1 alternate in sign.
@@ -56,14 +48,6 @@ def test_the_series_gives_what_the_eigenvalues_say(n, t, tol):
     found = apply([hs.Accumulated(t)], A, waves, tol)[0]
     expected = hs.Accumulated(t)(np.cos(2 * np.pi * m / n))
     assert np.abs(found - waves * expected).max() <= max(tol or 0.0, 1e-11) * expected.max()
-
-
-@pytest.mark.parametrize(("time", "end"), [(1, 2), (1, 5), (3, 40)])
-def test_squared_distances_are_added_up(walk, time, end):
-    F = hs.sketch(walk, hs.Accumulated(time, end), G=np.sqrt(40) * np.eye(40), deflate=False)
-    squares = sum(hs.diffusion_distance(walk, t) ** 2 for t in range(time, end))
-    D = np.linalg.norm(F[:, None] - F, axis=2)[np.triu_indices(40, 1)]
-    np.testing.assert_allclose(D**2, squares, rtol=1e-10)
 
 
 def test_far_points_stay_far_where_one_time_saturates():

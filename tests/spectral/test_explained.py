@@ -184,17 +184,6 @@ def test_the_gap_of_clusters_comes_after_what_tells_them_apart():
     assert found.certain
 
 
-def test_a_second_fit_forgets_the_shares_of_the_first():
-    model = hs.DiffusionMap(2).fit(even_circle(40))
-    first = model.explained_diffusion_variance_ratio_
-    X = np.random.default_rng(0).normal(size=(40, 3))
-    assert_array_equal(
-        model.fit(X).explained_diffusion_variance_ratio_,
-        hs.DiffusionMap(2).fit(X).explained_diffusion_variance_ratio_,
-    )
-    assert first[0] != model.explained_diffusion_variance_ratio_[0]
-
-
 @pytest.mark.parametrize(
     ("share", "time", "error", "message"),
     [

@@ -40,12 +40,6 @@ def test_reduced_heat_keeps_its_digits_near_zero(t: float) -> None:
     np.testing.assert_allclose(values, [reduced_heat(t, v) for v in lam], rtol=1e-12)
 
 
-@pytest.mark.parametrize("f", [hs.Power(0), hs.Heat(0.0)], ids=str)
-def test_time_zero_has_no_last_product(f: hs.Power | hs.Heat) -> None:
-    with pytest.raises(ValueError, match="time"):
-        f.reduced()
-
-
 @pytest.mark.parametrize("f", [hs.Power(1), hs.Power(5), hs.Heat(0.5), hs.Heat(30.0)], ids=str)
 def test_minus_constant_is_all_but_the_value_at_zero(f: hs.Power | hs.Heat) -> None:
     at_zero = f(np.zeros(1))
