@@ -121,11 +121,6 @@ def test_embed_says_how_labels_of_neighbours_agree(clouds, tmp_path, run):
     assert f"input {share:.3f} (group by 10 nearest" in line
 
 
-def test_embed_takes_a_built_in_set_by_name(tmp_path, run):
-    run("embed", "circle", "-o", tmp_path / "out.npy", "--n-components", 3)
-    assert np.load(tmp_path / "out.npy").shape == (300, 3)
-
-
 def test_embed_by_classes_needs_them(circle, clouds, tmp_path, run):
     out = tmp_path / "out.csv"
     said = run("embed", circle, "-o", out, "--method", "multiple-discriminant", code=1)

@@ -21,36 +21,27 @@ def no_computing(monkeypatch):
 
 
 @pytest.mark.usefixtures("no_computing")
-def test_existing_files_stop_the_run_before_it_computes(clouds, tmp_path, run):
-    out, picture = tmp_path / "out.csv", tmp_path / "out.png"
-    for path in (out, picture):
-        path.write_text("old")
-    assert "--force" in run("embed", clouds, "-o", out, code=1).err
-    run("embed", clouds, "-o", tmp_path / "new.csv", "--plot", picture, code=1)
-    assert out.read_text() == picture.read_text() == "old"
-
-
-@pytest.mark.usefixtures("no_computing")
 @pytest.mark.parametrize(
-    ("output", "message"),
+    ("given", "message"),
     [
-        ("missing/out.csv", "does not exist; create it"),
-        ("clouds.csv", "is also the input"),
-        ("folder.csv", "is a folder"),
+        ("-o old.csv", "old.csv exists; pass --force"),
+        ("-o new.csv --plot old.png", "old.png exists; pass --force"),
+        ("-o missing/out.csv --force", "does not exist; create it"),
+        ("-o clouds.csv --force", "is also the input"),
+        ("-o folder.csv --force", "is a folder"),
+        ("-o locked/out.csv", "is not writable; choose another folder"),
     ],
 )
-def test_places_that_cannot_be_written_stop_the_run(clouds, tmp_path, output, message, run):
-    (tmp_path / "folder.csv").mkdir()
-    before = clouds.read_bytes()
-    assert message in run("embed", clouds, "-o", tmp_path / output, "--force", code=1).err
-    assert clouds.read_bytes() == before
-
-
-@pytest.mark.usefixtures("no_computing")
-def test_a_folder_that_is_not_writable_stops_the_run(clouds, tmp_path, monkeypatch, run):
-    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
-    said = run("embed", clouds, "-o", tmp_path / "o.npy", code=1)
-    assert "is not writable; choose another folder" in said.err
+def test_what_cannot_be_written_stops_the_run(clouds, tmp_path, given, message, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "access", lambda path, _: path.name != "locked")
+    for folder in ("folder.csv", "locked"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "old.csv").write_text("old")
+    (tmp_path / "old.png").write_text("old")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    assert message in run("embed", clouds, *given.split(), code=1).err
+    assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
 
 
 @pytest.mark.usefixtures("no_computing")

@@ -69,7 +69,7 @@ def test_score_confirms_what_embed_printed_of_other_inputs(tmp_path, run, make, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("time", "sample"), [(1, "points"), (4, "pairs"), (500, "pairs")])
+@pytest.mark.parametrize(("time", "sample"), [(1, "points"), (500, "pairs")])
 def test_score_confirms_what_embed_printed_of_many_points(tmp_path, run, time, sample):
     files = tmp_path / "points.npy", tmp_path / "map.csv"
     np.save(files[0], hs.datasets.swiss_roll(2500, rng=0)[0])

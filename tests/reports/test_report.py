@@ -17,7 +17,7 @@ from heatsketch.markov import rows as coordinates_module
 from heatsketch.metrics import diffusion_distortion
 from heatsketch.reports import facts as facts_module
 from heatsketch.reports import frames as frames_module
-from heatsketch.reports.columns import column, packed
+from heatsketch.reports.columns import column
 from heatsketch.reports.frames import slider_times
 from heatsketch.reports.truth import sketch_facts, sketch_of
 
@@ -242,11 +242,11 @@ def test_intervals_shown_at_a_click_hold_the_true_distance_as_often_as_they_say(
 
     Intervals that hold 90 % of the time would be found with probability .6, 88 % with .99.
     """
-    X = hs.datasets.swiss_roll(150, rng=0)[0]
+    X = hs.datasets.swiss_roll(60, rng=0)[0]
     model = make(2, 8, random_state=0).fit(X)
     rng = np.random.default_rng(1)
     trials, held = 600, 0
-    i, j = (rng.permutation(150)[:75] for _ in range(2))
+    i, j = (rng.permutation(60)[:30] for _ in range(2))
     i, j = i[i != j], j[i != j]
     D = hs.diffusion_distance(model.diffusion_, 8, pairs=(i, j))
     for seed in range(trials):
@@ -255,20 +255,12 @@ def test_intervals_shown_at_a_click_hold_the_true_distance_as_often_as_they_say(
             sketch = sketch_of(hs.HeatSketch(64, 8, **options).fit(model.diffusion_))
         else:
             sketch = sketch_of(model, seed=seed)
-        facts = sketch_facts(sketch, np.arange(150))
+        facts = sketch_facts(sketch, np.arange(60))
         F = unpacked(facts["values"]).astype(float) * facts["scale"]
         pair = seed % len(i)
         length = np.linalg.norm(F[i[pair]] - F[j[pair]])
         held += facts["low"] * length <= D[pair] <= facts["high"] * length
     assert binom.ppf(1e-6, trials, 0.95) <= held <= binom.ppf(1 - 1e-6, trials, 0.95)
-
-
-@pytest.mark.parametrize("kind", ["f4", "f8", "i4", "u1"])
-def test_arrays_survive(kind):
-    values = np.arange(24).reshape(2, 3, 4)
-    again = unpacked(json.loads(json.dumps(packed(values, kind))))
-    assert again.shape == values.shape
-    np.testing.assert_array_equal(again, values)
 
 
 def test_numbers_beyond_single_precision_are_kept_in_double():
@@ -389,11 +381,3 @@ def test_a_graph_has_a_report(page_of, tmp_path):
     assert facts["ksum"] is None
     (names,) = facts["ids"].values()
     assert sorted(names) == sorted(f"n{i}" for i in range(40))
-
-
-@pytest.mark.slow
-def test_the_page_of_the_digits_is_small(tmp_path):
-    X, labels = hs.datasets.digits()
-    path = tmp_path / "digits.html"
-    hs.report(hs.HeatEmbedding(random_state=0).fit(X), labels=labels, path=path)
-    assert path.stat().st_size < 1e6
