@@ -23,7 +23,6 @@ VERBS = {  # what each does, and an example
     "methods": ("List the methods, or the parameters of one.", "heat-embedding"),
 }
 FORMAT = ("key", "sep", "decimal", "header")  # names of --read
-DEFAULT_METHOD = "heat-embedding"
 
 _FITTING = "embed report score audit compare distances scales"
 _READING = f"transform {_FITTING}"
@@ -86,7 +85,7 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
          "methods; with OTHER, a .csv, .tsv or .txt for the discrepancy of each point"),
         ("distances", "-o --output", "FILE", ".csv, .tsv or .txt of the table (default: print)"),
         ("embed report", "-m --method", "METHOD", "a name of 'heatsketch methods' (default "
-         f"{DEFAULT_METHOD})", {"default": DEFAULT_METHOD}),
+         "heat-embedding)", {"default": "heat-embedding"}),
         ("embed compare scales", "--plot", "FILE", "draw a picture: .png, .pdf or .svg"),
         ("embed compare", "--whole", None, "show far points in their places in pictures"),
         ("embed", "--save-model", "FILE", "keep the fitted model, for transform and hs.load_model"),

@@ -5,7 +5,6 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from heatsketch import __version__, io, plot
@@ -25,18 +24,12 @@ def check_files(args: Namespace, *suffixes: str, required: str | None = None) ->
     """
     if required is not None and args.output is None:
         args.usage_error(f"the following arguments are required: -o/--output{required}")
-    written: set[Path] = set()
     for name in OUTPUTS:
         path = getattr(args, name)
         if path is None or (str(path) == "-" and "-" in suffixes):
             continue
-        known = {"output": suffixes, "plot": plot.SUFFIXES}.get(name)
-        if known and suffix_of(path) not in known:
-            args.usage_error(f"{path} has no known suffix; choose from {', '.join(known)}")
-        if path.resolve() in written:
-            option = name.replace("_", "-")
-            args.usage_error(f"--{option} {path} is another output, too; name a file")
-        written.add(path.resolve())
+        if name == "output" and suffix_of(path) not in suffixes:
+            args.usage_error(f"{path} has no known suffix; choose from {', '.join(suffixes)}")
         if name == "output" and args.in_place:
             check_in_place(path, args.input)
         elif name != "output" or not args.resume:

@@ -11,13 +11,12 @@ from heatsketch.plot.curves import (
     scales,
     time_curve,
 )
-from heatsketch.plot.figures import SUFFIXES, check_picture, new_figure, save
+from heatsketch.plot.figures import check_picture, new_figure, save
 from heatsketch.plot.labels import OKABE_ITO, categories
 from heatsketch.plot.scatter import panels, scatter
 
 __all__ = [
     "OKABE_ITO",
-    "SUFFIXES",
     "categories",
     "check_picture",
     "density",
