@@ -9,7 +9,7 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
-QUICK = {"circle", "molecule"}
+QUICK = {"circle"}
 
 
 def test_there_are_examples():

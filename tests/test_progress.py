@@ -165,7 +165,7 @@ sys.exit(main(sys.argv[1:]))
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGINT for one process")
 def test_an_interrupt_ends_a_run_at_once_and_leaves_no_file(tmp_path):
     """In the middle of the search of `heatsketch embed`: it is not finished, nothing follows."""
-    np.save(tmp_path / "points.npy", np.random.default_rng(0).standard_normal((40_000, 20)))
+    np.save(tmp_path / "points.npy", np.random.default_rng(0).standard_normal((20_000, 20)))
     command = ["embed", "points.npy", "-o", "out.npy", "--method", "heat-sketch"]
     run = subprocess.Popen(
         [sys.executable, "-c", SHOWING_ALL, *command],
@@ -173,7 +173,7 @@ def test_an_interrupt_ends_a_run_at_once_and_leaves_no_file(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     )
-    while not re.search(r"nearest neighbours: .*/40000", run.stderr.readline()):
+    while not re.search(r"nearest neighbours: .*/20000", run.stderr.readline()):
         assert run.poll() is None
     run.send_signal(signal.SIGINT)
     _, printed = run.communicate(timeout=60)

@@ -80,8 +80,8 @@ def test_groups_that_hardly_touch_end_the_search_before_each_is_one_place():
 def test_tight_groups_keep_their_shape():
     rng = np.random.default_rng(0)
     centres = 30 * rng.normal(size=(15, 5))
-    X = (centres[:, None] + rng.normal(size=(15, 60, 5))).reshape(-1, 5)
-    X[::60] = centres.mean(axis=0) + 0.5 * rng.normal(size=(15, 5))  # a bridge
+    X = (centres[:, None] + rng.normal(size=(15, 30, 5))).reshape(-1, 5)
+    X[::30] = centres.mean(axis=0) + 0.5 * rng.normal(size=(15, 5))  # a bridge
     Y = hs.HeatEmbedding(random_state=0).fit_transform(X)
     places = np.unique(np.round(Y / np.ptp(Y), 6), axis=0)
     assert len(places) > 0.95 * len(X)
@@ -89,7 +89,7 @@ def test_tight_groups_keep_their_shape():
 
 @pytest.mark.parametrize("filter", ["power", "heat", "accumulated"])
 def test_the_time_does_not_depend_on_units_or_order(filter):
-    X, _ = hs.datasets.swiss_roll(300, rng=0)
+    X, _ = hs.datasets.swiss_roll(150, rng=0)
     order = np.random.default_rng(1).permutation(len(X))
     times = [
         hs.HeatEmbedding(filter=filter, random_state=0).fit(points).time_
@@ -99,7 +99,7 @@ def test_the_time_does_not_depend_on_units_or_order(filter):
 
 
 def test_a_sum_starts_at_the_time_that_is_chosen_for_one():
-    X, _ = hs.datasets.swiss_roll(300, rng=0)
+    X, _ = hs.datasets.swiss_roll(150, rng=0)
     times = [hs.HeatEmbedding(filter=f).fit(X).time_ for f in ("power", "accumulated")]
     assert times[0] == times[1]
 
@@ -124,7 +124,7 @@ def test_many_copies_of_one_point_leave_the_others_to_be_seen(affinity):
 
 @pytest.mark.parametrize("filter", ["power", "heat"])
 def test_the_time_passed_back_gives_the_same(filter):
-    roll = hs.datasets.swiss_roll(300, rng=0)[0]
+    roll = hs.datasets.swiss_roll(150, rng=0)[0]
     chosen = hs.HeatEmbedding(2, filter=filter, random_state=0).fit(roll)
     again = hs.HeatEmbedding(2, chosen.time_, filter=filter, random_state=0).fit(roll)
     assert_allclose(again.embedding_, chosen.embedding_, rtol=0, atol=1e-12)

@@ -102,10 +102,11 @@ def test_times_that_are_none_are_refused(make):
         make()
 
 
-@pytest.mark.parametrize("affinity", ["knn", "dense"])
-@pytest.mark.parametrize("normalization", ["markov", "symmetric"])
+@pytest.mark.parametrize(
+    ("affinity", "normalization"), [("knn", "markov"), ("dense", "symmetric")]
+)
 def test_distances_of_a_diffusion_are_added_up(affinity, normalization):
-    X = np.random.default_rng(1).standard_normal((120, 3))
+    X = np.random.default_rng(1).standard_normal((60, 3))
     d = hs.diffusion(X, affinity=affinity, normalization=normalization)
     found = hs.diffusion_distance(d, 2, filter="accumulated")
     squares = sum(hs.diffusion_distance(d, t) ** 2 for t in range(2, 128))
