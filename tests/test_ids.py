@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import heatsketch as hs
+from heatsketch._random import numbers_at
 from heatsketch.markov.rows import Coordinates
 from problems.clouds import cloud
 
@@ -73,10 +74,10 @@ def test_the_coordinates_of_a_heat_embedding_do_not_depend_on_the_order():
 
 
 def coordinates(X, ids):
-    model = hs.HeatEmbedding(2, 1)
-    model.ids_, d = ids, hs.diffusion(X)
+    d = hs.diffusion(X)
+    numbers = None if ids is None else numbers_at(ids, d.vertex, d.n)
     found = Coordinates.of(d.deflated(), 64)
-    F = found.under(hs.Power(2), 64, seed=0, numbers=model._numbers(d))
+    (F,) = found.under([hs.Power(2)], 64, seed=0, numbers=numbers)
     return d.expand(F)
 
 

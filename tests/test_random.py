@@ -133,10 +133,10 @@ def test_ids_that_do_not_name_the_points_are_refused(ids, error, message):
 
 
 def test_points_at_one_vertex_take_the_same_row_in_any_order():
-    numbers, vertex = numbers_of(np.arange(6)), np.array([0, 1, 0, 2, 1, 0])
+    ids, vertex = np.arange(6), np.array([0, 1, 0, 2, 1, 0])
     order = np.random.default_rng(0).permutation(6)
-    assert_array_equal(numbers_at(numbers[order], vertex[order], 3), numbers_at(numbers, vertex, 3))
-    assert numbers_at(numbers, vertex, 3)[0] == numbers[[0, 2, 5]].min()
+    assert_array_equal(numbers_at(ids[order], vertex[order], 3), numbers_at(ids, vertex, 3))
+    assert numbers_at(ids, vertex, 3)[0] == numbers_of(ids)[[0, 2, 5]].min()
 
 
 # An order by content

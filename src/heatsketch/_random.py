@@ -188,8 +188,8 @@ def numbers_of(ids: Array) -> Array:
     return np.frombuffer(digests, "<u8").astype(np.uint64)
 
 
-def numbers_at(numbers: Array, vertex: Array, n_vertices: int) -> Array:
-    """Return the number of each vertex: of the points at it, whatever their order, the least."""
+def numbers_at(ids: Array, vertex: Array, n_vertices: int) -> Array:
+    """Return the number of each vertex: the least of the points at it, whatever their order."""
     least = np.full(n_vertices, np.iinfo(np.uint64).max, np.uint64)
-    np.minimum.at(least, vertex, numbers)
+    np.minimum.at(least, vertex, numbers_of(ids))
     return least

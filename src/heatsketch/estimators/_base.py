@@ -27,7 +27,7 @@ from heatsketch._checks import (
     logger,
     read_points,
 )
-from heatsketch._random import check_ids, numbers_at, numbers_of, seed_entropy
+from heatsketch._random import check_ids, seed_entropy
 from heatsketch._tensors import is_tensor, returned_for
 from heatsketch._typing import Array
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
@@ -433,12 +433,6 @@ class DiffusionEstimator(Embedder):
             return model._rows_of(multiply(times_columns(rows, columns), model._H), X.dtype)
 
         return embed
-
-    def _numbers(self, diffusion: Diffusion) -> Array | None:
-        """Return the number of each vertex by which its random row is drawn; None: its place."""
-        if self.ids_ is None:
-            return None
-        return numbers_at(numbers_of(self.ids_), diffusion.vertex, diffusion.n)
 
     def _read(self, X: Any) -> tuple[Any, Diffusion]:
         """Return the points, affinities or the diffusion itself, and the diffusion."""

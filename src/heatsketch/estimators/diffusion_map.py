@@ -160,7 +160,14 @@ class DiffusionMap(DiffusionEstimator):
         if isinstance(times[0], str):
             times, k = [self._chosen_time(times[0], lam)], k - 1
         elif self.n_components == "auto":
-            k = self._auto_components(lam, min(times))
+            counts = _relative_weights(self.filter, min(times), lam) > self.delta
+            k = 1 + int(np.max(np.flatnonzero(counts), initial=0))
+            if k == MOST_AUTO_COMPONENTS:
+                warnings.warn(
+                    f"All {k} computed eigenvalues count at delta={self.delta} and time="
+                    f"{min(times)}; pass a larger time or delta, or n_components.",
+                    stacklevel=4,
+                )
         self.time_ = times if len(times) > 1 else times[0]
         V, root = spectrum.vectors[:, :k], np.sqrt(diffusion.measure)[:, None]
         self.eigenvalues_, self.residuals_ = lam[:k], spectrum.residuals[:k]
@@ -251,17 +258,6 @@ class DiffusionMap(DiffusionEstimator):
                 "decay (are the data disconnected?); pass a time."
             )
         return _gap_time(self.filter, first, following)
-
-    def _auto_components(self, lam: Array, time: Any) -> int:
-        counts = np.flatnonzero(_relative_weights(self.filter, time, lam) > self.delta)
-        k = 1 + int(np.max(counts, initial=0))
-        if k == MOST_AUTO_COMPONENTS:
-            warnings.warn(
-                f"All {k} computed eigenvalues count at delta={self.delta} and time={time}; "
-                "pass a larger time or delta, or n_components.",
-                stacklevel=5,
-            )
-        return k
 
 
 def _step_weights(filter: str, time: Any, lam: Array, A: Operator) -> Array:

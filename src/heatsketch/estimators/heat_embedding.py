@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from heatsketch._checks import check_choice, check_number
-from heatsketch._random import seed_entropy
+from heatsketch._random import numbers_at, seed_entropy
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.estimators.time_choice import TimeCurve, time_curve
@@ -191,9 +191,10 @@ class HeatEmbedding(DiffusionEstimator):
             self.time_ = self.time_curve_.time
         f = make_filter(self.filter, self.time_).reduced()
         check_range(f, diffusion.operator, (values.min(), values.max()))
-        F, error = known.under(
-            f, self.n_sketch, numbers=self._numbers(diffusion), exact=self.objective == "worst"
-        )
+        ids, vertex = self.ids_, diffusion.vertex
+        numbers = None if ids is None else numbers_at(ids, vertex, diffusion.n)
+        exact = self.objective == "worst"
+        F, error = known.under(f, self.n_sketch, numbers=numbers, exact=exact)
         wide = np.column_stack([F, np.sqrt(diffusion.measure, dtype=F.dtype)])
         stepped = self._rows_of(diffusion.last_step(wide), F.dtype)  # distances to keep
         maps, held_out = self._maps(diffusion, components, stepped)

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._checks import check_choice, check_in_range, check_number, read_points
-from heatsketch._random import check_ids, random_block
+from heatsketch._random import check_ids, numbers_at, random_block
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.markov.diffusion import Diffusion
@@ -142,9 +142,12 @@ class HeatSketch(DiffusionEstimator):
         self._fit_kind, self._fit_metric = self.kind, self.metric
         A = diffusion.deflated()
         filters = [make_filter(self.filter, float(t)).reduced() for t in times]
-        n, k, numbers = len(diffusion.vertex), self._columns_wanted(), self._numbers(diffusion)
-        G = random_block(n, k, self.kind, self.random_state, numbers)
-        G = G if numbers is not None else G[diffusion.first_points]
+        vertex, k, seed = diffusion.vertex, self._columns_wanted(), self.random_state
+        if self.ids_ is None:
+            G = random_block(len(vertex), k, self.kind, seed)[diffusion.first_points]
+        else:
+            numbers = numbers_at(self.ids_, vertex, diffusion.n)
+            G = random_block(diffusion.n, k, self.kind, seed, numbers)
         return sketch_blocks(A, filters, G)
 
     def distance(
@@ -264,13 +267,9 @@ class HeatSketch(DiffusionEstimator):
                     f"{all_ids.dtype}; pass ids of one kind."
                 )
             all_ids = check_ids(np.concatenate([all_ids, new_ids]), len(Y) + X.shape[0])
-            new = in_metric(X, self._fit_metric)
-            if sparse.issparse(points):
-                points = sparse.vstack([points, new]).astype(points.dtype)
-            else:
-                new = new.toarray() if sparse.issparse(new) else new
-                points = np.vstack([points, new]).astype(points.dtype)
             Y = np.vstack([Y, self._placed(X).astype(Y.dtype)])
+            stack = sparse.vstack if sparse.issparse(points) else np.vstack
+            points = stack([points, in_metric(X, self._fit_metric)]).astype(points.dtype)
         self._points, self.embedding_, self.ids_ = points, Y, all_ids
         return self
 

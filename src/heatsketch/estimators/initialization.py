@@ -75,7 +75,10 @@ def initialization(
     generator = np.random.default_rng(rng)
     A = d.deflated()
     G = random_block(A.n, min(k + _EXTRA_COLUMNS, A.n - 1), "gaussian", generator)
-    filters = [f for f in map(Power, _times(longest)) if f.p == 1 or time_excess(f, A) <= 1]
+    times = [longest]
+    while times[-1] > 1:
+        times.append(max(times[-1] // 4, 1))
+    filters = [f for f in map(Power, times) if f.p == 1 or time_excess(f, A) <= 1]
     for block in apply(filters, A, A.project(G), _TOLERANCE):
         Y, sizes = _principal(A.project(block), k)
         if sizes[-1] >= _LEAST * sizes[0]:
@@ -85,14 +88,6 @@ def initialization(
     spread = Y.std(axis=0)
     Y = Y / np.where(spread > 0, spread, 1.0) + _JITTER * generator.standard_normal(Y.shape)
     return np.asarray(_SPREAD * Y, dtype=np.float32)
-
-
-def _times(longest: int) -> list[int]:
-    """Return the times that are tried, the longest first."""
-    times = [longest]
-    while times[-1] > 1:
-        times.append(max(times[-1] // 4, 1))
-    return times
 
 
 def _principal(S: Array, k: int) -> tuple[Array, Array]:

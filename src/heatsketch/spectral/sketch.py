@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from heatsketch._checks import check_choice, check_number
-from heatsketch._random import check_ids, numbers_at, numbers_of, random_block
+from heatsketch._random import check_ids, numbers_at, random_block
 from heatsketch._tensors import on_host, to_device
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.graph import on_vertices
@@ -109,7 +109,7 @@ def sketch(
         if ids is None:
             G = random_block(n, k, kind, rng)[first]
         else:
-            numbers = numbers_at(numbers_of(check_ids(ids, n)), vertex, A.n)
+            numbers = numbers_at(check_ids(ids, n), vertex, A.n)
             G = random_block(n, k, kind, rng, numbers)
     else:
         G = np.asarray(on_host(G))

@@ -226,7 +226,7 @@ def sketch_of(
     rows of G are √N times unit vectors.
     """
     A, vertex = on_vertices(matrix)
-    numbers = numbers_at(numbers_of(ids), vertex, A.n)
+    numbers = numbers_at(ids, vertex, A.n)
     if points is None:
         G = random_block(A.n, k, "gaussian", rng, numbers=numbers)
     else:
