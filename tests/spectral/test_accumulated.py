@@ -102,9 +102,7 @@ def test_times_that_are_none_are_refused(make):
         make()
 
 
-@pytest.mark.parametrize(
-    ("affinity", "normalization"), [("knn", "markov"), ("dense", "symmetric")]
-)
+@pytest.mark.parametrize(("affinity", "normalization"), [("knn", "markov"), ("dense", "symmetric")])
 def test_distances_of_a_diffusion_are_added_up(affinity, normalization):
     X = np.random.default_rng(1).standard_normal((60, 3))
     d = hs.diffusion(X, affinity=affinity, normalization=normalization)
