@@ -38,7 +38,7 @@ def mixture_of(m, K=3, seed=0, epsilon=1.0, spread=2.0):
 
 @estimator_checks(
     hs.MixtureDiffusion(),
-    hs.MixtureDiffusion(1, epsilon="median", mixture=1, time=2, max_features=10),
+    hs.MixtureDiffusion(1, epsilon="median", mixture=1, max_features=10),
 )
 @pytest.mark.filterwarnings("ignore::heatsketch.ConvergenceWarning")
 def test_scikit_learn_rules(estimator, check):

@@ -343,11 +343,11 @@ def test_new_points_are_kept_at_least_as_well_as_by_principal_components(k):
 
 @pytest.mark.slow
 def test_the_figure_of_rows_held_out_is_that_of_new_points():
-    # Mean over 100 draws, each beside as many new points: within five standard errors, which is a
-    # false alarm in 10⁶ runs, and shows a bias of 0.3.
+    # Mean over 60 draws, each beside as many new points: within five standard errors, which is a
+    # false alarm in 10⁶ runs, and shows a bias of 0.4.
     rng, k, differences = np.random.default_rng(2), 5, []
     scales = 0.9 ** np.arange(40)
-    for _ in range(100):
+    for _ in range(60):
         X = scales * rng.normal(size=(350, 40))
         seen, new = X[:300], X[300:330]
         projection = hs.NearIsometricProjection(k, n_init=1).fit(seen)
@@ -358,4 +358,4 @@ def test_the_figure_of_rows_held_out_is_that_of_new_points():
         differences.append(projection.distortion_.held_out_log_L - np.ptp(np.log(ratios)))
     error = np.std(differences, ddof=1) / np.sqrt(len(differences))
     assert abs(np.mean(differences)) < 5 * error
-    assert error < 0.06
+    assert error < 0.08

@@ -24,4 +24,4 @@ def test_five_damaged_files_of_each_kind():
 
 @pytest.mark.slow
 def test_many_damaged_files():
-    fuzz(os.environ.get("HEATSKETCH_FUZZ", 500))
+    fuzz(os.environ.get("HEATSKETCH_FUZZ", 300))

@@ -193,9 +193,9 @@ def coverage(trials, n, n_resamples):
 @pytest.mark.statistical
 @pytest.mark.slow
 def test_intervals_from_weights_hold_the_distance_of_infinitely_many_points():
-    """Alarm 1e-6: 200 samples of 80 points of a circle; a third of the width fails."""
-    held, narrow = coverage(200, 80, 40)
-    low, high = binom.ppf(ALARM / 2, 200, 0.9), binom.isf(ALARM / 2, 200, 0.9)
+    """Alarm 1e-6: 120 samples of 80 points of a circle; a third of the width fails."""
+    held, narrow = coverage(120, 80, 40)
+    low, high = binom.ppf(ALARM / 2, 120, 0.9), binom.isf(ALARM / 2, 120, 0.9)
     assert low <= held <= high
     assert narrow < low
 
