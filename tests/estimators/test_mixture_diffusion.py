@@ -96,14 +96,15 @@ def test_first_components_are_the_first_of_all_and_say_what_they_miss(k):
     assert model.diagnostics_["distance_error"] > whole.diagnostics_["distance_error"]
 
 
-@pytest.mark.parametrize("factor", [2.0**-30, 8.0, 2.0**30])
-def test_scaling_the_data_scales_the_distances(factor):
+@pytest.mark.parametrize(("factor", "shift"), [(2.0**-30, 0), (8.0, 0), (2.0**30, 0), (1, 1000)])
+def test_scaling_the_data_scales_the_distances_and_a_shift_does_nothing(factor, shift):
     """d² is a density: it scales with s^-m, and with tolerance relative nothing else changes."""
     X = clouds()
     a = hs.MixtureDiffusion(mixture=2, epsilon="ksum", tolerance=0.01, random_state=0).fit(X)
-    b = clone(a).fit(factor * X)
+    b = clone(a).fit(factor * X + np.array([shift, 0]))
     assert_allclose(b.epsilon_, factor**2 * a.epsilon_)
-    assert_allclose(pdist(b.embedding_), pdist(a.embedding_) / factor, rtol=1e-6)
+    d = pdist(a.embedding_) / factor
+    assert_allclose(pdist(b.embedding_), d, rtol=1e-6, atol=1e-8 * d.max())
 
 
 def test_rule_gives_half_of_its_epsilon():

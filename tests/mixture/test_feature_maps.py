@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import logging
 import math
-import tracemalloc
 
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import norm
-from threadpoolctl import threadpool_limits
 
 from heatsketch import ConvergenceWarning
 from heatsketch.mixture import CholeskyMap, MixtureKernel
@@ -129,23 +127,6 @@ def test_coordinates_of_a_point_do_not_depend_on_the_others() -> None:
     alone = np.vstack([features.transform(x[[i]]) for i in some])
     np.testing.assert_allclose(alone, y[some], atol=1e-10 * np.abs(y).max())
     np.testing.assert_allclose(features.transform(x[::-1]), y[::-1], atol=1e-10 * np.abs(y).max())
-
-
-def test_memory_of_transform_is_that_of_its_output() -> None:
-    kernel = mixture(20, 0.5)  # more features than coordinates
-    features = CholeskyMap().fit(kernel, points=cloud(20, 10))
-
-    def extra(n: int) -> int:
-        x = cloud(kernel.n_features, n)
-        tracemalloc.start()
-        y = features.transform(x)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return peak - y.nbytes
-
-    with threadpool_limits(1):  # each thread has a tile of its own
-        extra(2000)  # caches
-        assert extra(21_000) - extra(7000) < 8 * 14_000  # less than one number a row
 
 
 def test_map_can_be_fitted_again() -> None:

@@ -210,28 +210,24 @@ def moved(
     )
 
 
-@pytest.mark.parametrize("factor", [2.0**-20, 0.5, 1e-3, 7.0, 2.0**30])
-def test_units_do_not_matter(factor: float) -> None:
-    kernel, x = example(3), cloud(3)
-    other = moved(kernel, factor * np.eye(3), factor=factor)
-    density = factor**-3.0
-    got = other.squared_distance(factor * x, factor * x)
-    agree(got, density * kernel.squared_distance(x, x), 1e-12)
-    agree(other.stationary(factor * x), density * kernel.stationary(x), 1e-12)
-    agree(other.kernel(factor * x, factor * x), density**2 * kernel.kernel(x, x), 1e-12)
-    if np.log2(factor).is_integer():  # scaling is exact, so all but the last factor are the same
-        np.testing.assert_array_equal(
-            other.responsibilities(factor * x), kernel.responsibilities(x)
-        )
+MOVES = {  # a matrix, a shift, and the factor of lengths
+    "rotated": (ortho_group.rvs(3, random_state=4), 5.0, 1.0),
+    "tiny": (2.0**-20 * np.eye(3), 0.0, 2.0**-20),
+    "smaller": (1e-3 * np.eye(3), 0.0, 1e-3),
+    "huge": (2.0**30 * np.eye(3), 0.0, 2.0**30),
+}
 
 
-def test_rotation_and_translation_do_not_matter() -> None:
+@pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
+def test_units_rotations_and_translations_do_not_matter(move: tuple) -> None:
+    A, shift, factor = move
     kernel, x = example(3), cloud(3)
-    A = ortho_group.rvs(3, random_state=4)
-    other, y = moved(kernel, A, shift=5.0), x @ A.T + 5.0
-    agree(other.squared_distance(y, y), kernel.squared_distance(x, x), 1e-12)
-    agree(other.log_stationary(y), kernel.log_stationary(x), 1e-13)
-    agree(other.transition_density(y, y), kernel.transition_density(x, x), 1e-12)
+    other, y, density = moved(kernel, A, shift, factor), x @ A.T + shift, factor**-3.0
+    agree(other.squared_distance(y, y), density * kernel.squared_distance(x, x), 1e-12)
+    agree(other.stationary(y), density * kernel.stationary(x), 1e-12)
+    agree(other.kernel(y, y), density**2 * kernel.kernel(x, x), 1e-12)
+    agree(other.transition_density(y, y), density * kernel.transition_density(x, x), 1e-12)
+    agree(other.responsibilities(y), kernel.responsibilities(x), 1e-12)
 
 
 def halves(w: np.ndarray, t: np.ndarray, c: np.ndarray) -> tuple[Any, Any, Any]:
