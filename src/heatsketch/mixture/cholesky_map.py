@@ -71,12 +71,7 @@ class CholeskyMap:
     def __init__(self, max_features: int = 1000) -> None:
         self.max_features = check_number(max_features, "max_features", low=1, integer=True)
 
-    def fit(
-        self,
-        kernel: MixtureKernel,
-        tolerance: float = 0.01,
-        points: Any = None,
-    ) -> Self:
+    def fit(self, kernel: MixtureKernel, tolerance: float = 0.01, points: Any = None) -> Self:
         """Choose the coordinates, and return the map.
 
         Parameters
@@ -104,12 +99,10 @@ class CholeskyMap:
         self._choose(x, tolerance)
         coordinates = self._by_tiles(self._raw, x)
         self._mean = coordinates.mean(axis=0)
-        if coordinates.shape[1]:
-            full = len(x) < coordinates.shape[1]
-            _, _, axes = np.linalg.svd(coordinates - self._mean, full_matrices=full)
-            self._rotation = fix_signs(axes.T)  # principal axes of the points
-        else:  # the points coincide
-            self._rotation = np.empty((0, 0))
+        full = len(x) < coordinates.shape[1]
+        _, _, axes = np.linalg.svd(coordinates - self._mean, full_matrices=full)
+        # Principal axes of the points; none if they coincide.
+        self._rotation = fix_signs(axes.T) if axes.size else axes
         return self
 
     @property

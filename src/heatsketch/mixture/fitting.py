@@ -10,17 +10,14 @@ from sklearn.mixture import GaussianMixture
 from heatsketch._checks import logger
 from heatsketch._typing import Array
 
-_COMPONENT_COUNTS = range(1, 11)  # among which the Bayesian information criterion chooses
+_MOST_COMPONENTS = 10  # up to which the Bayesian information criterion chooses
 _WORSE_COUNTS = 2  # the search ends after so many counts in a row that are worse than the best
 
 
 def best_mixture(X: Array, seed: int) -> tuple[Any, list[float]]:
     """Return the mixture with the smallest BIC, and the BIC of 1, 2, ... components as tried."""
-    mixtures: list[Any] = []
-    criteria: list[float] = []
-    for count in _COMPONENT_COUNTS:
-        if count > len(X):
-            break
+    mixtures, criteria = [], []
+    for count in range(1, min(_MOST_COMPONENTS, len(X)) + 1):
         fitted, bic = fit_mixture(X, count, seed)
         mixtures.append(fitted)
         criteria.append(bic)
