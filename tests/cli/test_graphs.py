@@ -149,7 +149,6 @@ REFUSED = [
     ("g.mtx", f"{MTX}2 2 1\n1 2 -5\n", "is -5; pass finite, non-negative weights"),
     ("g.mtx", COMPLEX, "its first line is not that of coordinates with real weights"),
     ("g.npy", np.ones((3, 4)), "holds a table (3, 4); a graph is a matrix (n, n)"),
-    ("e.parquet", {"from": [0.5, 1.5], "to": [1.5, 2.5]}, "are named by floating-point numbers"),
     ("g.gml", "x", "is not a file of a graph; choose from .csv"),
 ]
 
@@ -159,8 +158,6 @@ def test_what_is_refused(name, content, message, tmp_path, run):
     path = tmp_path / name
     if isinstance(content, str):
         path.write_text(content)
-    elif isinstance(content, dict):
-        pyarrow.parquet.write_table(pa.table(content), path)
     else:
         np.save(path, content)
     assert message in run("embed", path, "--graph", "-o", tmp_path / "o.npz", code=1).err

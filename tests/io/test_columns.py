@@ -135,8 +135,6 @@ def test_features_are_chosen_or_excluded(tmp_path, suffix):
     for option in ("features", "exclude"):
         with pytest.raises(ValueError, match=r"no column 'Y'; .*did you mean 'y'"):
             io.read_table(path, **{option: "Y"})
-    with pytest.raises(ValueError, match="column 'x' is named as a feature and"):
-        io.read_table(path, features="x", exclude="x")
 
 
 def test_a_feature_that_is_asked_for_must_be_numbers(tmp_path):
@@ -164,24 +162,14 @@ def test_text_columns_of_parquet_follow_the_same_rule(tmp_path):
         ({"missing": "dorp"}, ValueError, "did you mean 'drop'"),
         ({"decimal": ";"}, ValueError, "decimal"),
         ({"sep": "ab"}, ValueError, r"sep='ab' \(--read sep=ab\) is not a separator"),
-        ({"sep": 5}, ValueError, "sep=5"),
         ({"standardize": "yes"}, TypeError, "standardize='yes'"),
         ({"header": "no"}, TypeError, "header='no'"),
-        ({"features": 3}, TypeError, "features=3"),
         ({"exclude": [1]}, TypeError, "exclude="),
     ],
 )
 def test_wrong_options_are_named(tmp_path, options, error, words):
     with pytest.raises(error, match=words):
         io.read_table(saved(tmp_path, text()), **options)
-
-
-@pytest.mark.parametrize("option", [{"sep": ";"}, {"decimal": ","}, {"header": False}])
-def test_options_of_text_are_refused_elsewhere(tmp_path, option):
-    np.save(tmp_path / "t.npy", X)
-    for source in (tmp_path / "t.npy", "digits"):
-        with pytest.raises(ValueError, match="is for tables in text"):
-            io.read_table(source, **option)
 
 
 # Scales

@@ -229,14 +229,6 @@ def test_a_full_disk_is_named_with_the_file(error, tmp_path):
     assert leftovers(tmp_path) == []
 
 
-def test_draft_is_beside_the_target_with_its_suffix(tmp_path):
-    drafts = []
-    io.write_atomically(tmp_path / "t.png", lambda draft: drafts.append(draft))
-    assert drafts[0].parent == tmp_path.resolve()
-    assert drafts[0].suffix == ".png"
-    assert drafts[0].name != "t.png"
-
-
 def test_file_that_appears_meanwhile_is_not_replaced(tmp_path):
     path = tmp_path / "t.txt"
     with pytest.raises(FileExistsError, match="exists"):

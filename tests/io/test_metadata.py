@@ -83,9 +83,7 @@ def test_an_id_of_the_same_name_is_kept_beside(tmp_path):
     np.testing.assert_array_equal(found.extra["heatsketch_input"], np.arange(4))
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[1]", "8", "null", "[" * 10**5, "{}" + " " * 2**20, 3, None, b"{}"]
-)
+@pytest.mark.parametrize("text", ["", "{", "[1]", "8", "null", "[" * 10**5, 3, None])
 def test_what_is_not_metadata_counts_as_none(tmp_path, text):
     assert decoded(text) == {}
     if isinstance(text, str):

@@ -369,30 +369,25 @@ class Mapping:
         """Map a block as it was read, and keep it; return its warnings."""
         count, start = block.values.shape[0], number * self.rows
         name = "row" if "row" not in block.extra else "row_in_source"
-        try:
-            table = replace(block, extra={name: start + np.arange(count)} | block.extra)
-            table = refined(table, self.how, self.learned, first_row=start)
-            rows = table.extra[name]
-            if self.how.missing != "drop":
-                table = replace(table, extra=block.extra)
-            names = tuple(str(name) for name in self.model.get_feature_names_out())
-            Y = np.empty((0, len(names)), table.values.dtype)  # of a block whose rows all have gaps
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                if len(rows):
-                    Y = np.asarray(self.model.transform(table.values))
+        table = replace(block, extra={name: start + np.arange(count)} | block.extra)
+        table = refined(table, self.how, self.learned, first_row=start)
+        rows = table.extra[name]
+        if self.how.missing != "drop":
+            table = replace(table, extra=block.extra)
+        names = tuple(str(name) for name in self.model.get_feature_names_out())
+        Y = np.empty((0, len(names)), table.values.dtype)  # of a block whose rows all have gaps
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            if len(rows):
+                Y = np.asarray(self.model.transform(table.values))
 
-            def write(draft: Path) -> None:
-                if self.run.suffix == ".parquet":
-                    parquet.write(draft, Y, names, table, "", "")
-                else:
-                    np.save(draft, Y, allow_pickle=False)
+        def write(draft: Path) -> None:
+            if self.run.suffix == ".parquet":
+                parquet.write(draft, Y, names, table, "", "")
+            else:
+                np.save(draft, Y, allow_pickle=False)
 
-            write_atomically(self.run.part(number), write, force=True)
-        except Exception as error:
-            place = f"{count:,} rows of {block.source} from {start:,} on"
-            error.add_note(f"(in block {number}: {place})")
-            raise
+        write_atomically(self.run.part(number), write, force=True)
         found = []
         for warning in caught:
             about, matter = getattr(warning.message, "about", ((), str(warning.message)))

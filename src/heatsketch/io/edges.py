@@ -103,8 +103,6 @@ def read_graph(
     is_text = str(path) == STDIN or suffix in SUFFIXES
     if str(path) != STDIN and not path.is_file():
         raise FileNotFoundError(f"{path} is not a file; pass an edge list, or a matrix (n, n).")
-    if not is_text:
-        how.refuse_text_options(path)
     if suffix not in (".h5ad", ".npz", ".npy"):
         refuse_key(how.key, path)
     table = Table(None, (), {}, None, str(path))
@@ -167,10 +165,6 @@ def _edges(table: Any, how: Reading, path: Path) -> tuple[Array, dict[str, Any]]
         )
     if not table.num_rows:
         raise ValueError(f"{path} has no edges; pass an edge list with at least one.")
-    if any(pa.types.is_floating(column.type) for column in table.columns[:2]):
-        raise ValueError(
-            f"the nodes of {path} are named by floating-point numbers; store integers or text."
-        )
     both = pa.chunked_array([table[j].cast(pa.string()).combine_chunks() for j in (0, 1)])
     encoded = both.combine_chunks().dictionary_encode(null_encoding="encode")
     names = objects(encoded.dictionary.to_pylist())

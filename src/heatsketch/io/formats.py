@@ -171,7 +171,6 @@ def read_embedding(
 def _read(source: str | Path, how: Reading) -> Table:
     """Read a file, standard input or a built-in set as it is."""
     if isinstance(source, str) and source in datasets.DATASETS:
-        how.refuse_text_options(source)
         return _read_builtin(source, how.key)
     path = Path(source)
     if str(path) != STDIN and not path.exists():
@@ -183,8 +182,6 @@ def _read(source: str | Path, how: Reading) -> Table:
     if path.is_dir() and suffix_of(path) != ".zarr":
         raise IsADirectoryError(f"{path} is a folder; pass a file.")
     form = text if str(path) == STDIN else _format_of(path, READERS)
-    if form is not text:
-        how.refuse_text_options(path)
     with blame(path):
         table: Table = form.read(path, how)
         return table
@@ -228,8 +225,6 @@ def open_blocks(source: Any, how: Reading) -> Blocks:
         known = f"{', '.join(BLOCK_FORMATS)}, or a folder of parts ({', '.join(PART_SUFFIXES)})"
         raise ValueError(f"{path} is not read by blocks; pass {known}.")
     form = READERS[suffix_of(path)]
-    if form is not text:
-        how.refuse_text_options(path)
     with blame(path):
         found: Blocks = form.blocks(path, how)
 

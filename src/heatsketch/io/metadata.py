@@ -14,7 +14,6 @@ from heatsketch.io.files import write_atomically
 __all__ = ["KEY", "data_hash", "decoded", "encoded", "plain", "read_metadata", "write_metadata"]
 
 KEY = "heatsketch"  # under which files hold it
-_MOST_CHARACTERS = 2**20  # of text that is looked at
 
 
 def encoded(metadata: dict[str, Any]) -> str:
@@ -24,11 +23,9 @@ def encoded(metadata: dict[str, Any]) -> str:
 
 def decoded(text: Any) -> dict[str, Any]:
     """Return the metadata in a text; empty if it is not metadata, since no file is trusted."""
-    if not isinstance(text, str) or len(text) > _MOST_CHARACTERS:
-        return {}
     try:
         found = json.loads(text)
-    except (ValueError, RecursionError):
+    except (TypeError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

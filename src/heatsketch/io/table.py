@@ -25,7 +25,6 @@ ID_NAMES = ("id", "index", "_index", "", "__index_level_0__", "unnamed: 0", "row
 LABEL_NAMES = ("label", "labels", "target", "class")
 
 MISSING = ("error", "drop", "median")  # what is done about missing numbers; "keep" leaves them NaN
-_TEXT_OPTIONS = ("sep", "decimal", "header")
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "semicolon": ";", "comma": ","}
 EXACT = 2.0**53  # from here on, float64 merges integers
 _MAX_TEXT_CATEGORIES = 50  # a text column with more distinct values is not used for colours
@@ -82,7 +81,7 @@ class Reading:
     strict: bool = True  # whether a column that looks numeric and is not is an error, or text
 
     def __post_init__(self) -> None:
-        """Raise for a value that no option has, and for a column with two purposes."""
+        """Raise for a value that no option has."""
         for option in ("label", "ids", "features", "exclude"):
             value = getattr(self, option)
             names = (value,) if isinstance(value, str) or not np.iterable(value) else tuple(value)
@@ -100,10 +99,6 @@ class Reading:
                 given = f"sep={self.sep!r} (--read sep={self.sep})"
                 raise ValueError(f"{given} is not a separator; pass a character, 'tab' or 'space'.")
             object.__setattr__(self, "sep", sep)
-        for name in self.features:
-            if name in self.others:
-                others = "a label, an id or excluded"
-                raise ValueError(f"column {name!r} is named as a feature and {others}; choose one.")
 
     @property
     def others(self) -> Names:
@@ -114,13 +109,6 @@ class Reading:
     def fills_gaps(self) -> bool:
         """Whether cells that hold no number count as missing."""
         return self.missing in ("drop", "median")
-
-    def refuse_text_options(self, source: Any) -> None:
-        """Raise if there are options for text that the source, which is not text, cannot follow."""
-        for name, value in self.as_record().items():
-            if name in _TEXT_OPTIONS:
-                given = f"{name}={value!r} (--{name})"
-                raise ValueError(f"{given} is for tables in text, which {source} is not.")
 
     def as_record(self) -> dict[str, Any]:
         """Return the options that are not the default ones, for `Reading(**record)`."""
