@@ -14,7 +14,7 @@ import numpy as np
 from heatsketch._version import __version__
 from heatsketch.io import anndata_files, parquet
 from heatsketch.io.blocks import Blocks
-from heatsketch.io.files import DRAFT, check_target, need, suffix_of, write_atomically
+from heatsketch.io.files import DRAFT, check_target, suffix_of, write_atomically
 from heatsketch.io.formats import check_key
 from heatsketch.io.metadata import encoded, plain
 from heatsketch.io.table import Reading
@@ -136,9 +136,6 @@ def check_output(
         raise FileExistsError(f"{output} exists; name a folder that does not exist yet.")
     if not is_own:
         check_target(output, force=force, source=source or "")
-    if suffix == ".parquet":
-        need("pyarrow", output)
-        return suffix
     if suffix == ".h5ad":
         if source is None or suffix_of(source) != ".h5ad":
             raise ValueError(f"{output}: only a .h5ad source becomes one; name a .npy file.")
@@ -148,7 +145,7 @@ def check_output(
                 "them; pass missing='median' (--missing median), or name a .npy file."
             )
         check_key(output, source, key, force=force or is_own)
-    return ".npy"
+    return ".parquet" if suffix == ".parquet" else ".npy"
 
 
 def assemble(

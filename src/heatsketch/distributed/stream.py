@@ -397,37 +397,33 @@ class Mapping:
 
 def _map(mapping: Mapping, path: Path | None, output: Path, cluster: Any) -> None:
     """Map the blocks that are missing; warn of all blocks at the end, once of each matter."""
-    n, rows, run = mapping.points.n, mapping.rows, mapping.run
-    missing = run.missing(math.ceil(n / rows))
+    run = mapping.run
+    missing = run.missing(math.ceil(mapping.points.n / mapping.rows))
     mapped = _here(mapping, missing)
     if cluster is not None:
-        job = path, output, run.suffix, mapping.how, rows, secrets.token_hex(8)
+        job = path, output, run.suffix, mapping.how, mapping.rows, secrets.token_hex(8)
         mapped = _by_workers(job, missing, cluster)
-    total = sum(min(n, (number + 1) * rows) - number * rows for number in missing)
-    with track(None, "mapping", total, "points") as progress:
-        for number, found in mapped:
+    with track(None, "mapping", len(missing), "blocks") as progress:
+        for found in mapped:
             run.warn(found)
-            progress.update(min(n, (number + 1) * rows) - number * rows)
+            progress.update(1)
     for matter, one in run.facts["warned"].items():
         category = getattr(_checks, one["kind"], getattr(builtins, one["kind"], UserWarning))
         about_rows = rows_message(one["first"], matter, one["count"])
         warnings.warn(about_rows if one["count"] else matter, category, stacklevel=3)
 
 
-_Mapped = Iterator[tuple[int, list[Warned]]]  # numbers of blocks, and their warnings
-
-
-def _here(mapping: Mapping, missing: list[int]) -> _Mapped:
-    """Map blocks one after the other in this process."""
+def _here(mapping: Mapping, missing: list[int]) -> Iterator[list[Warned]]:
+    """Map blocks one after the other in this process; yield their warnings."""
     if missing:
         tables = mapping.points.tables(mapping.rows, missing[0] * mapping.rows)
         for number, block in enumerate(tables, missing[0]):
             if number in missing:
-                yield number, mapping.keep(number, block)
+                yield mapping.keep(number, block)
 
 
-def _by_workers(job: tuple[Any, ...], missing: list[int], cluster: Any) -> _Mapped:
-    """Map blocks by the workers of a cluster, in any order."""
+def _by_workers(job: tuple[Any, ...], missing: list[int], cluster: Any) -> Iterator[list[Warned]]:
+    """Map blocks by the workers of a cluster, in any order; yield their warnings."""
     from dask.distributed import as_completed
 
     with _client(cluster) as client:
@@ -436,11 +432,11 @@ def _by_workers(job: tuple[Any, ...], missing: list[int], cluster: Any) -> _Mapp
             yield result
 
 
-def _keep_by_worker(job: tuple[Any, ...], number: int) -> tuple[int, list[Warned]]:
+def _keep_by_worker(job: tuple[Any, ...], number: int) -> list[Warned]:
     mapping = _opened_by_worker(*job)
     with in_one_thread(), features_named(mapping.points.columns):
         block = next(mapping.points.tables(mapping.rows, number * mapping.rows))
-        return number, mapping.keep(number, block)
+        return mapping.keep(number, block)
 
 
 @functools.lru_cache(maxsize=1)

@@ -18,7 +18,6 @@ import numpy as np
 from heatsketch._typing import Array
 from heatsketch.io.blocks import Blocks, stamp
 from heatsketch.io.files import listed
-from heatsketch.io.metadata import decoded
 from heatsketch.io.table import (
     Reading,
     Table,
@@ -129,13 +128,11 @@ def classified(column: Any, decimal: str) -> tuple[Array, Cells | None]:
     return values[codes], None if other == {kept} else Cells(words, kinds, codes)
 
 
-def table_of(
-    table: Any, how: Reading, path: Path, place: Place, note: str = "", *, is_text: bool = False
-) -> Table:
+def table_of(table: Any, how: Reading, path: Path, place: Place, *, is_text: bool = False) -> Table:
     """Return the points of an Arrow table, with its other columns as ids and labels.
 
     Features are the columns asked for, or else those of numbers that are not said to be anything
-    else. float32 if all are; gaps are NaN. The note is metadata.
+    else. float32 if all are; gaps are NaN.
 
     Raises
     ------
@@ -145,7 +142,7 @@ def table_of(
     found = _points(table, how, path, place, is_text)
     warn_of_ids_and_labels(found, how)
     label = choose_label(found.extra, (*how.ids, *how.exclude))
-    return replace(found, label=label, metadata=decoded(note))
+    return replace(found, label=label)
 
 
 def _points(table: Any, how: Reading, path: Path, place: Place, is_text: bool) -> Table:

@@ -12,7 +12,7 @@ from heatsketch._typing import Array
 from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in
 from heatsketch.io.columns import arrow_table, blocks_of, rows_from, table_of
 from heatsketch.io.files import check_budget, need
-from heatsketch.io.metadata import KEY
+from heatsketch.io.metadata import KEY, decoded
 from heatsketch.io.table import Names, Reading, Table, refuse_key
 
 
@@ -21,7 +21,8 @@ def read(path: Path, how: Reading) -> Table:
     refuse_key(how.key, path)
     table = read_columns(path)
     note = (table.schema.metadata or {}).get(KEY.encode(), b"").decode("utf-8", "replace")
-    return table_of(table, _with_index(how, table.schema), path, "row {}".format, note)
+    found = table_of(table, _with_index(how, table.schema), path, "row {}".format)
+    return replace(found, metadata=decoded(note))
 
 
 def blocks(path: Path, how: Reading) -> Blocks:
