@@ -94,18 +94,22 @@ def test_the_spread_of_signs_is_that_of_their_law() -> None:
 @pytest.mark.statistical
 def test_the_gram_error_falls_like_the_root_of_k() -> None:
     """E|FFᵀ - K|² = (tr(K)² + |K|²)/k exactly; alarm 1e-6 a size; sees 10 %, and 1/√(k-1) at 8."""
-    A = symmetric(30, 1.0)
+    A, copies = symmetric(30, 1.0), 100  # independent, for they share no entry of G
+    many = hs.Sparse(sparse.block_diag([A] * copies, format="csr"))
     gram = matrix_power(A, 4)
     law = np.trace(gram) ** 2 + (gram**2).sum()
     sizes, runs = np.array([8, 32, 128]), 3600
-    errors = np.empty((len(sizes), runs))
-    mutant = np.empty(runs)
+    errors = np.empty((len(sizes), runs // copies, copies))
+    mutant = np.empty(errors.shape[1:])
     for row, k in enumerate(sizes):
-        for seed in range(runs):
-            F = hs.sketch(A, hs.Power(2), int(k), deflate=False, rng=seed)
-            errors[row, seed] = ((F @ F.T - gram) ** 2).sum()
+        for seed in range(runs // copies):
+            F = hs.sketch(many, hs.Power(2), int(k), deflate=False, rng=seed)
+            F = F.reshape(copies, 30, k)
+            grams = F @ F.transpose(0, 2, 1)
+            errors[row, seed] = ((grams - gram) ** 2).sum(axis=(1, 2))
             if row == 0:
-                mutant[seed] = ((F @ F.T * 8 / 7 - gram) ** 2).sum()
+                mutant[seed] = ((grams * 8 / 7 - gram) ** 2).sum(axis=(1, 2))
+    errors = errors.reshape(len(sizes), runs)
     ratios = errors * sizes[:, None] / law
     spread = ratios.std(axis=1) / math.sqrt(runs)
     assert Z_ALARM * spread.max() < 0.1

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -156,6 +156,7 @@ def test_a_bistochastic_sketch_obeys_the_maximum_principle() -> None:
 # Relations between sketches
 
 
+@settings(max_examples=25)
 @given(p=st.integers(0, 6), r=st.integers(0, 6), a=st.floats(-5, 5))
 def test_semigroup_and_linearity(p: int, r: int, a: float) -> None:
     A, G, H = symmetric(30), normals(30), np.random.default_rng(2).standard_normal((30, 5))
@@ -167,6 +168,7 @@ def test_semigroup_and_linearity(p: int, r: int, a: float) -> None:
         np.testing.assert_allclose(mixed, a * F + hs.sketch(A, f(p), G=H), atol=1e-11)
 
 
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**20))
 def test_permuting_the_points_permutes_the_rows(seed: int) -> None:
     A, G = symmetric(30), normals(30)
