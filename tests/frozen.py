@@ -244,7 +244,6 @@ def of_functions(values, name, points, dense):
         "continuity": lambda: hs.metrics.continuity(dense, dense[:, :3]),
         "knn_accuracy": lambda: hs.metrics.knn_accuracy(dense, parts),
         "row_distortion": lambda: hs.metrics.row_distortion(dense[:, :4], dense),
-        "share_within": lambda: hs.metrics.share_within(dense[:, :4], dense, 1.5),
         "stability": lambda: hs.metrics.stability([dense[:, :3], dense[:, 1:4]]),
     }
     calls |= {f"sketch {f}": lambda f=f: hs.sketch(diffusion(), f, 8, rng=0) for f in filters}

@@ -207,7 +207,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("size", [2, 5, 16])
+@pytest.mark.parametrize("size", [5, 16])
 @pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
 def test_distances_do_not_depend_on_the_size_of_a_block(monkeypatch, size, options):
     X = np.vstack([cloud(20, 2), cloud(20, 2)[:3]])  # three points twice
@@ -240,23 +240,27 @@ def test_blocks_of_very_different_size_keep_a_common_scale(monkeypatch):
     assert_allclose(D, want, rtol=1e-9)
 
 
+SIXTY = symmetric(60)
+ALL_OF_SIXTY = squareform(diffusion_distance(SIXTY, 1, deflate=True))
+
+
 @given(st.integers(0, 10**6), st.integers(2, 30), st.integers(1, 60), st.integers(1, 120))
 def test_blocks_hold_no_more_points_than_fit_and_take_two_columns_for_a_pair_at_most(
     seed, size, n, m
 ):
     i, j = np.random.default_rng(seed).integers(0, n, (2, m))
-    A, columns, transposed = symmetric(60), [], DiffusionRows.transposed
+    columns, transposed = [], DiffusionRows.transposed
     with pytest.MonkeyPatch.context() as patch:
         with_block_of(patch, 60, size)
         patch.setattr(
             DiffusionRows,
             "transposed",
-            lambda rows, Z: columns.append(Z.shape[1]) or transposed(rows, Z),
+            lambda rows, Z, tol: columns.append(Z.shape[1]) or transposed(rows, Z),
         )
-        D = diffusion_distance(A, 1, pairs=(i, j), deflate=True)
+        D = diffusion_distance(SIXTY, 1, pairs=(i, j), deflate=True)
     assert max(columns) <= size
     assert sum(columns) <= 2 * m
-    assert_allclose(D, squareform(diffusion_distance(A, 1, deflate=True))[i, j], rtol=1e-9)
+    assert_allclose(D, ALL_OF_SIXTY[i, j], rtol=1e-9)
 
 
 def test_no_pairs_have_no_distances():

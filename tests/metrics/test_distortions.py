@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from scipy.stats import binom, norm
 import heatsketch as hs
 from heatsketch import Diffusion, diffusion_distance, distortion
 from heatsketch.markov import rows as coordinates
-from heatsketch.metrics import diffusion_distortion, row_distortion, share_within
+from heatsketch.metrics import diffusion_distortion, distances, row_distortion
 from heatsketch.metrics import distortions as metrics
 from problems.clouds import cloud, even_circle
 from problems.spectra import log_L_of_first_pair
@@ -195,17 +196,6 @@ def test_shares_are_those_of_ratios_near_the_median():
     assert q.looked_at == "all pairs"
 
 
-@given(st.integers(0, 10**6), st.floats(1, 20))
-def test_share_within_is_that_of_a_distortion(seed, factor):
-    F, Y = cloud(15, 3, seed=seed), cloud(15, 2, seed=seed + 1)
-    off = pdist(Y) / pdist(F)
-    off = off / np.median(off)
-    assert share_within(Y, F, factor) == np.mean(np.maximum(off, 1 / off) <= factor)
-    q = distortion(Y, pdist(F))
-    for known, share in q.within.items():
-        assert share_within(Y, F, known) == share
-
-
 def with_ratios(ratios):
     """Two points a pair, a unit apart: the ratios are those of their distances."""
     m = len(ratios)
@@ -297,19 +287,6 @@ def test_near_points_that_are_torn_apart_are_found(many):
     assert found.expansion == pytest.approx(ratio, rel=1e-6)
 
 
-def test_pairs_used_are_looked_at_and_do_not_change_what_is_typical(many):
-    Y = many.copy()
-    Y[7] *= 50  # neither before nor after among the neighbours of point 3
-    plain = row_distortion(Y, many, n_pairs=10)
-    with_it = row_distortion(Y, many, n_pairs=10, used=(np.array([3]), np.array([7])))
-    assert with_it.expansion >= np.linalg.norm(Y[7] - Y[3]) / np.linalg.norm(many[7] - many[3])
-    assert with_it.quantiles == plain.quantiles
-    assert with_it.within == plain.within
-    assert with_it.looked_at.endswith(" + 1 used for fitting")
-    with pytest.raises(ValueError, match="out of range"):
-        row_distortion(Y, many, used=(np.array([3]), np.array([600])))
-
-
 def test_it_says_which_pairs_it_looked_at(many):
     found = row_distortion(2 * many, many, n_pairs=1234)
     assert found.looked_at == (
@@ -373,13 +350,20 @@ def roll():
     return A, F, squareform(diffusion_distance(A, 4))
 
 
-def sampled(F, A, n_pairs=50, time=4, error=0.0, **options):
+@contextmanager
+def many_from_200_on(error=0.0):
     """Take more than 200 points for too many for all pairs, and for all eigenpairs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(metrics, "ALL_PAIRS_UP_TO", 200)
         patch.setattr(metrics, "_NEGLIGIBLE", error)
+        patch.setattr(distances, "SPECTRAL_LIMIT", 20)
         for limit in ("FEW_VERTICES", "SPECTRAL_LIMIT"):
             patch.setattr(coordinates, limit, 20)
+        yield patch
+
+
+def sampled(F, A, n_pairs=50, time=4, error=0.0, **options):
+    with many_from_200_on(error):
         return diffusion_distortion(F, A, time, n_pairs=n_pairs, **options)
 
 
@@ -462,6 +446,27 @@ def test_independent_pairs_have_binomial_intervals(many):
     assert high - low == pytest.approx(2 * half, rel=1e-3)
     whole = distortion(many[:30, :2], pdist(many[:30]))
     assert whole.within_interval[1.5] == (whole.within[1.5], whole.within[1.5])
+
+
+def test_where_eigenpairs_miss_most_there_are_none_and_fit_finds_the_same():
+    X, time = cloud(700, 3), 1
+    with many_from_200_on(0.01) as patch:
+        model = hs.HeatEmbedding(2, time, filter="power", random_state=0).fit(X)
+        compared = distances.rows_within_components(model.diffusion_, time, "power")
+        assert compared.is_spread_out()
+        assert not distances.rows_within_components(model.diffusion_, 64, "power").is_spread_out()
+        patch.delattr(coordinates, "leading_pairs")
+        again = diffusion_distortion(model.embedding_, model.diffusion_, time)
+    assert again.log_L == pytest.approx(model.distortion_.log_L, rel=1e-9)
+    assert again.within == model.distortion_.within
+    assert "points + the 64 of most extreme" in again.looked_at
+
+
+def test_the_fraction_beyond_leading_eigenvalues_is_that_of_all_of_them():
+    A = Diffusion.from_points(cloud(700, 3)).deflated()
+    squares = np.sort(np.linalg.eigvalsh(A @ np.eye(700)))[::-1] ** 8
+    found = distances.spectral_density(A).fraction_beyond(64, hs.Power(4))
+    assert found == pytest.approx(squares[64:].sum() / squares.sum(), abs=0.05)
 
 
 def test_at_long_times_distances_are_those_of_eigenpairs(roll):

@@ -9,7 +9,7 @@ from heatsketch.metrics.distortions import (
 )
 from heatsketch.metrics.neighborhoods import Estimate, continuity, knn_accuracy, trustworthiness
 from heatsketch.metrics.picture import PictureQuality
-from heatsketch.metrics.ranks import random_pairs, rank_correlation, share_within, stability
+from heatsketch.metrics.ranks import random_pairs, rank_correlation, stability
 
 __all__ = [
     "Distortion",
@@ -23,7 +23,6 @@ __all__ = [
     "random_pairs",
     "rank_correlation",
     "row_distortion",
-    "share_within",
     "stability",
     "trustworthiness",
 ]

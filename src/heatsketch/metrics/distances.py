@@ -21,7 +21,8 @@ from heatsketch.markov.rows import N_LEADING, Coordinates, DiffusionRows
 from heatsketch.neighbors import all_distances, pair_distances
 from heatsketch.operators.graph import on_vertices
 from heatsketch.operators.operator import Deflated, Operator
-from heatsketch.spectral.apply import check_range
+from heatsketch.spectral.apply import SPECTRAL_LIMIT, check_range
+from heatsketch.spectral.density import spectral_density
 from heatsketch.spectral.eigenpairs import leading_vector
 from heatsketch.spectral.filters import Filter, make_filter
 
@@ -29,6 +30,8 @@ Pairs = tuple[Any, Any]
 
 _BLOCK_BYTES = 2**28  # of one block of columns of f(A); at most seven exist at a time
 _MANY_PAIRS = 0.05  # of the square of a number of rows: beyond, a product of matrices is faster
+_SPREAD_OUT = 0.5  # fraction of a mean squared distance that 64 eigenpairs miss
+_SERIES = 1e-6  # error of a polynomial in A, next to that of the columns
 
 
 def diffusion_distance(
@@ -114,15 +117,15 @@ class ComparedRows:
         """Number of columns that fit into a block."""
         return max(2, _BLOCK_BYTES // (8 * self.rows.operator.n))
 
-    def distances(self, i: Array, j: Array) -> Array:
-        """Return the exact distances of pairs of points (m,)."""
+    def distances(self, i: Array, j: Array, tol: float | None = None) -> Array:
+        """Return the distances of pairs of points (m,): exact, or by series with an error `tol`."""
         i, j = self.rows.vertex[i], self.rows.vertex[j]  # duplicates share a row
         D, size = np.zeros(len(i)), self.block_columns
         points, place = np.unique([i, j], return_inverse=True)
         if len(i) <= len(points):  # a column for each pair
             for pairs in row_tiles(len(i), size):
                 units = self.rows.unit_columns(i[pairs]) - self.rows.unit_columns(j[pairs])
-                differences = self.rows.transposed(units)
+                differences = self.rows.transposed(units, tol)
                 D[pairs] = np.linalg.norm(np.asarray(differences, dtype=float), axis=0)
         else:
             tile = place.reshape(2, -1) // (size if len(points) <= size else size // 2)
@@ -130,18 +133,15 @@ class ComparedRows:
             order = np.lexsort(tile)
             ends = np.flatnonzero(np.diff(tile[:, order]).any(axis=0)) + 1
             for block in np.split(order, ends):
-                D[block] = self._of_a_block(i[block], j[block])
+                points, place = np.unique([i[block], j[block]], return_inverse=True)
+                columns = self.rows.transposed(self.rows.unit_columns(points), tol)
+                R = np.ascontiguousarray(columns.T, dtype=float)
+                a, b = place.reshape(2, -1)
+                many = len(block) > _MANY_PAIRS * len(points) ** 2
+                D[block] = (
+                    squareform(all_distances(R))[a, b] if many else pair_distances(R, R, a, b)
+                )
         return D if self.trivial is None else np.hypot(D, self.trivial[i] - self.trivial[j])
-
-    def _of_a_block(self, i: Array, j: Array) -> Array:
-        """Return the distances of rows of pairs of vertices that fit into a block."""
-        points, place = np.unique([i, j], return_inverse=True)
-        columns = self.rows.transposed(self.rows.unit_columns(points))
-        R = np.ascontiguousarray(columns.T, dtype=float)
-        a, b = place.reshape(2, -1)
-        if len(i) < _MANY_PAIRS * len(points) ** 2:
-            return pair_distances(R, R, a, b)
-        return np.asarray(squareform(all_distances(R))[a, b])
 
     def coordinates(self, known: ComponentCoordinates, n_sketch: int) -> tuple[Array, float]:
         """Return coordinates of the points (points, r), and the error of a mean squared distance.
@@ -151,10 +151,26 @@ class ComparedRows:
         """
         F, error = known.under(self.reduced or self.rows.filter, n_sketch)
         F = F if self.reduced is None else self.rows.operator @ F
-        S = self.rows.of_points(F)
-        if self.trivial is not None:
-            S = np.column_stack([S, self.trivial[self.rows.vertex]])
-        return S, error
+        return self._with_trivial(self.rows.of_points(F)), error
+
+    def sketch(self, k: int) -> Array:
+        """Return coordinates of the points (points, k) by random columns alone."""
+        return self._with_trivial(self.rows.sketch(k, 0, _SERIES))
+
+    def is_spread_out(self) -> bool:
+        """Say whether leading eigenpairs give less than half of a mean squared distance.
+
+        By the density of the eigenvalues, which costs a tenth of the pairs.
+        """
+        A, f = self.rows.operator, self.reduced or self.rows.filter
+        leading = N_LEADING * max(1, A.V.shape[1])  # of each component
+        density = spectral_density(A) if A.n > SPECTRAL_LIMIT else None
+        return density is not None and density.fraction_beyond(leading, f) > _SPREAD_OUT
+
+    def _with_trivial(self, S: Array) -> Array:
+        if self.trivial is None:
+            return S
+        return np.column_stack([S, self.trivial[self.rows.vertex]])
 
 
 def compared_rows(A: Any, time: float, filter: str, deflate: bool | None = None) -> ComparedRows:

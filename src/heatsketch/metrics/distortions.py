@@ -35,8 +35,9 @@ _DESCRIBED_FRACTION, _DESCRIBED_FACTOR = 0.99, 2.0
 _N_WORST = 5  # pairs that are named at each end
 _LEVEL = 0.95  # of the intervals of fractions
 _GROUPS = 32  # of the sampled points, each left out once to estimate the error of a fraction
-_SAMPLED_POINTS, _SAMPLE_ENTRIES = 256, 2**27  # between which all distances are computed
+_SAMPLED_POINTS, _SAMPLE_ENTRIES = 256, 12_800_000  # between which all distances are computed
 _FEWEST_POINTS = 64
+_SERIES = 1e-9  # error of a polynomial in A, of these distances
 _N_NEIGHBORS, _NEIGHBOR_ROWS = 5, 2_000  # of nearest pairs, and points that they start from
 _MAX_TREE_DIMENSIONS, _MANY_DIMENSIONS_ROWS = 15, 20_000  # beyond, a search costs n for each point
 _N_EXTREMES = 32  # pairs of smallest and as many of largest ratio
@@ -172,15 +173,13 @@ def distortion(F: Any, D: Any, *, pairs: Pairs | None = None) -> Distortion:
     return _summary(embedded, D, i, j, looked_at, rounding=0.0)
 
 
-def row_distortion(
-    Y: Any, F: Any, *, used: Pairs | None = None, rng: Rng = 0, n_pairs: int = RANDOM_PAIRS
-) -> Distortion:
+def row_distortion(Y: Any, F: Any, *, rng: Rng = 0, n_pairs: int = RANDOM_PAIRS) -> Distortion:
     """Measure how the rows of Y (n, k) keep the distances between the rows of F (n, r).
 
     Up to 2,048 points all pairs count. Beyond, quantiles and fractions come from random pairs. The
     32 smallest and 32 largest ratios are searched for among these, nearest neighbours in F of 2,000
     points, and nearest neighbours in Y of all points (of 20,000 if Y has more than 15 dimensions).
-    These include collisions, and the pairs `used`. `looked_at` says which pairs were compared.
+    These include collisions. `looked_at` says which pairs were compared.
 
     Parameters
     ----------
@@ -188,8 +187,6 @@ def row_distortion(
         The embedding.
     F : array (n, r)
         The points whose Euclidean distances are to be kept.
-    used : (i, j) of index arrays, optional
-        Further pairs to compare.
     rng : int, Generator or None, default 0
         For the random pairs.
     n_pairs : int, default 500,000
@@ -203,7 +200,7 @@ def row_distortion(
     Raises
     ------
     ValueError
-        Y and F have different lengths, or `used` or `n_pairs` is out of range.
+        Y and F have different lengths, or `n_pairs` is out of range.
 
     Notes
     -----
@@ -231,8 +228,6 @@ def row_distortion(
         "nearest in the input": nearest_pairs(F, rows, _N_NEIGHBORS),
         "nearest in the embedding": _nearest_in_embedding(Y, generator),
     }
-    if used is not None:
-        candidates["used for fitting"] = check_pairs(used, len(F))
     extremes = _extremes(Y, F, candidates)
     i, j = np.hstack([random, extremes])
     after, before = pair_distances(Y, Y, i, j), pair_distances(F, F, i, j)
@@ -255,17 +250,20 @@ def diffusion_distortion(
     component count: nothing diffuses between them, and how far apart they are means nothing.
 
     Distances come from 64 leading eigenpairs, and, where these are not enough, from all eigenpairs
-    of up to 2,048 points, or from a sketch of the others of more points. `HeatEmbedding` measures
-    by the same coordinates.
+    of up to 2,048 points, or from a sketch of the others of more points. Where 64 pairs have less
+    than half of a mean squared distance, more points have a sketch alone. `HeatEmbedding` measures
+    in the same way.
 
     Up to 2,048 points all pairs count. Beyond, quantiles and fractions come from 500,000 random
     pairs, if the mean squared distance has an error of 1 % at most. Else they come from all pairs
-    of 256 random points (fewer from 524,288 points on), whose distances are exact.
-    `within_interval` says how far the fractions of all pairs may be from those. Extremes are
-    searched for among random pairs, pairs near in diffusion of 2,000 points, and nearest neighbours
-    in F of all points (of 20,000 if F has more than 15 dimensions), which include collisions. The
-    32 pairs of smallest and 32 of largest ratio count; where the error is above 1 %, their
-    distances are computed exactly. `looked_at` says which pairs were compared.
+    of 256 random points (beyond 50,000 points of fewer, at least 64), whose distances are exact.
+    `within_interval` says how far the fractions of all pairs may be from those; it is wider for
+    fewer points.
+
+    Extremes are searched for among random pairs, pairs near in diffusion of 2,000 points, and
+    nearest neighbours in F of all points (of 20,000 if F has more than 15 dimensions), which
+    include collisions. The 32 pairs of smallest and 32 of largest ratio count; where the error is
+    above 1 %, their distances are computed exactly. `looked_at` says which pairs were compared.
 
     Parameters
     ----------
@@ -314,11 +312,12 @@ def diffusion_distortion(
         )
     if n_pairs is not None:
         n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
-    if coordinates is None:
+    S, error = (None, math.inf) if coordinates is None else coordinates
+    if n > ALL_PAIRS_UP_TO and error > _NEGLIGIBLE and compared.is_spread_out():
+        S = compared.sketch(_SKETCH_COLUMNS)
+    elif S is None:
         known = ComponentCoordinates.of(A if isinstance(A, Diffusion) else compared.rows.operator)
         S, error = compared.coordinates(known, _SKETCH_COLUMNS)
-    else:
-        S, error = coordinates
     suffix = "" if labels is None else " within components"
     if n <= ALL_PAIRS_UP_TO:
         i, j = np.triu_indices(n, 1)
@@ -339,7 +338,7 @@ def diffusion_distortion(
         candidates["random pairs"] = sampled
         extremes = _extremes(F, S, candidates)
         sampled, n_points = _pairs_between_points(compared, n_pairs, generator)
-        D = np.hstack([compared.distances(*pairs) for pairs in (sampled, extremes)])
+        D = np.hstack([compared.distances(i, j, _SERIES) for i, j in (sampled, extremes)])
     i, j = np.hstack([sampled, extremes])
     looked_at = _described(sampled, n_points, extremes, candidates) + suffix
     left_out = None if n_points is None else 1 - n_points / n

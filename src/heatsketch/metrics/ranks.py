@@ -5,12 +5,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
 
 from heatsketch._checks import check_number, check_points
 from heatsketch._typing import Array, Rng
-from heatsketch.metrics.distortions import fractions_within
 from heatsketch.neighbors import pair_distances
 
 _STABILITY_PAIRS = 100_000  # a rank correlation is then known to 0.003
@@ -169,40 +167,3 @@ def stability(embeddings: Sequence[Any], *, n_pairs: int = _STABILITY_PAIRS, rng
     runs = [Y.astype(np.float64, copy=False) for Y in runs]
     distances = [pair_distances(Y, Y, i, j) for Y in runs]
     return float(np.mean([rank_correlation(D, E) for D, E in combinations(distances, 2)]))
-
-
-def share_within(Y: Array, F: Array, factor: float) -> float:
-    """Return the fraction of all pairs whose ratio |y_i - y_j| / |f_i - f_j| is typical.
-
-    Parameters
-    ----------
-    Y, F : arrays (n, k) and (n, r)
-        The embedding, and the points whose distances are to be kept.
-    factor : float >= 1
-        Typical is what lies within this factor of the median, up or down.
-
-    Returns
-    -------
-    float
-        From 0 to 1. Pairs at distance zero on both sides do not count.
-
-    Raises
-    ------
-    ValueError
-        Y and F have different lengths.
-
-    Notes
-    -----
-    Cost: all n (n - 1)/2 pairs, k + r operations each.
-
-    Examples
-    --------
-    >>> from heatsketch.metrics import share_within
-    >>> share_within([[0.0], [1.0], [4.0]], [[0.0], [1.0], [2.0]], factor=1.25)
-    0.3333333333333333
-    """
-    after, before = pdist(np.asarray(Y, dtype=float)), pdist(np.asarray(F, dtype=float))
-    kept = (after > 0) | (before > 0)
-    with np.errstate(divide="ignore"):
-        ratio = np.sort(after[kept] / before[kept])
-    return float(fractions_within(ratio, [factor])[0])

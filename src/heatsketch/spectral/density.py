@@ -13,6 +13,7 @@ from heatsketch._typing import Array
 from heatsketch.operators.operator import Deflated, Operator
 from heatsketch.spectral.cache import cached
 from heatsketch.spectral.chebyshev import combine
+from heatsketch.spectral.filters import Filter
 
 _PROBES, _STEPS = 4, 40
 
@@ -22,6 +23,13 @@ class SpectralDensity(NamedTuple):
 
     values: Array  # (m,)
     counts: Array  # (m,), not whole
+
+    def fraction_beyond(self, count: int, f: Filter) -> float:
+        """Return which part of tr f(A)² is not that of the `count` largest eigenvalues."""
+        order = np.argsort(-self.values)
+        counts, f_values = self.counts[order], f.scaled(self.values[order])[0]
+        number, sums = (np.cumsum([0.0, *some]) for some in (counts, counts * f_values**2))
+        return 1.0 - float(np.interp(count, number, sums) / sums[-1])
 
 
 @cached
