@@ -113,10 +113,10 @@ def test_methods_say_what_they_take_give_and_raise(name):
 def test_a_method_that_needs_a_fit_says_so_and_asks_for_it(name):
     """Whatever is neither `fit` nor a constructor, of a class that has a `fit`."""
     for method in set(methods_of(name)) - {"fit", "fit_transform"}:
-        if inspect.isabstract(object_of(name)) or inspect.ismethod(getattr(object_of(name), method)):
+        function = getattr(object_of(name), method)
+        if inspect.isabstract(object_of(name)) or inspect.ismethod(function):
             continue
-        said = sections_of(getattr(object_of(name), method)).get("Raises", "")
-        assert "NotFittedError" in said, method
+        assert "NotFittedError" in sections_of(function).get("Raises", ""), method
         call = getattr(object_of(name)(), method)
         wanted = [p for p in inspect.signature(call).parameters.values() if p.default is p.empty]
         with pytest.raises(NotFittedError):
