@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.sparse.csgraph import laplacian
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsTransformer
@@ -17,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
 from heatsketch.classical import SNE, TSNE
-from heatsketch.classical.sne import conditional, gaussian_forces, laplacian
+from heatsketch.classical.sne import conditional, gaussian_forces
 from heatsketch.neighbors import NeighborIndex
 
 both = pytest.mark.parametrize("method", [SNE, TSNE])
@@ -129,7 +130,7 @@ def test_copies_are_neighbours_of_each_other_not_of_themselves():
 def test_sne_written_out(n, scale):
     graph = random_graph(n)
     Y = np.random.default_rng(4).normal(size=(n, 2), scale=scale)
-    p, q, L = graph.toarray(), gaussian_q(Y), laplacian(graph)
+    p, q, L = graph.toarray(), gaussian_q(Y), laplacian(graph + graph.T)
     forces, log_Z = gaussian_forces(Y)
     F = q + q.T
     expected = F.sum(axis=1)[:, None] * Y - F @ Y
@@ -149,7 +150,7 @@ def test_steps_of_the_descent_written_out():
     early_phase = {"early_iter": 3, "early_exaggeration": 4.0, "early_compression": 0.5}
     model = SNE(perplexity=5, n_iter=5, learning_rate=0.01, init=start, **early_phase)
     model.fit(np.random.default_rng(7).normal(size=(20, 3)))
-    L = laplacian(model.affinities_)
+    L = laplacian(model.affinities_ + model.affinities_.T)
     Y, before, gains = start.copy(), start.copy(), np.ones_like(start)
     for t in range(5):
         early = t < 3

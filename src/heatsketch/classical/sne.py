@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import laplacian
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 from sklearn import manifold
@@ -247,7 +248,8 @@ class SNE(NeighborEmbedding):
         n_iter = check_number(self.n_iter, "n_iter", low=1, integer=True)
         early = min(n_iter, check_number(self.early_iter, "early_iter", low=0, integer=True))
         check_number(self.early_compression, "early_compression", low=0)
-        L, Y, setbacks = laplacian(P), Y.astype(float), 0
+        L = laplacian(P + P.T)  # Σ_ij p_ij |y_i - y_j|² = tr(Yᵀ L Y)
+        Y, setbacks = Y.astype(float), 0
         for steps, exaggeration, compression, momentum in (
             (early, self.early_exaggeration, self.early_compression, 0.5),
             (n_iter - early, 1.0, 0.0, 0.8),
@@ -494,12 +496,6 @@ def _nearest(D: Array, count: int) -> Neighbors:
     """Return the nearest columns of each row of distances (m, n), nearest first."""
     indices = np.argsort(D, axis=1, kind="stable")[:, :count]
     return Neighbors(np.take_along_axis(D, indices, axis=1), indices)
-
-
-def laplacian(P: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Return L with Σ_ij p_ij |y_i - y_j|² = tr(Yᵀ L Y), for P without a diagonal."""
-    both = P + P.T
-    return sparse.csr_matrix(sparse.diags_array(np.ravel(both.sum(axis=1))) - both)
 
 
 def _cost(E: sparse.csr_matrix, Y: Array) -> float:
