@@ -12,7 +12,6 @@ from scipy.spatial.distance import cdist
 import heatsketch as hs
 from heatsketch.classical.lle import (
     LocallyLinearEmbedding,
-    closed_components,
     reconstruction_weights,
 )
 from problems.clouds import even_circle
@@ -162,17 +161,6 @@ def test_recovers_a_plane_up_to_an_affine_map(n):
 
 
 # Components
-
-
-def test_closed_components_are_the_sets_that_nothing_leaves():
-    rng = np.random.default_rng(0)
-    for _ in range(30):
-        A = rng.random((12, 12)) < 0.1
-        reach = np.linalg.matrix_power(A + np.eye(12), 12) > 0
-        closed = {tuple(np.flatnonzero(row)) for row in reach if (reach[row] == row).all()}
-        found = closed_components(sparse.csr_matrix(A.astype(float)))
-        assert {tuple(points) for points in found} == closed
-        assert (np.diff([len(points) for points in found]) <= 0).all()
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])

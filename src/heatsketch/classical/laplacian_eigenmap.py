@@ -28,6 +28,7 @@ from heatsketch.spectral.shift_invert import slowest_eigenpairs
 
 _EDGES = "edges"
 _LEAST_FRACTION = 0.2  # of a squared length that is usual at a point, which its ε is not below
+_FAR = math.sqrt(-math.log(HARDLY_ANY))  # in units of lengths that are usual at neighbours
 _MIN_LAMBDA, _RELIABLE_LAMBDA = 1e-3, 0.1  # to embed new points at all, and without a warning
 
 
@@ -157,7 +158,6 @@ class LaplacianEigenmap(Embedding):
         self._usual = np.zeros(vertices.n)  # the median length of the edges from each vertex
         self._usual[counts > 0] = ndimage.median(graph.data, rows, np.flatnonzero(counts))
         epsilon = self._set_epsilons(graph)
-        self._usual[self._usual == 0] = vertices.radius or np.inf
         K = symmetric(graph)
         K.data = np.exp(-(self._relative(K, np.arange(vertices.n)) ** 2))
         K.eliminate_zeros()
@@ -204,7 +204,10 @@ class LaplacianEigenmap(Embedding):
                 j, i, d = ExactSearch(x[new]).pairs_within(vertices.points, self._reach)
                 entries = sparse.csr_matrix((positive(d), (i, j)), shape=distances.shape)
                 distances = sparse.csr_matrix(distances.maximum(entries))
-            self._warn_of_far(distances, np.flatnonzero(new))
+            if vertices.radius is None:  # beyond a radius the search has warned
+                ratios = distances.data / self._usual[distances.indices]
+                far = np.minimum.reduceat(ratios, distances.indptr[:-1]) > _FAR
+                warn_of_faint_points(np.flatnonzero(new)[far])
             Y[new] = (self._walk(distances) @ self._R) / self._lam
         return Y
 
@@ -245,15 +248,6 @@ class LaplacianEigenmap(Embedding):
         """Return d/√ε of distances CSR (m, n) from points at, or near, these vertices (m,)."""
         rows = np.repeat(self._epsilons[vertices], np.diff(distances.indptr))
         return distances.data / np.sqrt(np.maximum(rows, self._epsilons[distances.indices]))
-
-    def _warn_of_far(self, distances: sparse.csr_matrix, rows: Array) -> None:
-        """Warn of new points (rows) with less affinity than 1e-6 at the scale of neighbours."""
-        ratios = distances.data / self._usual[distances.indices]
-        far = np.minimum.reduceat(ratios, distances.indptr[:-1]) > math.sqrt(-math.log(HARDLY_ANY))
-        if self._neighborhoods.radius is not None:  # the search has warned of points without any
-            nearest = np.minimum.reduceat(distances.data, distances.indptr[:-1])
-            far &= nearest <= self._neighborhoods.radius
-        warn_of_faint_points(rows[far])
 
     def _walk(self, distances: sparse.csr_matrix) -> sparse.csr_matrix:
         """Return p(x, x_j), CSR (m, n), without underflow for far points."""
