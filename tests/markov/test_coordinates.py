@@ -37,7 +37,7 @@ def made(X, normalization="markov", **options):
 
 def stepped(d, H):
     """The last step: M, over M √π in the Markov form."""
-    return d.rows(1) @ H
+    return d.rows(1).of(np.arange(len(d.vertex))) @ H
 
 
 def under(coordinates, f, n_sketch, seed):

@@ -66,8 +66,7 @@ def test_rows_are_those_of_the_matrices(affinity, normalization, filter, time):
         atol = 1e-11 * np.abs(R).max()
         assert rows.n_points == len(R)
         assert_allclose(rows.of(np.arange(len(R))), R[place], rtol=0, atol=atol)
-        G, Z = cloud(40, 3, seed=3), cloud(len(R), 3, seed=4)
-        assert_allclose((rows @ G), R @ G, rtol=0, atol=50 * atol)
+        Z = cloud(len(R), 3, seed=4)
         for form in (np.asarray, csr_matrix):
             found = rows.transposed(form(Z))
             assert_allclose(found, R.T @ Z, rtol=0, atol=50 * atol)
@@ -92,8 +91,8 @@ def test_a_heat_sketch_is_the_rows_times_its_random_block(affinity, normalizatio
     ).fit(X)
     d = model.diffusion_
     G = random_block(len(d.vertex), k, "gaussian", 5)[d.first_points]
-    S = (d.rows(time, filter=filter) @ G) / np.sqrt(k)
-    assert_allclose(model.embedding_, d.expand(S), rtol=0, atol=1e-11 * np.abs(S).max())
+    S = d.rows(time, filter=filter).of(np.arange(40)) @ G / np.sqrt(k)
+    assert_allclose(model.embedding_, S, rtol=0, atol=1e-11 * np.abs(S).max())
 
 
 @pytest.mark.statistical

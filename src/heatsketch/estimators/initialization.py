@@ -79,8 +79,8 @@ def initialization(
     while times[-1] > 1:
         times.append(max(times[-1] // 4, 1))
     filters = [f for f in map(Power, times) if f.p == 1 or time_excess(f, A) <= 1]
-    for block in apply(filters, A, A.project(G), _TOLERANCE):
-        Y, sizes = _principal(A.project(block), k)
+    for block in apply(filters, A, G, _TOLERANCE):
+        Y, sizes = _principal(block, k)
         if sizes[-1] >= _LEAST * sizes[0]:
             break
     Y = np.asarray(d.expand(Y / np.sqrt(d.measure)[:, None]))

@@ -78,15 +78,12 @@ class DiffusionRows:
         """Number of points, duplicates included."""
         return len(self.vertex)
 
-    def __matmul__(self, X: Array) -> Array:
-        """Return R X (m, k), X (n, k)."""
-        return self.stepped(self._filtered(X))
-
     def transposed(self, Z: Any, tol: float | None = None) -> Array:
         """Return Rᵀ Z (n, k), Z (m, k) array or sparse."""
         weights = sparse.diags(self.weight)
         Z = weights @ Z if self.first is None else self.first.T @ (weights @ Z)
-        return self._filtered(Z.toarray() if sparse.issparse(Z) else Z, tol)
+        Z = Z.toarray() if sparse.issparse(Z) else Z
+        return apply([self.filter], self.operator, Z, tol)[0]
 
     def of(self, points: Array) -> Array:
         """Return the rows of some points (p, n), or raise if the time is too large.
@@ -109,20 +106,12 @@ class DiffusionRows:
         `tol` is the largest error of g by a series, as in `apply`; by default rounding.
         """
         G = random_block(self.operator.n, k, "gaussian", rng) / np.sqrt(k)
-        return self.of_points(self._filtered(G, tol))
-
-    def _filtered(self, X: Array, tol: float | None = None) -> Array:
-        projected = self.operator.project(X)
-        return self.operator.project(apply([self.filter], self.operator, projected, tol)[0])
-
-    def stepped(self, H: Array) -> Array:
-        """Take the last step: diag(w) M H (n, k)."""
-        values = H if self.first is None else multiply(self.first, H)
-        return values * self.weight.astype(values.dtype)[:, None]
+        return self.of_points(apply([self.filter], self.operator, G, tol)[0])
 
     def of_points(self, H: Array) -> Array:
-        """Take the last step of H (n, k), and return the row of each input point (points, k)."""
-        return self.stepped(H)[self.vertex]
+        """Take the last step, diag(w) M H of H (n, k): the row of each input point (points, k)."""
+        values = H if self.first is None else multiply(self.first, H)
+        return (values * self.weight.astype(values.dtype)[:, None])[self.vertex]
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,10 +201,10 @@ class Coordinates:
             width = min(COLUMNS_AT_A_TIME, n_sketch - start)
             rng = np.random.default_rng([seed, start])
             G = random_block(self.operator.n, width, "gaussian", rng, numbers=numbers)
-            G = self._rest.project(G / np.sqrt(n_sketch))
+            G /= np.sqrt(n_sketch)
             images = apply([f for f, _ in sketched], self._rest, G, _SERIES)
             for (_, F), image in zip(sketched, images, strict=True):
-                F[:, K + start : K + start + width] = self._rest.project(image)
+                F[:, K + start : K + start + width] = image
         return blocks
 
     @cached_property

@@ -82,6 +82,8 @@ def apply(
 ) -> list[Array]:
     """Return f(A) X for every filter f, in one pass over the powers of A.
 
+    Directions that are taken out of A are taken out of X and f(A) X, too.
+
     Small problems at large times go through all eigenpairs, powers through plain products where a
     series would not save half of them, everything else through one Chebyshev recurrence.
 
@@ -100,21 +102,23 @@ def apply(
     Cost: as many products by A as the largest power, or about sqrt(2 t log(2 / tol)) for a large
     time t, sqrt(70 t) to rounding in float64. Memory: X, three blocks of its size, one per filter.
     """
-    block = A.asarray(X)
+    block = A.project(X)
     k = block.shape[1] if block.ndim == 2 else 1
     steps = max(math.inf if f.steps is None else f.steps for f in filters)
-    if steps <= _FEW_PRODUCTS:
-        return _by_products(filters, A, block)
     eps = float(np.finfo(A.dtype).eps)
     error = eps / 4 if tol is None else min(max(tol, eps), 1.0)
     degree = 16 + max(f.degree(A.spectrum, error) for f in filters)
     products = min(steps, degree)
     pays = products * k > 12 * A.n + 1000 or products > MAX_DEGREE / 2
-    if pays and A.n <= SPECTRAL_LIMIT:
-        return _by_eigenpairs(filters, A, block)
-    if steps < math.inf and (steps <= 2 * degree or degree**2 * eps > _MAX_ROUNDING):
-        return _by_products(filters, A, block)
-    return _by_chebyshev(filters, A, block, tol)
+    if steps <= _FEW_PRODUCTS:
+        images = _by_products(filters, A, block)
+    elif pays and A.n <= SPECTRAL_LIMIT:
+        images = _by_eigenpairs(filters, A, block)
+    elif steps < math.inf and (steps <= 2 * degree or degree**2 * eps > _MAX_ROUNDING):
+        images = _by_products(filters, A, block)
+    else:
+        images = _by_chebyshev(filters, A, block, tol)
+    return [A.project(image) for image in images]
 
 
 def _by_eigenpairs(filters: Sequence[Filter], A: Operator, X: Array) -> list[Array]:

@@ -132,11 +132,7 @@ def without_leading(A: Operator) -> Operator:
 def sketch_blocks(
     A: Operator, filters: Sequence[Filter], G: Array, tol: float | None = None
 ) -> list[Array]:
-    """Return f(A) G / √k for every filter; G (n, k) is projected if A is deflated.
-
-    Raises if f(A) is beyond the range of numbers.
-    """
+    """Return f(A) G / √k for every filter, or raise if f(A) is beyond the range of numbers."""
     for f in filters:
         check_range(f, A)
-    blocks = apply(filters, A, A.project(A.asarray(G)), tol)
-    return [A.project(block) / math.sqrt(G.shape[1]) for block in blocks]
+    return [block / math.sqrt(G.shape[1]) for block in apply(filters, A, G, tol)]
