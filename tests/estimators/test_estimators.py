@@ -225,15 +225,6 @@ def test_new_point_on_a_circle_lands_at_its_angle(normalization):
 # Random states
 
 
-def test_without_a_seed_every_fit_is_fresh_and_the_global_state_untouched(X):
-    estimator = hs.HeatSketch()
-    np.random.seed(0)  # noqa: NPY002
-    state = np.random.get_state()[1].copy()  # noqa: NPY002
-    first = estimator.fit_transform(X)
-    assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
-    assert np.abs(first - estimator.fit_transform(X)).max() > 0.1 * np.abs(first).max()
-
-
 def test_the_seed_does_not_show_in_a_diffusion_map():
     # Beyond 1,200 points the eigenvectors come from an iteration with a random start.
     X = np.random.default_rng(0).uniform(size=(1300, 2)) * [4, 1]

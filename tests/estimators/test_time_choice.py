@@ -87,17 +87,6 @@ def test_tight_groups_keep_their_shape():
     assert len(places) > 0.95 * len(X)
 
 
-@pytest.mark.parametrize("filter", ["power", "heat", "accumulated"])
-def test_the_time_does_not_depend_on_units_or_order(filter):
-    X, _ = hs.datasets.swiss_roll(150, rng=0)
-    order = np.random.default_rng(1).permutation(len(X))
-    times = [
-        hs.HeatEmbedding(filter=filter, random_state=0).fit(points).time_
-        for points in (X, 1000 * X, X[order])
-    ]
-    assert times[0] == times[1] == times[2]
-
-
 def test_a_sum_starts_at_the_time_that_is_chosen_for_one():
     X, _ = hs.datasets.swiss_roll(150, rng=0)
     times = [hs.HeatEmbedding(filter=f).fit(X).time_ for f in ("power", "accumulated")]

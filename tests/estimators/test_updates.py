@@ -63,15 +63,6 @@ def test_a_refresh_is_a_fit_of_the_points_there(options):
     assert_allclose(model.embedding_, fresh.embedding_, rtol=0, atol=1e-9 * size)
 
 
-def test_a_point_that_comes_back_has_its_row_again():
-    X = cloud(N, 3, seed=1)
-    model = fitted(X)
-    Y = model.embedding_
-    model.update(removed=7).update(X[7:8], ids=["p7"])
-    assert_array_equal(model.embedding_, np.vstack([Y[:7], Y[8:], model.transform(X[7:8])]))
-    assert_allclose(model.embedding_[-1], Y[7], rtol=0, atol=1e-10 * np.abs(Y).max())
-
-
 def test_points_of_the_same_distribution_move_rows_by_about_the_root_of_their_fraction():
     X = np.random.default_rng(3).uniform(size=(1000, 2))
     fraction = 0.05
