@@ -8,15 +8,12 @@ calibrated: for some points the neighbours are computed exactly, and as many cel
 contain the required fraction of them.
 
 Far points must not cost the others their digits: the unit is the median distance from the centre,
-not the largest, and neither centroids nor centres of cells follow points much farther than most.
-k-means minimises squares: one point as far away as all others together takes a centroid from them,
-or moves one to where no point is. Such points get centroids of their own.
+not the largest, and centres of cells do not follow points much farther than most.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +27,7 @@ from heatsketch.neighbors import kernels
 from heatsketch.neighbors.exact import Neighbors
 from heatsketch.operators.kernel import centre_of, squared_norms
 
-_FAR_SHELL = 32.0  # times the median distance from the centre: beyond, squares have other sizes
+_FAR_FROM_CENTROID = 32.0  # times the median distance in a cell: such points do not move its mean
 _K_MEANS_ITERATIONS = 6
 _POINTS_PER_CELL = 200  # on average
 _TRAINING_PER_CENTROID = 32  # points
@@ -42,9 +39,7 @@ _RECALL_MARGIN_ERRORS = 2.0  # standard errors by which the calibrated recall ex
 # The neighbours of a point far from all others are in many cells: it searches all, if it is rare.
 _FAR, _RARE = 32.0, 0.01  # times the median distance of the k-th neighbour; of the points
 _MIN_CANDIDATE_CELLS = 64  # from which those to search are chosen
-# The median distance from the centre, and the largest norm: farther points are clipped. Between
-# them are 22 digits, and their squares neither overflow nor underflow float32.
-_UNIT, _MAX_NORM = 2.0**-16, 2.0**60
+_UNIT = 2.0**-16  # becomes the median distance from the centre: squares of most are in float32
 _TOLERANCE = 2.0**-10  # so that points equally far, which float32 cannot prove, cost nothing
 
 
@@ -79,7 +74,6 @@ class InvertedLists:
     def __init__(self, points: Array, recall: float) -> None:
         self._points, self._target = np.ascontiguousarray(points), recall
         self._centre = centre_of(points)
-        self._limit = _MAX_NORM / math.sqrt(points.shape[1])  # of coordinates
         self._rounding = kernels.rounding(points.shape[1])
         rng = np.random.default_rng(0)  # the same points give the same cells
         n_cells = max(1, len(points) // _POINTS_PER_CELL)
@@ -135,8 +129,9 @@ class InvertedLists:
                 if positions.start == positions.stop:
                     continue
                 members = self._scaled(self._points[self.order[positions]])
-                near = _near_most(squared_norms(members - means[c]))
-                means[c] = members.mean(axis=0) if near.all() else members[near].mean(axis=0)
+                squares = squared_norms(members - means[c])
+                near = squares <= _FAR_FROM_CENTROID**2 * np.median(squares)
+                means[c] = members[near].mean(axis=0)
                 members -= means[c]
                 self._rows[positions, :width] = -2.0 * members
                 self._rows[positions, width] = (1 - self._rounding) * squared_norms(members)
@@ -156,9 +151,8 @@ class InvertedLists:
         return cells
 
     def _scaled(self, x: Array) -> Array:
-        """Return the coordinates in which cells are compared; clipping makes no distance longer."""
-        scaled = (x - self._centre) * self._unit
-        return np.clip(scaled, -self._limit, self._limit, out=scaled)
+        """Return the coordinates in which cells are compared."""
+        return np.asarray((x - self._centre) * self._unit)
 
     def _nearest(self, x: Array, cells: Array, probes: Probes) -> tuple[Array, Array]:
         scaled = self._scaled(x)
@@ -196,7 +190,8 @@ class InvertedLists:
         positions, bounds = kernels.candidates(scaled, own, chosen, lists, k + _EXTRA_CANDIDATES)
         found = kernels.sort_exactly(x, self._points, positions, self.order, k)
         squares = (found[0][:, -1] * self._unit) ** 2 * (1 - tolerance)
-        for i in np.flatnonzero(~(squares <= np.maximum(bounds, 0.0))):  # compared with all
+        doubtful = np.isinf(squares) | ~(squares <= np.maximum(bounds, 0.0))
+        for i in np.flatnonzero(doubtful):  # compared with all points of these cells
             cells = (np.arange(self._starts[c], self._starts[c + 1]) for c in chosen[i])
             every = np.concatenate(list(cells)).astype(np.int32)[None]
             one = kernels.sort_exactly(x[i : i + 1], self._points, every, self.order, k)
@@ -256,32 +251,14 @@ class Centroids(NamedTuple):
 
 def train_centroids(sample: Array, n_cells: int, rng: np.random.Generator) -> Centroids:
     """Return about n_cells centroids for points of which these are a sample (m, d)."""
-    coarse, fine = [], []
-    for x in _shells(sample):
-        n_own = n_cells * len(x) / len(sample)
-        centroids = _k_means(x, max(1, math.isqrt(round(n_own))), rng)
-        owner = _nearest(x, centroids)
-        for c in range(len(centroids)):
-            members = x[owner == c]
-            count = max(1, round(n_cells * len(members) / len(sample)))
-            fine.append(_k_means(members, count, rng) if len(members) else centroids[[c]])
-        coarse.append(centroids)
+    coarse, fine = _k_means(sample, math.isqrt(n_cells), rng), []
+    owner = _nearest(sample, coarse)
+    for c in range(len(coarse)):
+        members = sample[owner == c]
+        count = max(1, round(n_cells * len(members) / len(sample)))
+        fine.append(_k_means(members, count, rng) if len(members) else coarse[[c]])
     starts = np.concatenate([[0], np.cumsum([len(centroids) for centroids in fine])])
-    return Centroids(np.concatenate(coarse), starts, np.concatenate(fine))
-
-
-def _near_most(squares: Array) -> Array:
-    """Return which points (m,) are not much farther than most, from squared distances (m,)."""
-    middle = len(squares) // 2
-    return squares <= _FAR_SHELL**2 * np.partition(squares, middle)[middle]
-
-
-def _shells(x: Array) -> Iterator[Array]:
-    """Split points (m, d) into those near their median, those near the median of the rest, ..."""
-    while len(x):
-        near = _near_most(squared_norms(x - np.median(x, axis=0)))  # at least half of them
-        yield x[near]
-        x = x[~near]
+    return Centroids(coarse, starts, np.concatenate(fine))
 
 
 def _k_means(x: Array, count: int, rng: np.random.Generator) -> Array:
