@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.spatial import cKDTree
 
 from heatsketch._progress import track
-from heatsketch._tiles import for_each_tile, row_tiles
+from heatsketch._tiles import for_each_tile, row_tiles, single_threaded_blas
 from heatsketch._typing import Array, Points
 from heatsketch.operators.kernel import centre_of, centred, squared_norms
 
@@ -27,7 +27,6 @@ _TILE_ROWS, _TILE_ENTRIES = 4096, 2**21  # of a tree; of a block: 8 MB
 _GROUPS = 16  # times k, of points, whose minima are compared first
 _MOST_CANDIDATES = 8  # times k, for each row; more are reduced by a block in float64
 _TOLERANCE = 1e-7  # relative, by which a tree looks beyond a radius
-_TILE = 256  # rows of a product computed at a time
 _CANCELLED = 1e-6  # of |x|² + |y|²: smaller squares come from differences; 1e-9 is lost else
 
 
@@ -171,19 +170,13 @@ def all_distances(x: Array) -> Array:
 
     By a product of matrices; where that would lose digits, from explicit differences.
     """
-    sizes, squares = squared_norms(x), np.empty((len(x), len(x)))
-
-    def work(tile: slice) -> None:  # the rows of a tile up to the diagonal, and their mirror image
-        sums = sizes[tile, None] + sizes[: tile.stop]
-        block = sums - 2 * (x[tile] @ x[: tile.stop].T)
-        block[block < _CANCELLED * sums] = -1.0
-        squares[tile, : tile.stop] = block
-        squares[: tile.start, tile] = block[:, : tile.start].T
-
-    for_each_tile(work, len(x), _TILE)
     i, j = np.triu_indices(len(x), 1)
-    distances = squares[i, j]
-    lost = np.flatnonzero(distances < 0)
-    np.sqrt(np.maximum(distances, 0.0, out=distances), out=distances)
+    sizes = squared_norms(x)
+    with single_threaded_blas():  # the same bits for any number of threads
+        products = (x @ x.T)[i, j]
+    sums = sizes[i] + sizes[j]
+    squares = sums - 2 * products
+    distances = np.sqrt(np.maximum(squares, 0.0))
+    lost = np.flatnonzero(squares < _CANCELLED * sums)
     distances[lost] = pair_distances(x, x, i[lost], j[lost])
     return distances
