@@ -16,7 +16,6 @@ from sklearn.neighbors import KNeighborsTransformer, RadiusNeighborsTransformer
 from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
-from heatsketch._random import content_order
 from heatsketch.graphs.links import links_of_points, shortest_links
 from heatsketch.graphs.neighborhoods import neighborhood_graph, off_diagonal, symmetric
 from heatsketch.graphs.shortest_paths import shortest_paths, spread_vertices
@@ -112,30 +111,6 @@ def test_copies_share_a_vertex(mode):
     assert found.counts(graph)["duplicates"] == 180
     assert_array_equal(dense(graph), dense(graph_of(X, **mode)[0]))
     assert_array_equal(found.spread(np.arange(90)), np.repeat(np.arange(90), 3))
-
-
-@MODES
-@pytest.mark.parametrize("merge", [True, False])
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
-def test_vertices_of_a_large_graph_are_numbered_along_the_search(mode, merge, kind, monkeypatch):
-    if kind is sparse.csr_matrix:  # no order in which near points are near: as small ones
-        points = np.where(np.abs(X) < 0.4, 0.0, X)
-        points = kind(points[content_order(points)])
-    else:
-        points = kind(np.vstack([X, X[:9] if merge else X[:0]]))
-    small, given = graph_of(points, **mode, merge=merge)
-    monkeypatch.setattr("heatsketch.operators.operator.COMPILED_FROM", 1)
-    large, found = graph_of(points, **mode, merge=merge)
-    vertex = found.vertex[:90]
-    assert_array_equal(found.by_content, vertex)
-    assert (kind is np.asarray) == bool((vertex != np.arange(90)).any())
-    assert_array_equal(dense(large)[np.ix_(vertex, vertex)], dense(small))
-    new = points[:20] if kind is sparse.csr_matrix else points[:20] + 0.05
-    assert_array_equal(dense(found.rows(new))[:, vertex], dense(given.rows(new)))
-    moved = found.points[vertex] != given.points[:90]
-    assert (moved.nnz if sparse.issparse(moved) else np.count_nonzero(moved)) == 0
-    assert_array_equal(found.spread(vertex.argsort()[np.arange(90)])[:90], np.arange(90))
-    assert_array_equal(dense(symmetric(large)), dense(symmetric(large)).T)
 
 
 @pytest.mark.parametrize("exponent", [150, -150])
@@ -352,19 +327,6 @@ def test_what_a_caller_does_to_a_list_does_not_reach_the_next_one():
 def test_an_index_of_other_points_is_refused(other):
     with pytest.raises(ValueError, match="neighbors is an index of"):
         neighborhood_graph(other, n_neighbors=5, neighbors=NeighborIndex(X))
-
-
-@pytest.mark.parametrize("form", [np.float32, sparse.csr_matrix])
-def test_an_index_of_the_same_points_in_another_form(form):
-    points = np.round(X * 4) / 4  # the same numbers in half the digits
-    points = np.unique(points, axis=0)
-    index = NeighborIndex(form(points))
-    if form is sparse.csr_matrix:
-        with pytest.raises(ValueError, match="they are other points"):
-            neighborhood_graph(points, n_neighbors=5, neighbors=index)
-    else:
-        shared = graph_of(points, n_neighbors=5, neighbors=index)[0]
-        assert_array_equal(dense(shared), dense(graph_of(points, n_neighbors=5)[0]))
 
 
 def test_whole_numbers_without_a_sign_have_distances():

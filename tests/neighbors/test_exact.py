@@ -119,14 +119,3 @@ def test_distinct_rows_are_the_first_of_each_value_in_an_order_that_rows_do_not_
     np.testing.assert_array_equal(X[::-1][distinct_rows(X[::-1])[0]] + 0.0, X[first] + 0.0)
     for ours, want in zip(distinct_rows(sparse.csr_matrix(X)), (first, vertex), strict=True):
         np.testing.assert_array_equal(ours, want)
-
-
-def test_distinct_rows_see_through_the_storage_of_zeros_and_of_columns():
-    X = np.array([[0.0, 1.0], [-0.0, 1.0], [0.0, np.nextafter(1.0, 2.0)]])
-    # Row 0 with a stored zero, row 1 in reverse order.
-    columns = np.array([0, 1, 1, 0, 1])
-    stored = sparse.csr_matrix((X.ravel()[[0, 1, 3, 2, 5]], columns, [0, 2, 4, 5]), shape=(3, 2))
-    for points in (X, stored):
-        first, inverse = distinct_rows(points)
-        assert sorted(first) == [0, 2]
-        np.testing.assert_array_equal(first[inverse], [0, 0, 2])

@@ -43,18 +43,6 @@ def test_components_are_those_of_the_graph_of_affinities_that_count(n, density, 
     assert same_partition(Sparse(sparse.csr_matrix(links * K + np.eye(n))).components(), want)
 
 
-def test_links_beyond_the_strongest_few_still_join():
-    # 20 cliques of 30: the 10 strongest links of every point are inside its clique, and only one
-    # weak entry leads on to the next clique.
-    K = np.kron(np.eye(20), np.ones((30, 30)))
-    for i in range(0, 570, 30):
-        K[i, i + 30] = K[i + 30, i] = 1e-6
-    assert Dense(K).components().max() == 0
-    K[270, 300] = K[300, 270] = 0.0
-    want = (np.arange(600) >= 300).astype(int)
-    assert same_partition(Dense(K).components(), want)
-
-
 @pytest.mark.parametrize(("share", "count"), [(30.0, 1), (1 / 30, 2)], ids=["above", "below"])
 def test_an_affinity_counts_from_the_rounding_of_a_row_sum_on(share, count):
     K = np.array([[1.0, share * NEGLIGIBLE], [share * NEGLIGIBLE, 1.0]])
@@ -73,20 +61,6 @@ def test_groups_of_points_are_found_without_storing_the_kernel(sizes):
     found = Kernel(X, 1.0).components()
     assert same_partition(found, label)
     assert same_partition(Dense(gaussian_affinity(X, 1.0)).components(), label)
-
-
-def test_more_groups_than_columns_of_one_product():
-    X, label = groups([2] * 300, gap=50.0)
-    assert same_partition(Kernel(X, 1.0).components(), label)
-
-
-def test_a_chain_of_dense_groups_is_one_component_of_the_kernel():
-    # Inside a group all 11 nearest are closer than the next group, which exp(-25) still links.
-    X, label = groups([20] * 6, gap=5.0, spread=1e-3)
-    assert Kernel(X, 1.0).components().max() == 0
-    # With exp(-36) = 2e-16 of each of 20 entries of a sum of 20 it does not.
-    X, label = groups([20] * 6, gap=6.0, spread=1e-3)
-    assert same_partition(Kernel(X, 1.0).components(), label)
 
 
 def test_kernel_with_local_scales():

@@ -73,15 +73,6 @@ def test_exponential_underflows_to_zero_and_never_exceeds_one(dtype):
     assert_array_equal(above, 1)
 
 
-@PRECISIONS
-def test_exponential_of_a_product_is_the_product(dtype):
-    x, y = -np.random.default_rng(1).integers(0, 2**12, (2, 10_000)).astype(dtype) / 128
-    a, b, c = x.copy(), y.copy(), x + y  # the sum is exact
-    for values in (a, b, c):
-        exp2(values)
-    assert_allclose(c, a * b, rtol=3 * np.finfo(dtype).eps)
-
-
 # Products
 
 

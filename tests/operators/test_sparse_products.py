@@ -59,13 +59,6 @@ def test_products_are_those_of_scipy(compiled, density, k, dtype, eps):
     assert (np.abs(got - exact) <= 20 * eps * size + 1e-300).all()
 
 
-def test_products_of_blocks_in_any_memory_order(compiled):
-    matrix, X = graph(), RNG.normal(size=(N, 6))
-    expected = multiply(matrix, X)
-    for same in (np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2]):
-        assert_array_equal(multiply(matrix, same), expected)
-
-
 def test_products_have_the_same_bits_for_any_number_of_threads(compiled):
     matrix, X = graph(0.3), RNG.normal(size=(N, 7))
     with threadpool_limits(2):
@@ -160,19 +153,6 @@ def test_estimators_of_a_large_graph_map_new_points_as_the_training_points(
     assert fitted.embedding_.dtype == fitted.diffusion_.operator.dtype == dtype
     size = np.abs(fitted.embedding_).max()
     assert_allclose(fitted.transform(X), fitted.embedding_, rtol=0, atol=rounding * size)
-
-
-@pytest.mark.parametrize("normalization", ["markov", "symmetric", "bistochastic"])
-def test_float32_distances_agree_with_float64(large, normalization):
-    X = points(dtype=np.float32)
-    single, double = (
-        hs.HeatSketch(16, normalization=normalization, random_state=0).fit_transform(data)
-        for data in (X, X.astype(float))
-    )
-    i, j = np.triu_indices(len(X), 1)
-    near, far = (np.linalg.norm(Y[i] - Y[j], axis=1) for Y in (single, double))
-    apart = far > 0
-    assert np.abs(near[apart] / far[apart] - 1).max() < 1e-3
 
 
 def test_components_and_lone_points_of_a_large_graph_have_their_names(large):
