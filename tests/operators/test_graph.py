@@ -37,23 +37,6 @@ def of_igraph(edges=EDGES, directed=False):
     return G
 
 
-class Tensor:
-    """What a tensor of torch is asked for, without torch."""
-
-    __module__ = "torch"
-
-    def __init__(self, values):
-        self.values = np.asarray(values)
-
-    def detach(self):
-        return self
-
-    cpu = detach
-
-    def numpy(self):
-        return self.values
-
-
 class Data(SimpleNamespace):
     """A graph of PyG, without PyG."""
 
@@ -68,8 +51,8 @@ FORMS = {
     "networkx-multi": of_networkx(nx.MultiGraph),
     "igraph": of_igraph(),
     "igraph-directed": of_igraph(directed=True),
-    "pyg": Data(edge_index=Tensor(BOTH_WAYS), edge_weight=Tensor(TWICE), num_nodes=4),
-    "pyg-attr": Data(edge_index=Tensor(BOTH_WAYS), edge_attr=Tensor(TWICE[:, None]), num_nodes=4),
+    "pyg": Data(edge_index=BOTH_WAYS, edge_weight=TWICE, num_nodes=4),
+    "pyg-attr": Data(edge_index=BOTH_WAYS, edge_attr=TWICE[:, None], num_nodes=4),
     "dense": W,
     "one-direction": np.triu(W),
     **{f"{form}-matrix": sparse.csr_matrix(W).asformat(form) for form in ("csr", "dok", "lil")},
@@ -93,7 +76,7 @@ def of_torch(values):
     return pytest.importorskip("torch").tensor(values)
 
 
-@pytest.mark.parametrize("wrapped", [np.asarray, Tensor, of_torch])
+@pytest.mark.parametrize("wrapped", [np.asarray, of_torch])
 def test_an_edge_index_and_weights(wrapped):
     assert_array_equal(hs.graph(wrapped(ENDS), weight=wrapped(WEIGHTS)).matrix.toarray(), W)
     assert_array_equal(hs.graph(wrapped(BOTH_WAYS), weight=wrapped(TWICE)).matrix.toarray(), W)

@@ -81,10 +81,6 @@ class Graph:
     matrix: sparse.csr_matrix
     names: Array | None = None
 
-    def __repr__(self) -> str:
-        """Describe the graph without its arrays."""
-        return f"Graph({self.matrix.shape[0]} nodes, {self.n_edges} edges)"
-
     @property
     def n_edges(self) -> int:
         """Number of edges, self-loops included."""
@@ -149,7 +145,7 @@ def graph(
 
 def is_graph(given: Any) -> bool:
     """Say whether something is a `Graph`, or a graph of another library."""
-    return isinstance(given, Graph) or _library(given) in _GRAPH_LIBRARIES
+    return isinstance(given, Graph) or bool(_library(given))
 
 
 def as_graph(given: Any, name: str = "A") -> Graph | None:
@@ -169,9 +165,9 @@ def as_graph(given: Any, name: str = "A") -> Graph | None:
 
 
 def _library(given: Any) -> str:
-    """Return the library of graphs that a class of the object belongs to, "torch", or ""."""
+    """Return the library of graphs that a class of the object belongs to, or ""."""
     roots = (base.__module__.partition(".")[0] for base in type(given).__mro__)
-    return next((root for root in roots if root in (*_GRAPH_LIBRARIES, "torch")), "")
+    return next((root for root in roots if root in _GRAPH_LIBRARIES), "")
 
 
 def _matrix_and_names(
@@ -182,7 +178,7 @@ def _matrix_and_names(
     Where they have none, a message about an edge calls them by `names`.
     """
     library, listed = _library(given), not (weight is None or isinstance(weight, str))
-    if library in _GRAPH_LIBRARIES and listed:
+    if library and listed:
         raise TypeError(
             f"weight is of type {type(weight).__name__}, but the graph has weights of its own; "
             "pass the name of their attribute, or None."
@@ -202,18 +198,18 @@ def _matrix_and_names(
     elif library == "torch_geometric":
         attributes = ("edge_weight", "edge_attr") if weight == "weight" else (weight,)
         values = [getattr(given, str(name), None) for name in attributes]
-        values = [_array(w).ravel() for w in values if w is not None]
+        values = [np.ravel(on_host(w)) for w in values if w is not None]
         _known(weight, bool(values))
         weights = values[0] if values else None
-        matrix = _adjacency(_array(given.edge_index), weights, int(given.num_nodes))
+        matrix = _adjacency(np.asarray(on_host(given.edge_index)), weights, int(given.num_nodes))
     else:
-        matrix = _array(given) if library == "torch" else given
+        matrix = on_host(given)
         matrix = matrix if sparse.issparse(matrix) else read_array(matrix, "The graph")
         # Two nodes may have a matrix (2, 2), too.
         integers = matrix.dtype.kind in "iu" and matrix.shape != (2, 2)
         pairs = not sparse.issparse(matrix) and matrix.ndim == 2 and len(matrix) == 2
         if pairs and (integers or listed or n_nodes is not None):
-            matrix = _adjacency(matrix, _array(weight) if listed else None, n_nodes)
+            matrix = _adjacency(matrix, on_host(weight) if listed else None, n_nodes)
         elif weight is None:
             matrix = _checked_matrix(matrix, names) != 0
     node_names = None if node_names is None else _as_names(node_names, matrix.shape[0])
@@ -225,13 +221,6 @@ def _known(weight: str | None, exists: bool) -> str | None:
     if weight not in (None, "weight") and not exists:
         raise ValueError(f"No edge has an attribute {weight!r}; pass weight=None for weights of 1.")
     return weight if exists else None
-
-
-def _array(values: Any) -> Array:
-    """Return an array or a tensor of torch on any device as an array."""
-    if _library(values) == "torch":
-        values = values.detach().cpu().numpy()
-    return np.asarray(values)
 
 
 def _adjacency(ends: Array, weights: Any, n_nodes: int | None) -> sparse.csr_matrix:
