@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from heatsketch._checks import DisconnectedWarning, name_rows
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array, Points
 from heatsketch.neighbors import Distances, NeighborIndex
@@ -16,27 +13,6 @@ from heatsketch.neighbors import Distances, NeighborIndex
 _SMALL_COMPONENT_FACTOR = 16  # a component of s of n points is small if s² <= 16 n
 _NEIGHBORS_AT_A_TIME = 2**22
 _PAIRS_PER_POINT = 16
-
-
-def joined(
-    graph: sparse.csr_matrix, labels: Array, links: tuple[Array, Array, Array]
-) -> sparse.csr_matrix:
-    """Return a symmetric graph of distances, its components (n,) joined by links, with a warning.
-
-    The links are (i, j, distance).
-    """
-    sizes = np.sort(np.bincount(labels))[::-1]
-    warnings.warn(
-        f"The neighbourhood graph has {len(sizes)} components (sizes {name_rows(sizes)}); they are "
-        "joined by shortest links, so distances between components are inaccurate. Raise "
-        "n_neighbors or radius to connect them.",
-        DisconnectedWarning,
-        stacklevel=4,
-    )
-    i, j, d = links
-    lengths = np.maximum(d, np.finfo(float).tiny)  # sparse maxima would drop a zero
-    between = sparse.csr_matrix((lengths, (i, j)), shape=graph.shape)
-    return sparse.csr_matrix(graph.maximum(between).maximum(between.T))
 
 
 def links_of_points(

@@ -16,10 +16,16 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from heatsketch._checks import ScaleWarning, check_number, warn_of_rows
+from heatsketch._checks import (
+    DisconnectedWarning,
+    ScaleWarning,
+    check_number,
+    name_rows,
+    warn_of_rows,
+)
 from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array, Points
-from heatsketch.graphs.links import joined, links_of_points
+from heatsketch.graphs.links import links_of_points
 from heatsketch.neighbors import NeighborIndex, Neighbors, Search, ordered_search
 from heatsketch.operators.operator import inverse_permutation, is_large, permuted
 
@@ -87,7 +93,17 @@ class Neighborhoods:
         count, labels = connected_components(graph, directed=False)
         if count == 1:
             return graph
-        return joined(graph, labels, links_of_points(self.points, labels, self.search.distances))
+        sizes = np.sort(np.bincount(labels))[::-1]
+        warnings.warn(
+            f"The neighbourhood graph has {count} components (sizes {name_rows(sizes)}); they are "
+            "joined by shortest links, so distances between components are inaccurate. Raise "
+            "n_neighbors or radius to connect them.",
+            DisconnectedWarning,
+            stacklevel=3,
+        )
+        i, j, d = links_of_points(self.points, labels, self.search.distances)
+        links = sparse.csr_matrix((positive(d), (i, j)), shape=graph.shape)
+        return sparse.csr_matrix(graph.maximum(links).maximum(links.T))
 
     def rows(self, X: Any, n_neighbors: int | None = None) -> sparse.csr_matrix:
         """Return the distances from new points to their neighbours, CSR (m, n).
