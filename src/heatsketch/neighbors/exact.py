@@ -22,7 +22,6 @@ from heatsketch.operators.kernel import centre_of, centred, squared_norms
 EXACT_POINTS = 16_384  # up to here all pairs are compared
 DIFFERENCES_AT_A_TIME = 2**22  # coordinates of pairs: 32 MB
 MAX_TREE_FEATURES = 8  # with more, a tree visits most of its points
-_MAX_SMALL_TREE_FEATURES = 15  # up to EXACT_POINTS points, a tree is still fast enough
 _TILE_ROWS, _TILE_ENTRIES = 4096, 2**21  # of a tree; of a block: 8 MB
 _GROUPS = 16  # times k, of points, whose minima are compared first
 _MOST_CANDIDATES = 8  # times k, for each row; more are reduced by a block in float64
@@ -50,8 +49,7 @@ class ExactSearch:
         self._points = _as_double(points)
         n, d = points.shape
         self.order: Array | None = None
-        most = MAX_TREE_FEATURES if n > EXACT_POINTS else _MAX_SMALL_TREE_FEATURES
-        if d <= most and not sparse.issparse(points):
+        if d <= MAX_TREE_FEATURES and not sparse.issparse(points):
             self._tree, self._tile = cKDTree(self._points), _TILE_ROWS
             self.order = self._tree.indices
         else:

@@ -78,10 +78,10 @@ class Search(ABC):
 class NeighborIndex(Search):
     """A search structure over points (n, d), dense or CSR.
 
-    The search is exact by a tree in at most 8 dimensions (15 up to 16,384 points), and by blocks of
-    all distances for up to 16,384 points and for sparse data. Otherwise inverted lists find nearly
-    all neighbours. Distances are computed from differences of coordinates, so that equal points are
-    at distance exactly zero.
+    The search is exact by a tree in at most 8 dimensions, and by blocks of all distances for up to
+    16,384 points and for sparse data. Otherwise inverted lists find nearly all neighbours.
+    Distances are computed from differences of coordinates, so that equal points are at distance
+    exactly zero.
 
     Parameters
     ----------

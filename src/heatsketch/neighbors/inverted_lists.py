@@ -115,13 +115,13 @@ class InvertedLists:
     def _sort(self) -> None:
         """Sort the points into the cells of their nearest centroids; compute the cell means."""
         self._cells = self._cells_of(self._points)
-        counts = np.bincount(self._cells, minlength=len(self._centroids.fine))
+        counts = np.bincount(self._cells, minlength=len(self._centroids[2]))
         self._starts = np.concatenate([[0], np.cumsum(counts)])
         index = get_index_dtype(maxval=len(self._points))
         self.order = np.argsort(self._cells, kind="stable").astype(index)
         width = self._points.shape[1]
         self._rows = np.empty((len(self._points), width + 1), np.float32)
-        means = self._centroids.fine.copy()
+        means = self._centroids[2].copy()
 
         def work(cells: slice) -> None:
             for c in range(cells.start, cells.stop):
@@ -241,16 +241,14 @@ class InvertedLists:
         return near
 
 
-class Centroids(NamedTuple):
-    """Centres of cells in two levels: those of coarse cell c are fine[starts[c] : starts[c+1]]."""
+def train_centroids(
+    sample: Array, n_cells: int, rng: np.random.Generator
+) -> tuple[Array, Array, Array]:
+    """Return about n_cells centroids for points of which these are a sample (m, d).
 
-    coarse: Array  # (c, d)
-    starts: Array  # (c + 1,)
-    fine: Array  # (cells, d)
-
-
-def train_centroids(sample: Array, n_cells: int, rng: np.random.Generator) -> Centroids:
-    """Return about n_cells centroids for points of which these are a sample (m, d)."""
+    In two levels: coarse ones (c, d), starts (c + 1,), and fine ones (cells, d), of which those of
+    coarse cell c are fine[starts[c] : starts[c + 1]].
+    """
     coarse, fine = _k_means(sample, math.isqrt(n_cells), rng), []
     owner = _nearest(sample, coarse)
     for c in range(len(coarse)):
@@ -258,7 +256,7 @@ def train_centroids(sample: Array, n_cells: int, rng: np.random.Generator) -> Ce
         count = max(1, round(n_cells * len(members) / len(sample)))
         fine.append(_k_means(members, count, rng) if len(members) else coarse[[c]])
     starts = np.concatenate([[0], np.cumsum([len(centroids) for centroids in fine])])
-    return Centroids(coarse, starts, np.concatenate(fine))
+    return coarse, starts, np.concatenate(fine)
 
 
 def _k_means(x: Array, count: int, rng: np.random.Generator) -> Array:
