@@ -207,6 +207,18 @@ class Coordinates:
                 F[:, K + start : K + start + width] = image
         return blocks
 
+    def sketch(self, f: Filter, k: int, seed: int) -> Array:
+        """Return f(A) G / √k (n, k) of a Gaussian G.
+
+        Without the leading pairs, between which the polynomial need not tell, the others take few
+        products; they always take part, because near points differ by them.
+        """
+        G = random_block(self.operator.n, k, "gaussian", seed) / np.sqrt(k)
+        F = self.vectors @ (f(self.values)[:, None] * (self.vectors.T @ G))
+        if len(self.others.values):
+            F += self._rest.project(apply([f], self._rest, self._rest.project(G), _SERIES)[0])
+        return F
+
     @cached_property
     def _rest(self) -> Deflated:
         """A_⊥; to find the ends of its spectrum anew would cost more than most filters."""

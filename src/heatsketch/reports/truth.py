@@ -11,6 +11,7 @@ from heatsketch._checks import logger
 from heatsketch._typing import Array
 from heatsketch.comparison.audit import Audit
 from heatsketch.estimators import HeatSketch
+from heatsketch.markov.rows import N_LEADING, Coordinates
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.reports.columns import packed
 from heatsketch.reports.frames import time_of
@@ -22,7 +23,6 @@ _COLUMNS, _MOST_POINTS = 64, 5_000  # of a sketch; half of them for more points
 _NEIGHBORS = 6  # by which paths go
 _LEVEL = 0.95
 _IMAGE_BYTES = 1_000_000
-_TOLERANCE = 1e-6  # of f(A): the page has half precision
 
 
 def sketch_of(est: Any, seed: int = 0) -> Sketch | None:
@@ -40,7 +40,8 @@ def sketch_of(est: Any, seed: int = 0) -> Sketch | None:
     rows = diffusion.rows(time, filter=est.filter)
     columns = _COLUMNS if diffusion.n <= _MOST_POINTS else _COLUMNS // 2
     logger.info("a sketch of the distances")
-    return rows.sketch(columns, seed, _TOLERANCE), "gaussian", est.filter, time
+    F = Coordinates.of(rows.operator, N_LEADING).sketch(rows.filter, columns, seed)
+    return rows.of_points(F), "gaussian", est.filter, time
 
 
 def sketch_facts(sketch: Sketch | None, shown: Array) -> dict[str, Any] | None:
