@@ -179,26 +179,35 @@ def _points(table: Any, how: Reading, path: Path, place: Place, is_text: bool) -
 
 
 def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array | None, str]:
-    """Return a column of numbers and a note, or None in its place if it holds something else.
-
-    A column in which at least half of the cells, or of the different cells, are numbers must hold
-    nothing else but gaps. A column that is asked for must, too. Other cells are an error, unless
-    they count as missing; numbers in another notation never do.
-    """
+    """Return a column of numbers and a note, or None in its place if it holds something else."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    kind, types, asked = column.type, pa.types, name in how.features
+    kind, types = column.type, pa.types
     if types.is_floating(kind) or types.is_boolean(kind):
         kind = pa.float32() if kind == pa.float32() else pa.float64()
         return column.cast(kind).to_numpy(zero_copy_only=False), ""
     if types.is_integer(kind) or types.is_decimal(kind):
         return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), ""
-    if not (types.is_string(kind) or types.is_large_string(kind)):
-        if asked:
-            what = f"values of type {kind}"
-            raise ValueError(f"column {name!r} holds {what}; name features that are numbers.")
-        return None, ""
+    if types.is_string(kind) or types.is_large_string(kind):
+        return _feature_of_text(column, name, how, place)
+    if name in how.features:
+        what = f"column {name!r} holds values of type {kind}"
+        raise ValueError(f"{what}; name features that are numbers.")
+    return None, ""
+
+
+def _feature_of_text(
+    column: Any, name: str, how: Reading, place: Place
+) -> tuple[Array | None, str]:
+    """Return numbers that are written as text and a note, or None in their place.
+
+    A column in which at least half of the cells, or of the different cells, are numbers must hold
+    nothing else but gaps. A column that is asked for must, too. Other cells are an error, unless
+    they count as missing; numbers in another notation never do.
+    """
+    import pyarrow.compute as pc
+
+    asked = name in how.features
     found = numbers_in(column, how.decimal)
     if found is not None:
         return found, ""
