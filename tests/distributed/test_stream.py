@@ -241,9 +241,9 @@ def test_outputs_that_exist_are_kept(tmp_path):
 
 
 def test_halves_of_one_law_differ_less_the_larger_they_are():
-    """On a circle, whose distances have one scale: halves of 200 and of 3,200 points."""
+    """On a circle, whose distances have one scale: halves of 100 and of 1,600 points."""
     found = []
-    for n in (400, 6400):
+    for n in (200, 3200):
         X, _ = hs.datasets.circle(n + 200, rng=3)
         model = hs.DiffusionMap(2, affinity="dense", epsilon=0.1, random_state=0)
         half = np.arange(n) % 2 == 0

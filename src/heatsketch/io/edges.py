@@ -14,7 +14,7 @@ from heatsketch._typing import Array
 from heatsketch.io import anndata_files, numpy_files
 from heatsketch.io.columns import classified, kind_of, numbers_in
 from heatsketch.io.files import blame, listed, suffix_of
-from heatsketch.io.header import column_names
+from heatsketch.io.header import column_names, question
 from heatsketch.io.parquet import read_columns
 from heatsketch.io.table import (
     Reading,
@@ -213,10 +213,7 @@ def _is_header(
         return True
     if not {0, 1} & {*texts}:
         return False
-    do = "pass header=True (--read header=yes) or header=False (--read header=no)"
-    raise ValueError(
-        f"the first row of {path} ({', '.join(first)}) may be a header or an edge; {do}."
-    )
+    raise question(first, "an edge", path)
 
 
 def read_matrix_market(path: Path) -> sparse.csr_matrix:

@@ -65,10 +65,15 @@ def is_header(rows: Rows, decimal: str, path: Path, *, untitled: bool = True) ->
     few = len(rest) < _FEWEST_ROWS
     evidence = max(of_texts, min(of_numbers, 1)) if few else of_texts + of_numbers
     if evidence == 1 and untitled:
-        shown = ", ".join(first[:6]) + (", …" if len(first) > 6 else "")
-        do = "pass header=True (--read header=yes) or header=False (--read header=no)"
-        raise ValueError(f"the first row of {path} ({shown}) may be a header or data; {do}.")
+        raise question(first, "data", path)
     return evidence >= 2
+
+
+def question(first: list[str], other: str, path: Path) -> ValueError:
+    """Return the error that asks whether a first row is a header or something else."""
+    shown = ", ".join(first[:6]) + (", …" if len(first) > 6 else "")
+    do = "pass header=True (--read header=yes) or header=False (--read header=no)"
+    return ValueError(f"the first row of {path} ({shown}) may be a header or {other}; {do}.")
 
 
 def _is_alike(cell: str, column: list[str]) -> bool:
