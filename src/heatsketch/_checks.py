@@ -176,9 +176,10 @@ def read_points(estimator: Any, X: Any, reset: bool, *, accept_sparse: bool | st
     X is an array, a data frame or, with ``accept_sparse="csr"``, a sparse matrix. With `reset` the
     estimator gets the number and names of the features; otherwise X must have the same.
     """
+    # The first is that of Arrow.
     names = list(getattr(X, "column_names", X.columns)) if hasattr(X, "columns") else None
     points = check_points(
-        X if names is None else _columns_of(X),
+        X if names is None else _columns_of(X, names),
         min_rows=2 if reset else 1,
         accept_sparse=accept_sparse,
         columns=names,
@@ -242,13 +243,6 @@ def is_missing(value: Any) -> bool:
     return value is None or not isinstance(same, bool | np.bool_) or not same
 
 
-def is_text(values: Array) -> bool:
-    """Say whether an array holds text or dates, also as objects; text of digits is text."""
-    if values.dtype.kind == "O":
-        return any(isinstance(value, str | bytes) for value in values.flat)
-    return values.dtype.kind in "USmM"
-
-
 def as_floats(X: Any, name: str) -> Any:
     """Return X as a CSR matrix or array of float32 (from float32 or float16) or float64."""
     if type(X) is np.ndarray and X.dtype in (np.float32, np.float64):
@@ -268,7 +262,8 @@ def as_floats(X: Any, name: str) -> Any:
     values = X.data if sparse.issparse(X) else X
     if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}.")
-    if is_text(values):
+    objects = values.flat if values.dtype.kind == "O" else ()
+    if values.dtype.kind in "USmM" or any(isinstance(value, str | bytes) for value in objects):
         raise ValueError(f"{name} holds text or dates (dtype {X.dtype}); pass numbers.")
     if values.dtype.kind in "iu" and values.size:
         largest = max(int(values.max()), -int(values.min()))
@@ -351,9 +346,8 @@ def warn_of_scales(X: Any, names: Sequence[Any] | None = None) -> None:
         )
 
 
-def _columns_of(X: Any) -> Array:
+def _columns_of(X: Any, names: list[Any]) -> Array:
     """Return a data frame as an array, or raise with the names of columns that do not fit."""
-    names = list(getattr(X, "column_names", X.columns))  # the first is that of Arrow
     repeated = [repr(name) for name in dict.fromkeys(names) if names.count(name) > 1]
     if repeated:
         raise ValueError(
@@ -361,12 +355,11 @@ def _columns_of(X: Any) -> Array:
         )
     columns, bad = [np.empty((X.shape[0], 0))] if not names else [], []
     for name in names:
-        values = np.asarray(X[name])
         try:
-            if is_text(values) or str(getattr(X[name], "dtype", "")) == "category":
+            if str(getattr(X[name], "dtype", "")) == "category":
                 raise TypeError("names, even 1 and 2")
-            columns.append(values.astype(float) if values.dtype == object else values)
-        except (TypeError, ValueError, OverflowError):
+            columns.append(as_floats(np.asarray(X[name]), str(name)))
+        except (TypeError, ValueError):
             bad.append(str(name))
     if bad:
         raise ValueError(
