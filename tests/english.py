@@ -1,8 +1,7 @@
 """Measure the English that users read: `python tests/english.py [-v]`.
 
-Pages, docstrings of public names, and the help of every command: how long sentences are, and how
-often words stand there that mean something only to those who wrote the code. With -v it prints the
-sentences of more than 40 words. tests/test_docs.py holds the pages to what is said here.
+Pages, docstrings of public names, and the help of every command: how long sentences are. With -v it
+prints the sentences of more than 40 words. tests/test_docs.py holds the pages to what is said here.
 """
 
 import argparse
@@ -14,10 +13,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST, MEAN = 40, 18
-PRIVATE = {
-    word: re.compile(rf"\b{word}s?\b", re.IGNORECASE)
-    for word in ("share", "law", "part", "piece", "left", "held", "found", "told", "dot")
-}
 MODULES = "anndata classical comparison datasets distributed io metrics mixture plot uncertainty"
 END = re.compile(r"(?<=[.!?])[\"')*]*\s+(?=[A-Z0-9`\"'*(\[λεπα])")
 
@@ -55,19 +50,15 @@ def sentences(text):
 
 
 def public_docstrings():
-    """Return the docstring of every public class, function and method, by name."""
-    texts = {}
-    for module in map(
-        importlib.import_module, ("heatsketch", *(f"heatsketch.{m}" for m in MODULES.split()))
-    ):
-        for name in module.__all__:
-            value = getattr(module, name)
-            members = [(name, value)]
-            if inspect.isclass(value):
-                members += [(f"{name}.{m}", v) for m, v in vars(value).items() if m[0] != "_"]
-            for title, member in members:
+    """Return the docstrings of public classes, functions and methods, each once."""
+    texts = set()
+    for module in ("heatsketch", *(f"heatsketch.{name}" for name in MODULES.split())):
+        found = importlib.import_module(module)
+        for value in [getattr(found, name) for name in found.__all__]:
+            members = vars(value).items() if inspect.isclass(value) else ()
+            for member in (value, *(v for name, v in members if name[0] != "_")):
                 if callable(member) and (text := inspect.getdoc(member)):
-                    texts[title] = text
+                    texts.add(text)
     return texts
 
 
@@ -76,36 +67,27 @@ def helps():
     from heatsketch.cli.arguments import parser_of
 
     (verbs,) = (a for a in parser_of()._actions if isinstance(a, argparse._SubParsersAction))
-    return {
-        f"{verb} {action.dest}": action.help
-        for verb, parser in verbs.choices.items()
-        for action in parser._actions
-        if action.help and action.help != argparse.SUPPRESS
-    }
+    actions = [action for parser in verbs.choices.values() for action in parser._actions]
+    return [a.help for a in actions if a.help and a.help != argparse.SUPPRESS]
 
 
 def measure(texts):
-    """Return (sentences, mean length, sentences that are too long, counts of private words)."""
+    """Return the mean length of sentences, and those that are too long."""
     lengths = [len(sentence.split()) for sentence in texts]
     long = [sentence for sentence in texts if len(sentence.split()) > LONGEST]
-    counts = {word: sum(len(p.findall(s)) for s in texts) for word, p in PRIVATE.items()}
-    return len(texts), sum(lengths) / max(len(lengths), 1), long, counts
+    return sum(lengths) / max(len(lengths), 1), long
 
 
 def main():
     """Print a line for the pages, the docstrings and the help."""
     groups = {
         "pages": [s for page in pages() for s in prose_of_page(page.read_text(encoding="utf-8"))],
-        "docstrings": [
-            s for text in public_docstrings().values() for s in prose_of_docstring(text)
-        ],
-        "help": [s for text in helps().values() for s in sentences(text.replace("\n", "\n\n"))],
+        "docstrings": [s for text in public_docstrings() for s in prose_of_docstring(text)],
+        "help": [s for text in helps() for s in sentences(text.replace("\n", "\n\n"))],
     }
     for name, texts in groups.items():
-        number, mean, long, counts = measure(texts)
-        words = ", ".join(f"{word} {count}" for word, count in counts.items())
-        print(f"{name}: {number} sentences, mean {mean:.1f} words, {len(long)} over {LONGEST}")
-        print(f"  {words}")
+        mean, long = measure(texts)
+        print(f"{name}: {len(texts)} sentences, mean {mean:.1f} words, {len(long)} over {LONGEST}")
         if "-v" in sys.argv:
             print("".join(f"  > {sentence}\n" for sentence in long))
     words = sum(len(page.read_text(encoding="utf-8").split()) for page in pages())

@@ -2,11 +2,7 @@
 
 import ast
 import graphlib
-import subprocess
-import sys
 from pathlib import Path
-
-import pytest
 
 import heatsketch
 
@@ -125,31 +121,3 @@ def test_libraries_stay_where_they_belong():
     assert {room_of(module) for module in found} <= WITH_SKLEARN
     at_import = {m: libraries(run_at_import(tree)) & OPTIONAL for m, tree in TREES.items()}
     assert {module for module, found in at_import.items() if found} == set()
-
-
-@pytest.mark.parametrize(
-    ("module", "code", "is_faulty"),
-    [
-        ("_random", "from heatsketch._typing import Array", False),
-        ("_random", "from heatsketch.operators.operator import Operator", True),
-        ("spectral.filters", "from heatsketch.operators.operator import Operator", False),
-        ("neighbors.index", "import heatsketch.graphs.links", True),
-        ("graphs.links", "import heatsketch.neighbors.index", False),
-        ("markov.affinity", "def f():\n    from heatsketch import datasets", True),
-        ("markov.affinity", "from heatsketch import ksum", True),
-        ("io", "from heatsketch import datasets", False),
-    ],
-)
-def test_layer_rule_sees_each_way_of_importing(module, code, is_faulty):
-    assert bool(upward_imports(module, ast.parse(code))) == is_faulty
-
-
-def test_importing_the_package_imports_nothing_optional():
-    # scikit-learn itself imports pandas where it is there: what counts is what comes on top.
-    code = (
-        "import sys, sklearn.base, sklearn.neighbors; before = set(sys.modules);"
-        "from heatsketch import *;"
-        f"print(*({OPTIONAL!r} & (set(sys.modules) - before)))"
-    )
-    command = [sys.executable, "-c", code]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == []

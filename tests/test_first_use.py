@@ -62,13 +62,6 @@ def test_every_public_name_is_found_and_nothing_else_is_listed():
     assert sorted(ast.literal_eval(stub.partition("__all__ = ")[2])) == hs.__all__
 
 
-def test_an_unknown_name_is_an_attribute_error_or_an_import_error():
-    with pytest.raises(AttributeError, match="No heatsketch attribute no_such_name"):
-        hs.no_such_name  # noqa: B018
-    with pytest.raises(ImportError, match="no_such_name"):
-        exec("from heatsketch import no_such_name")
-
-
 def test_pickles_and_modules_are_found_where_nothing_is_imported(tmp_path):
     path = tmp_path / "some.pickle"
     path.write_bytes(pickle.dumps([hs.HeatSketch(5), hs.Power(3), hs.ksum]))

@@ -57,14 +57,6 @@ def test_an_error_in_a_tile_comes_out_and_the_pool_lives_on(threads: int) -> Non
     assert done.all()
 
 
-def test_blas_has_one_thread_inside_and_its_own_number_after() -> None:
-    inside: list[int] = []
-    with threadpool_limits(2, "blas"):
-        for_each_tile(lambda rows: inside.extend(blas_threads()), 3 * ROW_TILE)
-        assert set(inside) == {1}
-        assert set(blas_threads()) == {2}
-
-
 def test_eight_threads_at_once_leave_the_limit_as_it_was() -> None:
     barrier = threading.Barrier(8, timeout=20)
     inside: list[int] = []
