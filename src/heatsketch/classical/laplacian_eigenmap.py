@@ -19,7 +19,7 @@ from heatsketch.graphs.neighborhoods import (
     warn_of_faint_points,
 )
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.novelty import KnnNovelty
+from heatsketch.markov.novelty import PointRows
 from heatsketch.neighbors import NeighborIndex, pair_distances
 from heatsketch.neighbors.exact import ExactSearch
 from heatsketch.operators.operator import Sparse
@@ -172,7 +172,7 @@ class LaplacianEigenmap(Embedding):
         self._reach = None  # distance (n,) to the farthest neighbour, if new points use it
         if self.radius is None and isinstance(self.neighbors, NeighborIndex | None):
             self._reach = graph.max(axis=1).toarray().ravel()
-        self._novelty = KnnNovelty(X, int(self.n_neighbors), vertices)
+        self._novelty = PointRows(X, int(self.n_neighbors), vertices)
         self.eigenvalues_ = np.maximum(1.0 - top.values, 0.0)
         self.residuals_ = top.residuals
         self.epsilon_ = float(epsilon)
@@ -220,7 +220,7 @@ class LaplacianEigenmap(Embedding):
             Before `fit`; bad points.
         """
         points = self._read_points(X, reset=False)
-        return self._novelty(points)
+        return self._novelty.novelty(points)
 
     def _set_epsilons(self, graph: sparse.csr_matrix) -> float:
         """Set the least ε of the edges of each vertex, squared; return the least."""

@@ -13,6 +13,7 @@ from heatsketch._random import check_ids, numbers_at, random_block
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.novelty import PointRows
 from heatsketch.neighbors import in_metric
 from heatsketch.spectral.filters import FILTERS, make_filter
 from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS, sketch_blocks
@@ -296,8 +297,8 @@ class HeatSketch(DiffusionEstimator):
                 "The points have no ids, by which they would keep their random rows; pass them to "
                 "fit(X, ids=...)."
             )
-        near = getattr(self.diffusion_.affinity_rows, "near", None)
-        if near is None:
+        rows = self.diffusion_.affinity_rows
+        if not isinstance(rows, PointRows):
             raise ValueError(
                 "The diffusion was not built from points, so that there is no rule for others; fit "
                 "points, with an affinity other than 'precomputed'."
@@ -307,7 +308,7 @@ class HeatSketch(DiffusionEstimator):
                 "neighbors holds those of the points of the fit alone; pass a transformer, or "
                 "leave it out."
             )
-        return (near.points if self._points is None else self._points), self.ids_
+        return (rows.points if self._points is None else self._points), self.ids_
 
     @property
     def neighbor_confidence_(self) -> Array:

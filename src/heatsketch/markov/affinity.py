@@ -25,7 +25,7 @@ from heatsketch.graphs.neighborhoods import (
     warn_of_faint_points,
     warn_of_far_points,
 )
-from heatsketch.markov.novelty import KnnNovelty, LeaveOneOutScores
+from heatsketch.markov.novelty import LeaveOneOutScores
 from heatsketch.mixture import MixtureKernel
 from heatsketch.mixture.kernel import affinity_factor
 from heatsketch.neighbors import Distances, in_metric, ordered_search
@@ -375,28 +375,6 @@ def local_scales(distances: Array, order: int | None, points: Array | None = Non
 
 
 # The rules for new points
-
-
-@dataclass(frozen=True, eq=False)
-class PointRows:
-    """Affinities of new points in the metric of the data, and their novelty."""
-
-    rows: Callable[[Any], Any]
-    near: KnnNovelty
-
-    @property
-    def width(self) -> int:
-        """Columns of the new points."""
-        return int(self.near.points.shape[1])
-
-    def __call__(self, X: Any) -> Any:
-        """Return affinities of new points (m, n), array or CSR."""
-        metric = self.near.metric
-        return self.rows(X if Distances.of(metric) else in_metric(X, metric))
-
-    def novelty(self, X: Any) -> Array:
-        """Return the novelty (m,), by the nearest training points."""
-        return self.near(X)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,6 @@ from heatsketch._tiles import ROW_TILE, row_tiles
 from heatsketch._typing import Array
 from heatsketch.markov.affinity import (
     Affinity,
-    PointRows,
     PrecomputedRows,
     as_affinity,
     dense_affinity,
@@ -38,7 +37,7 @@ from heatsketch.markov.affinity import (
     variable_affinity,
 )
 from heatsketch.markov.normalization import Scaling, bistochastic_scaling, markov_scaling
-from heatsketch.markov.novelty import KnnNovelty
+from heatsketch.markov.novelty import PointRows
 from heatsketch.markov.rows import DiffusionRows
 from heatsketch.mixture import MixtureKernel
 from heatsketch.neighbors import Distances, in_metric
@@ -226,10 +225,11 @@ class Diffusion:
         else:
             widest = cut if affinity == "radius" else None
             built = radius_affinity(X, epsilon, widest, distances, n_neighbors)
-        near = KnnNovelty(X, n_neighbors, getattr(built.rows, "neighborhoods", None), metric)
+        near = getattr(built.rows, "neighborhoods", None)
+        rows = PointRows(X, n_neighbors, near, metric, built.rows)
         operator = built.operator if device is None else on_device(built.operator, device)
         built.diagnostics["affinity_seconds"] = time.perf_counter() - started
-        built = replace(built, operator=operator, rows=PointRows(built.rows, near))
+        built = replace(built, operator=operator, rows=rows)
         # Small problems are computed in float64, and steps that wait: 1 - λ has few digits there.
         single = is_large(X.shape[0]) and affinity != "variable"
         dtype = X.dtype if single else np.dtype(np.float64)

@@ -1,9 +1,11 @@
-"""How new a point is: its affinity to training points beside that of training points left out."""
+"""New points among training points: their affinities, and how new they are."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -45,12 +47,12 @@ class LeaveOneOutScores:
 
 
 @dataclass(frozen=True, eq=False)
-class KnnNovelty:
-    """The novelty of points by their nearest training points, at the scale of these.
+class PointRows:
+    """What new points have in common with training points: affinities, and how new they are.
 
-    The affinity of x to the data is Σ_j exp(-|x - x_j|² / s_j²) over its k nearest training points,
-    s_j the distance of x_j to its own (k // 2)-th neighbour. A training point is left out of its
-    neighbours and of their scales.
+    Novelty goes by Σ_j exp(-|x - x_j|² / s_j²) over the k nearest training points of x, s_j the
+    distance of x_j to its own (k // 2)-th neighbour. A training point is left out of its neighbours
+    and of their scales.
 
     Attributes
     ----------
@@ -60,18 +62,32 @@ class KnnNovelty:
     neighborhoods : Neighborhoods or None
         Of the points, with this number of neighbours, if there are any.
     metric : str or callable
+    rows : callable or None
+        New points (m, d), in the metric -> K(x, x_j), array or CSR (m, n).
     """
 
     points: Points
     n_neighbors: int
     neighborhoods: Neighborhoods | None = None
     metric: Metric = "euclidean"
+    rows: Callable[[Points], Any] | None = None
 
-    def __call__(self, X: Points) -> Array:
+    @property
+    def width(self) -> int:
+        """Columns of the new points."""
+        return int(self.points.shape[1])
+
+    def __call__(self, X: Points) -> Any:
+        """Return affinities of new points (m, n), array or CSR."""
+        return self.rows(self._compared(X))  # type: ignore[misc]
+
+    def novelty(self, X: Points) -> Array:
         """Return the novelty of new points (m,)."""
-        X = X if Distances.of(self.metric) else in_metric(X, self.metric)
-        distances, nearest = self._near[0].query(X, self._k)
+        distances, nearest = self._near[0].query(self._compared(X), self._k)
         return self._scores.fraction(_log_affinity(distances, self._scales(nearest)[0]))
+
+    def _compared(self, X: Points) -> Points:
+        return X if Distances.of(self.metric) else in_metric(X, self.metric)
 
     @cached_property
     def _near(self) -> tuple[Search, Array]:
