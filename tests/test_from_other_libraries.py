@@ -63,62 +63,58 @@ def digits():
     return {"X": X, "X_new": X[:5] + 0.5, "e": 100.0}
 
 
-def here(make, digits, **more):
-    model = hs.HeatEmbedding(random_state=0).fit(digits["X"])
-    return Side(make, hs=hs, model=model, NeighborIndex=NeighborIndex, **digits, **more)
+def umap(digits):
+    umap, X = pytest.importorskip("umap"), digits["X"]
+    near = umap.umap_.nearest_neighbors(X, 15, "euclidean", None, False, 0)
+    assert near[0][0, 0] == 0  # the point itself is counted
+    assert inspect.signature(umap.UMAP).parameters["n_neighbors"].default == 15
+    reducer = umap.UMAP(random_state=0).fit(X)
+    return Side(umap.UMAP, umap=umap, reducer=reducer, knn=near, **digits)
+
+
+def phate(digits):
+    phate = pytest.importorskip("phate")
+    op = phate.PHATE(random_state=0, verbose=0)
+    op.fit_transform(digits["X"])
+    return Side(phate.PHATE, phate=phate, phate_op=op, **digits)
+
+
+def pydiffmap(digits):
+    dm = pytest.importorskip("pydiffmap.diffusion_map")
+    mydmap = dm.DiffusionMap.from_sklearn(n_evecs=2, k=64, epsilon="bgh", alpha=1.0)
+    mydmap.fit_transform(digits["X"])
+    return Side(dm.DiffusionMap.from_sklearn, dm=dm, mydmap=mydmap, **digits)
+
+
+OPTIONS = {"affinity": "radius", "epsilon": "ksum", "alpha": 1}
+PEERS = {  # by title: theirs, and what the page puts in its place
+    "umap-learn": (umap, hs.HeatEmbedding(random_state=0)),
+    "PHATE": (phate, hs.HeatEmbedding(random_state=0)),
+    "pydiffmap": (pydiffmap, hs.DiffusionMap(2, **OPTIONS)),
+}
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_umap(digits, side):
+@pytest.mark.parametrize("title", PEERS)
+def test_both_columns_run(title, side, digits):
+    theirs, model = PEERS[title]
     if side == "there":
-        umap = pytest.importorskip("umap")
-        X = digits["X"]
-        near = umap.umap_.nearest_neighbors(X, 15, "euclidean", None, False, 0)
-        reducer = umap.UMAP(random_state=0).fit(X)
-        found = Side(umap.UMAP, umap=umap, reducer=reducer, knn=near, **digits)
-        assert inspect.signature(umap.UMAP).parameters["n_neighbors"].default == 15
-        assert near[0][0, 0] == 0  # the point itself is counted
+        found = theirs(digits)
     else:
-        found = here(hs.HeatEmbedding, digits)
-        assert inspect.signature(hs.HeatEmbedding).parameters["n_neighbors"].default == 15
-        for metric in ("correlation", "euclidean"):
-            hs.HeatEmbedding(metric=metric).fit(digits["X"])
-    for row in table_of("howto/from-other-libraries.md", "umap-learn"):
+        model.fit(digits["X"])
+        found = Side(type(model), hs=hs, model=model, NeighborIndex=NeighborIndex, **digits)
+    for row in table_of("howto/from-other-libraries.md", title):
         found.run(row[SIDES[side]])
 
 
-@pytest.mark.parametrize("side", SIDES)
-def test_phate(digits, side):
-    if side == "there":
-        phate = pytest.importorskip("phate")
-        op = phate.PHATE(random_state=0, verbose=0)
-        op.fit_transform(digits["X"])
-        found = Side(phate.PHATE, phate=phate, phate_op=op, **digits)
-    else:
-        found = here(hs.HeatEmbedding, digits)
-    for row in table_of("howto/from-other-libraries.md", "PHATE"):
-        found.run(row[SIDES[side]])
-    if side == "there":  # the page names defaults
-        rows = table_of("howto/from-other-libraries.md", "PHATE")
-        given = [found.parameters(words) for left, _ in rows for words in left]
-        named = {k: v for one in given if one for k, v in one.items()}
-        known = inspect.signature(phate.PHATE).parameters
-        assert len(named) == 5
-        assert {name: known[name].default for name in named} == named
-
-
-@pytest.mark.parametrize("side", SIDES)
-def test_pydiffmap(digits, side):
-    if side == "there":
-        dm = pytest.importorskip("pydiffmap.diffusion_map")
-        mydmap = dm.DiffusionMap.from_sklearn(n_evecs=2, k=64, epsilon="bgh", alpha=1.0)
-        mydmap.fit_transform(digits["X"])
-        found = Side(dm.DiffusionMap.from_sklearn, dm=dm, mydmap=mydmap, **digits)
-    else:
-        model = hs.DiffusionMap(2, affinity="radius", epsilon="ksum", alpha=1).fit(digits["X"])
-        found = Side(hs.DiffusionMap, hs=hs, model=model, **digits)
-    for row in table_of("howto/from-other-libraries.md", "pydiffmap"):
-        found.run(row[SIDES[side]])
+def test_the_page_names_the_defaults_of_phate(digits):
+    found = phate(digits)
+    rows = table_of("howto/from-other-libraries.md", "PHATE")
+    given = [found.parameters(words) for left, _ in rows for words in left]
+    named = {k: v for one in given if one for k, v in one.items()}
+    known = inspect.signature(found.make).parameters
+    assert len(named) == 5
+    assert {name: known[name].default for name in named} == named
 
 
 def test_the_generator_of_pydiffmap_is_ours():
