@@ -2,7 +2,6 @@
 
 import warnings
 from argparse import Namespace
-from typing import Any
 
 import numpy as np
 
@@ -14,8 +13,6 @@ from heatsketch.comparison.methods import ESTIMATORS
 from heatsketch.io.files import listed
 from heatsketch.io.formats import STDOUT, check_key
 from heatsketch.io.models import read_facts, read_model
-
-_LIBRARIES = ("heatsketch", "numpy", "scikit-learn")
 
 
 def run(args: Namespace) -> None:
@@ -50,25 +47,10 @@ def run(args: Namespace) -> None:
 
 def _info(args: Namespace) -> dict[str, str]:
     """Say what the model in a file is; its arrays are not read."""
-    facts = read_facts(args.model)
-    sizes = {"n": "training points", "n_features": "features"}
-    kept = (facts.get("distances") or "").removeprefix("distances ")
-    return {
-        "model": f"{args.model}: {facts['kind']}, {args.model.stat().st_size:,} bytes",
-        "parameters": _assignments(facts, "parameters"),
-        "points": ", ".join(
-            f"{facts[name]:,} {of}" for name, of in sizes.items() if facts.get(name)
-        ),
-        "features": listed(facts.get("features") or []),
-        "columns": listed(facts.get("columns") or []),
-        "data": f"SHA-256 {facts['data']}" if facts.get("data") else "",
-        "time": "" if facts.get("time") is None else f"{facts['time']}",
-        "distances": f"{kept}; log L {facts['log_L']:.2f}" if kept else "",
-        "reading": _assignments(facts, "reading"),
-        "made by": ", ".join(f"{name} {facts[name]}" for name in _LIBRARIES if name in facts),
-    }
-
-
-def _assignments(facts: dict[str, Any], name: str) -> str:
-    values = facts.get(name) or {}
-    return ", ".join(f"{name}={value!r}" for name, value in values.items() if value is not None)
+    lines = {"model": f"{args.model}, {args.model.stat().st_size:,} bytes"}
+    for name, fact in read_facts(args.model).items():
+        if isinstance(fact, dict):
+            lines[name] = ", ".join(f"{k}={v!r}" for k, v in fact.items() if v is not None)
+        elif fact is not None:
+            lines[name] = listed(fact) if isinstance(fact, list) else str(fact)
+    return lines
