@@ -14,7 +14,7 @@ from heatsketch._tensors import returned_for
 from heatsketch._typing import Array
 from heatsketch.estimators._base import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
-from heatsketch.markov.novelty import LeaveOneOutScores
+from heatsketch.markov.novelty import fraction_less_new, warn_of_new_points
 from heatsketch.mixture import CholeskyMap, MixtureKernel, Whitening
 from heatsketch.mixture.cholesky_map import draw
 from heatsketch.mixture.fitting import best_mixture, fit_mixture, refitted, rescaled
@@ -242,7 +242,7 @@ class MixtureDiffusion(Embedder):
             "distance_error": float(error),
         }
 
-    def _densities_left_out(self, x: Array, seed: int) -> LeaveOneOutScores:
+    def _densities_left_out(self, x: Array, seed: int) -> Array:
         """Return log ν at training points (n, m), each without its fifth of them."""
         scores = self._log_density(x, self.kernel_, self.whitening_)
         enough = len(x) >= _POINTS_PER_COMPONENT * self.kernel_.n_components
@@ -256,7 +256,7 @@ class MixtureDiffusion(Embedder):
                 # Principal components leave less out of the points that they come from.
                 rest = None if self.whitening_ is None else Whitening.of(x[~out], seed)
                 scores[out] = self._log_density(x[out], kernel, rest)
-        return LeaveOneOutScores(np.quantile(scores, np.linspace(0, 1, _QUANTILES)))
+        return np.quantile(scores, np.linspace(0, 1, _QUANTILES))
 
     def transform(self, X: Any) -> Array:
         """Embed points, new or old: (n, m) -> (n, k), each independently of the others.
@@ -275,7 +275,8 @@ class MixtureDiffusion(Embedder):
             return lazily_mapped(self, X)
         read = read_points(self, X, reset=False)
         points = read.astype(np.float64, copy=False)
-        self._left_out.warn(self._log_density(points, self.kernel_, self.whitening_))
+        density = self._log_density(points, self.kernel_, self.whitening_)
+        warn_of_new_points(self._left_out, density)
         return returned_for(self._rows_of(self._coordinates(points), read.dtype), X)
 
     def novelty(self, X: Any) -> Array:
@@ -293,7 +294,7 @@ class MixtureDiffusion(Embedder):
             Before `fit`; points that are not a finite table of the features of the fit.
         """
         scores = self.score_samples(X)
-        return self._left_out.fraction(scores)
+        return fraction_less_new(self._left_out, scores)
 
     def distance_error(self, X: Any) -> Array:
         """Return the error of each point, (n,), in units of the distance.

@@ -25,7 +25,7 @@ from heatsketch.graphs.neighborhoods import (
     warn_of_faint_points,
     warn_of_far_points,
 )
-from heatsketch.markov.novelty import LeaveOneOutScores
+from heatsketch.markov.novelty import fraction_less_new, warn_of_new_points
 from heatsketch.mixture import MixtureKernel
 from heatsketch.mixture.kernel import affinity_factor
 from heatsketch.neighbors import Distances, in_metric, ordered_search
@@ -479,7 +479,7 @@ class MixtureRows:
 
     def __call__(self, X: Any) -> Array:
         """Return affinities of new points (m, n)."""
-        self._scores.warn(self.kernel.log_stationary(X))
+        warn_of_new_points(self._left_out, self.kernel.log_stationary(X))
         log_k = self.kernel.log_kernel(X, self.points) - self.log_unit
         # Rows of far points would underflow; normalisation cancels a factor of a row.
         log_k -= np.minimum(log_k.max(axis=1, keepdims=True) + _MAX_NEGATIVE_LOG, 0.0)
@@ -487,11 +487,11 @@ class MixtureRows:
 
     def novelty(self, X: Any) -> Array:
         """Return the novelty (m,), by the stationary density: the integral of the affinities."""
-        return self._scores.fraction(self.kernel.log_stationary(X))
+        return fraction_less_new(self._left_out, self.kernel.log_stationary(X))
 
     @cached_property
-    def _scores(self) -> LeaveOneOutScores:
-        return LeaveOneOutScores.of(self.kernel.log_stationary(self.points))
+    def _left_out(self) -> Array:
+        return np.sort(self.kernel.log_stationary(self.points))
 
 
 @dataclass(frozen=True, eq=False)
@@ -499,14 +499,14 @@ class PrecomputedRows:
     """Affinities of new points to the input points, computed by the caller."""
 
     points: Array  # (n,), the input point at each vertex
-    scores: LeaveOneOutScores
+    left_out: Array  # logarithms of the sums of their affinities to the others, ascending
 
     @classmethod
     def of(cls, K: Operator, vertex: Array) -> Self:
         """Prepare rows for the affinity K with these vertices of input points (n,)."""
         diagonal = K.diagonal()
         others = K @ np.ones(K.n, K.dtype) - (0.0 if diagonal is None else diagonal)
-        return cls(inverse_permutation(vertex), LeaveOneOutScores.of(_logarithm(others)))
+        return cls(inverse_permutation(vertex), np.sort(_logarithm(others)))
 
     @property
     def width(self) -> int:
@@ -524,12 +524,13 @@ class PrecomputedRows:
                 "Affinities of new points must be non-negative with positive, finite row sums (bad "
                 f"rows: {name_rows(bad)}); leave these points out."
             )
-        self.scores.warn(_logarithm(sums))
+        warn_of_new_points(self.left_out, _logarithm(sums))
         return rows[:, self.points]
 
     def novelty(self, rows: Any) -> Array:
         """Return the novelty of points (m,) with these affinities (m, n), by their sums."""
-        return self.scores.fraction(_logarithm(np.asarray(rows.sum(axis=1)).ravel()))
+        sums = np.asarray(rows.sum(axis=1)).ravel()
+        return fraction_less_new(self.left_out, _logarithm(sums))
 
 
 def _logarithm(sums: Array) -> Array:

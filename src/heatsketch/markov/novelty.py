@@ -20,30 +20,17 @@ _HARDLY_ANY = float(np.log(HARDLY_ANY))
 _MOST_LEFT_OUT = 2048  # training points: a fraction of 1 % has a standard error of 0.2 %
 
 
-@dataclass(frozen=True, eq=False)
-class LeaveOneOutScores:
-    """What training points that are left out have in common with the others.
+def fraction_less_new(left_out: Array, affinity: Array) -> Array:
+    """Return which fraction of training points has more affinity than each of these points (m,).
 
-    Attributes
-    ----------
-    affinity : array (c,)
-        Logarithms, ascending.
+    `left_out` (c,): logarithms of the affinity of training points to the others, ascending.
     """
+    return 1.0 - np.searchsorted(left_out, affinity, side="right") / len(left_out)
 
-    affinity: Array
 
-    @classmethod
-    def of(cls, affinity: Array) -> LeaveOneOutScores:
-        """Sort the logarithms of some affinities (c,)."""
-        return cls(np.sort(affinity))
-
-    def fraction(self, affinity: Array) -> Array:
-        """Return which fraction of them has more affinity than each of these points (m,)."""
-        return 1.0 - np.searchsorted(self.affinity, affinity, side="right") / len(self.affinity)
-
-    def warn(self, affinity: Array) -> None:
-        """Warn of points with less than 1e-6 of the least affinity of any of them."""
-        warn_of_faint_points(np.flatnonzero(affinity < self.affinity[0] + _HARDLY_ANY))
+def warn_of_new_points(left_out: Array, affinity: Array) -> None:
+    """Warn of points with less than 1e-6 of the least affinity of any training point."""
+    warn_of_faint_points(np.flatnonzero(affinity < left_out[0] + _HARDLY_ANY))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +71,8 @@ class PointRows:
     def novelty(self, X: Points) -> Array:
         """Return the novelty of new points (m,)."""
         distances, nearest = self._near[0].query(self._compared(X), self._k)
-        return self._scores.fraction(_log_affinity(distances, self._scales(nearest)[0]))
+        affinity = _log_affinity(distances, self._scales(nearest)[0])
+        return fraction_less_new(self._left_out, affinity)
 
     def _compared(self, X: Points) -> Points:
         return X if Distances.of(self.metric) else in_metric(X, self.metric)
@@ -103,7 +91,7 @@ class PointRows:
         return min(self.n_neighbors, self._near[0].n - 1)
 
     @cached_property
-    def _scores(self) -> LeaveOneOutScores:
+    def _left_out(self) -> Array:
         """Of up to 2,048 training points. Where a copy stays, nothing but their number changes."""
         search, copies = self._near
         by_content = np.repeat(np.arange(len(copies)), copies)
@@ -114,7 +102,7 @@ class PointRows:
         copied = _log_affinity(distances[:, :-1], scales[:, :-1])
         scales = np.where(distances <= scales, without, scales)
         alone = _log_affinity(distances[:, 1:], scales[:, 1:])
-        return LeaveOneOutScores.of(np.where(copies[points] > 1, copied, alone))
+        return np.sort(np.where(copies[points] > 1, copied, alone))
 
     def _scales(self, points: Array) -> Array:
         """Return the scales of training points, and those without a point that is nearer."""
