@@ -150,10 +150,10 @@ def test_simultaneous_intervals_hold_all_at_once(kind):
     held = []
     for start in range(0, 1500 * K, K):
         F = R @ G[:, start : start + K] / np.sqrt(K)
-        _, low, high = distance_interval(F, i, j, level=0.8, simultaneous=True, kind=kind)
+        _, low, high = distance_interval(F, i, j, level=0.8, simultaneous=True)
         held.append(((low <= D[i, j]) & (D[i, j] <= high)).all())
     assert in_band(np.sum(held), 1500, 0.8, conservative=True)
-    single = distance_interval(F, i, j, level=0.8, kind=kind)
+    single = distance_interval(F, i, j, level=0.8)
     assert (low <= single.low).all()
     assert (high >= single.high).all()
 
@@ -169,7 +169,7 @@ def test_intervals_of_signs_hold_at_least_as_often_as_asked(entries):
     fourth = ((d2 - 1) ** 4).mean()
     assert abs(((d2 - 1) ** 2).mean() - variance) < Z_ALARM * np.sqrt(fourth / 3000)
     for level in (0.5, 0.95):
-        _, low, high = intervals(u, level=level, kind="rademacher")
+        _, low, high = intervals(u, level=level)
         assert in_band(np.sum((low <= 1) & (high >= 1)), 3000, level, conservative=True)
 
 
@@ -220,9 +220,6 @@ def test_duplicates_and_a_point_itself_are_at_distance_zero():
     for pair in ((0, 20), (4, 4)):
         assert model.distance(*pair) == (0.0, 0.0, 0.0)
         assert model.distance(*pair, scale="log").high == -np.inf
-    few = hs.HeatSketch(2, 4, kind="rademacher", n_neighbors=5, random_state=0).fit(X)
-    found = few.distance([1, 1], [1, 2], simultaneous=True)
-    assert_array_equal(found.high, [0, np.inf])  # two columns say nothing from above
 
 
 def test_one_of_several_times():
@@ -272,38 +269,12 @@ def tail_of_signs(m, k, ratio):
     return law[at < ratio - 1e-12].sum(), law[at > ratio + 1e-12].sum()
 
 
-@pytest.mark.parametrize("k", [1, 4, 16, 32])
-@pytest.mark.parametrize("m", [2, 3, 5, 8])
-def test_bounds_for_signs_hold_in_the_far_tails(k, m):
-    for tail in (0.2, 0.025, 1e-3, 1e-6, 1e-9):
-        low, high = ratio_bounds(k, tail, "rademacher", several=True)
-        assert tail_of_signs(m, k, low)[0] <= tail
-        assert tail_of_signs(m, k, high)[1] <= tail * (1 + 1e-9) + 1e-15
-
-
 @pytest.mark.parametrize("k", [16, 32])
 @pytest.mark.parametrize("m", [2, 3, 4, 6, 12])
 def test_the_chi_square_law_is_wide_enough_for_signs_from_16_columns_on(k, m):
     for level in (0.5, 0.9, 0.95, 0.99):
-        low, high = ratio_bounds(k, (1 - level) / 2, "rademacher")
+        low, high = ratio_bounds(k, (1 - level) / 2)
         assert tail_of_signs(m, k, low)[0] + tail_of_signs(m, k, high)[1] <= 1 - level
-
-
-def test_with_few_columns_it_is_not_which_the_bounds_know():
-    low, _ = ratio_bounds(4, 0.025, "rademacher")
-    assert tail_of_signs(2, 4, low)[0] > 0.025
-    assert ratio_bounds(4, 0.025, "rademacher", several=True)[0] == 0  # d = 0 has 1/16
-
-
-def test_bounds_by_moments_are_those_of_chernoff():
-    k, tail = 50, 0.01
-    low, most = ratio_bounds(k, tail, "rademacher", several=True)
-    a = np.linspace(0, 1, 100_001)
-    bound = np.exp(k * (a * low + np.log1p(-a + 1.5 * a**2))).min()
-    assert bound == pytest.approx(tail, rel=1e-6)
-    a = np.linspace(0, 0.4999, 100_001)
-    bound = np.exp(-a * k * most - k / 2 * np.log1p(-2 * a)).min()
-    assert bound == pytest.approx(tail, rel=1e-6)
 
 
 @pytest.mark.parametrize("error", [0.02, 0.1, 0.3])
@@ -325,8 +296,6 @@ def test_half_the_error_takes_four_times_the_columns_and_pairs_a_logarithm():
     many = [hs.columns_for(0.1, 10**p) for p in (3, 6, 9, 12)]
     steps = np.diff(many)
     assert steps == pytest.approx(steps.mean(), rel=0.1)
-    assert hs.columns_for(0.1, 10**6, kind="rademacher") > hs.columns_for(0.1, 10**6)
-    assert hs.columns_for(0.1, kind="rademacher") == hs.columns_for(0.1)
 
 
 @pytest.mark.parametrize(
@@ -348,7 +317,7 @@ def test_a_sketch_takes_the_columns_that_the_tolerance_needs():
     X = np.random.default_rng(0).normal(size=(40, 3))
     for tolerance, kind in ((0.1, "gaussian"), (0.25, "gaussian"), (0.25, "rademacher")):
         model = hs.HeatSketch("auto", tolerance=tolerance, kind=kind, n_neighbors=5, random_state=0)
-        assert model.fit_transform(X).shape[1] == hs.columns_for(tolerance, kind=kind)
+        assert model.fit_transform(X).shape[1] == hs.columns_for(tolerance)
     assert hs.HeatSketch("auto", [2, 4], n_neighbors=5).fit_transform(X).shape[1] == 2 * 192
     with pytest.raises(ValueError, match=r"relative_error|tolerance"):
         hs.HeatSketch("auto", tolerance=0.0).fit(X)

@@ -39,6 +39,9 @@ _LEAST_TRUST, _POWER = 1e-3, 4  # weights of points are powers of their trust
 _TINY = 1e-12
 _EQUAL_RANKS = 1e-3  # variance of ranks below which all distances are equal
 
+Places = Array | slice  # points at whose places others are
+_OWN = slice(None)
+
 
 class Gap(NamedTuple):
     """How far two labels are apart, truly and in the picture.
@@ -278,18 +281,16 @@ def audit(
     k = min(n_neighbors, max(2, n // 50))
     count = min(n, _LANDMARKS, max(100, _LANDMARK_ENTRIES // n))
     evidence = _Evidence(F, Y, k, rng.choice(n, count, replace=False))
-    seen = evidence.at(np.arange(n))
-    trust, weights, typical = evidence.believed(seen)
+    trust, weights, typical = evidence.believed()
     null = [
-        evidence.trust(evidence.at(rng.permutation(n)), weights, typical)
-        for _ in range(-(-_LEAST_NULL // n))
+        evidence.trust(rng.permutation(n), weights, typical) for _ in range(-(-_LEAST_NULL // n))
     ]
     torn, merged = evidence.groups(F, Y)
     gaps, contrast = ([], None) if labels is None else _gaps(F, Y, labels)
     return Audit(
-        neighbors_kept=seen.kept.mean(axis=1),
-        false_neighbors=1 - seen.true.mean(axis=1),
-        order_kept=evidence.order(seen.ranks, np.ones(count)),
+        neighbors_kept=evidence.kept(_OWN).mean(axis=1),
+        false_neighbors=1 - evidence.true(_OWN).mean(axis=1),
+        order_kept=evidence.order(_OWN, np.ones(count)),
         trust=trust,
         dubious=~_discovered(trust, np.concatenate(null)),
         torn=torn,
@@ -323,16 +324,6 @@ def _sketch_of(X: Any, k: int, time: Any, random_state: Any, parameters: Any) ->
     return HeatSketch(k, time, **options).fit(X)
 
 
-class _Places(NamedTuple):
-    """What is seen in the picture from the places at which points are."""
-
-    kept: Array  # (n, k): whether a true neighbour is near
-    true: Array  # (n, k): whether a neighbour in the picture is near in truth
-    near: Array  # (n, k): the neighbours in the picture
-    ranks: Array  # (n, m): of the landmarks by their distance
-    bins: Array  # (n, m): of these distances
-
-
 class _Side(NamedTuple):
     """The distances of points, in truth or in the picture."""
 
@@ -360,21 +351,18 @@ class _Evidence:
         edges = np.quantile(some, np.linspace(0, 1, _BINS + 1)[1:-1])
         self.bins = np.searchsorted(edges, E).astype(np.uint8)  # equally many distances in each
 
-    def at(self, places: Array) -> _Places:
-        """Return what is seen of points that are at the places of others."""
-        near = self.picture.near[places]
-        return _Places(
-            _contained(self.truth.near[:, : self.k], near),
-            _contained(near[:, : self.k], self.truth.near),
-            near[:, : self.k],
-            self.picture.ranks[places],
-            self.bins[places],
-        )
+    def kept(self, places: Places) -> Array:
+        """Say which true neighbours (n, k) are near, if points are at the places of others."""
+        return _contained(self.truth.near[:, : self.k], self.picture.near[places])
 
-    def order(self, ranks: Array, weights: Array) -> Array:
+    def true(self, places: Places) -> Array:
+        """Say which neighbours (n, k) of these places in the picture are near in truth."""
+        return _contained(self.picture.near[places, : self.k], self.truth.near)
+
+    def order(self, places: Places, weights: Array) -> Array:
         """Return the rank correlations (n,) of distances to weighted landmarks."""
         w = (weights / weights.sum()).astype(np.float32)
-        A, B = self.truth.ranks, ranks
+        A, B = self.truth.ranks, self.picture.ranks[places]
         a, b = A @ w, B @ w
         moments = (np.einsum("ij,ij,j->i", P, Q, w) for P, Q in ((A, B), (A, A), (B, B)))
         covariance, before, after = (
@@ -390,28 +378,26 @@ class _Evidence:
         sums = np.bincount(self.bins.ravel(), (pairs * self.logs).ravel(), _BINS)
         return isotonic_regression(sums / totals, weights=totals).x.astype(np.float32)
 
-    def trust(self, seen: _Places, weights: Array, typical: Array) -> Array:
+    def trust(self, places: Places, weights: Array, typical: Array) -> Array:
         """Return the trust (n,) of points at places, by weights of all points."""
+        before, after = self.truth.near[:, : self.k], self.picture.near[places, : self.k]
         near_kept, near_true = (
             (values * weights[near]).sum(axis=1) / weights[near].sum(axis=1)
-            for values, near in (
-                (seen.kept, self.truth.near[:, : self.k]),
-                (seen.true, seen.near),
-            )
+            for values, near in ((self.kept(places), before), (self.true(places), after))
         )
         w = weights[self.landmarks]
-        errors = np.abs(self.logs - typical[seen.bins])
+        errors = np.abs(self.logs - typical[self.bins[places]])
         errors[self.truth.distances == 0] = 0.0
-        order = np.maximum(self.order(seen.ranks, w), 0.0)
+        order = np.maximum(self.order(places, w), 0.0)
         near = (near_kept + near_true) / 2
         return (near + order * np.exp(-(errors @ w) / w.sum())) / 2
 
-    def believed(self, seen: _Places) -> tuple[Array, Array, Array]:
+    def believed(self) -> tuple[Array, Array, Array]:
         """Return the trust (n,), the weights of points that it comes from, and `typical`."""
         weights = np.ones(len(self.bins))
         for _ in range(_ROUNDS):
             typical = self.typical(weights)
-            trust = self.trust(seen, weights, typical)
+            trust = self.trust(_OWN, weights, typical)
             used, weights = weights, np.maximum(trust, _LEAST_TRUST) ** _POWER
         return trust, used, typical
 
@@ -488,9 +474,7 @@ def _gaps(F: Array, Y: Array, labels: Any) -> tuple[list[Gap], Contrast | None]:
     return gaps, _contrast(names, true, lengths)
 
 
-def _contrast(
-    names: list[Any], columns: Array, lengths: Array, level: float = 0.95
-) -> Contrast | None:
+def _contrast(names: list[Any], columns: Array, lengths: Array) -> Contrast | None:
     """Return the two gaps of a label whose ratio in the picture is farthest outside its interval.
 
     The variance of log √(Σ x_c/Σ y_c) of independent columns (x_c, y_c) is, to first order, that
@@ -532,13 +516,13 @@ def _square_columns(P: Array, a: Array, b: Array) -> Array:
     return (A.mean(axis=0) - B.mean(axis=0)) ** 2 + A.var(axis=0) + B.var(axis=0)
 
 
-def _root_mean_square(columns: Array, level: float = 0.95) -> Interval:
+def _root_mean_square(columns: Array) -> Interval:
     """Return √Σ of independent columns with an interval: chi-square, by their variance."""
     total, variance = columns.sum(), len(columns) * columns.var(ddof=1)
     if variance == 0:
         return Interval(*[float(np.sqrt(total))] * 3)
     degrees = 2 * total**2 / variance
-    low, high = (total * degrees / stats.chi2.isf((1 - s * level) / 2, degrees) for s in (1, -1))
+    low, high = total * degrees / stats.chi2.isf([0.025, 0.975], degrees)
     return Interval(*(float(np.sqrt(value)) for value in (total, low, high)))
 
 

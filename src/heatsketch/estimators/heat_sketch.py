@@ -140,7 +140,7 @@ class HeatSketch(DiffusionEstimator):
             FILTERS[self.filter].check_time(t, whole=True)
 
     def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Array]:
-        self._fit_kind, self._fit_metric = self.kind, self.metric
+        self._fit_metric = self.metric
         A = diffusion.deflated()
         filters = [make_filter(self.filter, float(t)).reduced() for t in times]
         vertex, k, seed = diffusion.vertex, self._columns_wanted(), self.random_state
@@ -206,9 +206,7 @@ class HeatSketch(DiffusionEstimator):
         if not isinstance(time, numbers.Real) or time not in times:
             raise ValueError(f"time={time!r} is not one of the times {times}; pass one of them.")
         F = self.embedding_[:, self._independent_columns()[times.index(time)]]
-        return distance_interval(
-            F, i, j, level=level, simultaneous=simultaneous, scale=scale, kind=self._fit_kind
-        )
+        return distance_interval(F, i, j, level=level, simultaneous=simultaneous, scale=scale)
 
     def update(self, added: Any = None, removed: Any = None, *, ids: Any = None) -> Self:
         """Take points out and put others in, without a new fit.
@@ -318,7 +316,7 @@ class HeatSketch(DiffusionEstimator):
 
     def _columns_wanted(self) -> int:
         if self.n_components == "auto":
-            return columns_for(self.tolerance, kind=self.kind)
+            return columns_for(self.tolerance)
         return int(self.n_components)
 
     def _independent_columns(self) -> Array:

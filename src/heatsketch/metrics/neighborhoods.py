@@ -35,9 +35,7 @@ class Estimate(NamedTuple):
     error: float
 
 
-def trustworthiness(
-    X: Any, Y: Any, n_neighbors: int = 10, *, n_rows: int | None = None, rng: Rng = 0
-) -> Estimate:
+def trustworthiness(X: Any, Y: Any, n_neighbors: int = 10, *, rng: Rng = 0) -> Estimate:
     """Measure how far the neighbours in an embedding Y are also neighbours in the data X.
 
     T = 1 - 2 / (n k (2n - 3k - 1)) Σ_i Σ_{j in U(i)} (r(i, j) - k) of Venna and Kaski (2001). U(i)
@@ -57,16 +55,14 @@ def trustworthiness(
         The embedding, one row per point of X.
     n_neighbors : int in [1, n/2), default 10
         Size k of a neighbourhood; the larger, the coarser the structure that counts.
-    n_rows : int >= 2, optional
-        Number of points i in the mean, drawn at random; ranks are always among all n points. By
-        default all up to 5,000 points, and 2,000 beyond, with an error below 0.003.
     rng : int, Generator or None, default 0
-        For the random points.
+        Beyond 5,000 points, for the 2,000 random points i of the mean, which has an error below
+        0.003. Ranks are always among all n points.
 
     Returns
     -------
     Estimate
-        `value`, and `error`: one standard error of the mean over `n_rows` points, 0 for all points.
+        `value`, and `error`: one standard error of the mean over these points, 0 for all points.
 
     Raises
     ------
@@ -75,8 +71,8 @@ def trustworthiness(
 
     Notes
     -----
-    Of equally distant points, those of lower index come first. Cost: n_rows · n (d + c + 2k)
-    operations, and memory for X in float64 and two blocks of 32 MB for each thread. Where
+    Of equally distant points, those of lower index come first. Cost: m n (d + c + 2k) operations
+    for m points i, and memory for X in float64 and two blocks of 32 MB for each thread. Where
     differences of coordinates are many, or X is sparse, distances come from a product of matrices,
     and squared distances count as equal if they differ by 1e-12 of the largest.
 
@@ -87,12 +83,10 @@ def trustworthiness(
     >>> hs.metrics.trustworthiness(X, 3 * X)
     Estimate(value=1.0, error=0.0)
     """
-    return _trust(X, Y, n_neighbors, n_rows, rng)
+    return _trust(X, Y, n_neighbors, rng)
 
 
-def continuity(
-    X: Any, Y: Any, n_neighbors: int = 10, *, n_rows: int | None = None, rng: Rng = 0
-) -> Estimate:
+def continuity(X: Any, Y: Any, n_neighbors: int = 10, *, rng: Rng = 0) -> Estimate:
     """Measure how far the neighbours in the data X remain neighbours in an embedding Y.
 
     C = 1 - 2 / (n k (2n - 3k - 1)) Σ_i Σ_{j in V(i)} (r̂(i, j) - k) of Venna and Kaski (2001). V(i)
@@ -105,7 +99,7 @@ def continuity(
 
     Parameters
     ----------
-    X, Y, n_neighbors, n_rows, rng
+    X, Y, n_neighbors, rng
         As in `trustworthiness`, and so are the result, its errors, ties and cost.
 
     Returns
@@ -127,7 +121,7 @@ def continuity(
     >>> continuity(X, folded, 3).value > trustworthiness(X, folded, 3).value
     True
     """
-    return _trust(X, Y, n_neighbors, n_rows, rng, of_data=True)
+    return _trust(X, Y, n_neighbors, rng, of_data=True)
 
 
 def knn_accuracy(Y: Any, labels: Any, n_neighbors: int = 10) -> float:
@@ -197,9 +191,7 @@ def nearest_others(points: Points, k: int) -> Array:
     return indices[~itself].reshape(-1, k)
 
 
-def _trust(
-    X: Any, Y: Any, n_neighbors: Any, n_rows: int | None, rng: Rng, of_data: bool = False
-) -> Estimate:
+def _trust(X: Any, Y: Any, n_neighbors: Any, rng: Rng, of_data: bool = False) -> Estimate:
     """Return the trustworthiness of Y as an embedding of X, or of X as an embedding of Y."""
     X, Y = check_points(X, "X", min_rows=3), check_points(Y, "Y", min_rows=3)
     n = X.shape[0]
@@ -211,9 +203,7 @@ def _trust(
             f"n_neighbors={k} but X has {n} points, and a neighbourhood must hold fewer than half "
             f"of them; pass n_neighbors <= {(n - 1) // 2}."
         )
-    if n_rows is None:
-        n_rows = n if n <= _MAX_POINTS_ALL_ROWS else _SAMPLE_ROWS
-    m = min(n, check_number(n_rows, "n_rows", low=2, integer=True))
+    m = n if n <= _MAX_POINTS_ALL_ROWS else _SAMPLE_ROWS
     rows = np.sort(np.random.default_rng(rng).permutation(n)[:m])
     lost = losses(Y, X, k, rows) if of_data else losses(X, Y, k, rows)
     error = np.sqrt((1 - m / n) / m) * lost.std(ddof=1)  # drawn without replacement: 0 if m = n

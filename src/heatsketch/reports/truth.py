@@ -17,7 +17,7 @@ from heatsketch.reports.columns import packed
 from heatsketch.reports.frames import time_of
 from heatsketch.uncertainty.intervals import mean_root, ratio_bounds
 
-Sketch = tuple[Array, str, str, float]  # rows (n, k), and kind, filter and time
+Sketch = tuple[Array, str, float]  # rows (n, k), filter and time
 
 _COLUMNS, _MOST_POINTS = 64, 5_000  # of a sketch; half of them for more points
 _NEIGHBORS = 6  # by which paths go
@@ -30,7 +30,7 @@ def sketch_of(est: Any, seed: int = 0) -> Sketch | None:
     own = est.model if isinstance(est, Audit) else est
     if isinstance(own, HeatSketch):
         one = len(own._fit_times) == 1
-        return (own.embedding_, own.kind, own.filter, own.time) if one else None
+        return (own.embedding_, own.filter, own.time) if one else None
     diffusion = getattr(est, "diffusion_", None)
     if diffusion is None or diffusion.diagnostics["is_constant"] or not hasattr(est, "filter"):
         return None
@@ -41,19 +41,19 @@ def sketch_of(est: Any, seed: int = 0) -> Sketch | None:
     columns = _COLUMNS if diffusion.n <= _MOST_POINTS else _COLUMNS // 2
     logger.info("a sketch of the distances")
     F = Coordinates.of(rows.operator, N_LEADING).sketch(rows.filter, columns, seed)
-    return rows.of_points(F), "gaussian", est.filter, time
+    return rows.of_points(F), est.filter, time
 
 
 def sketch_facts(sketch: Sketch | None, shown: Array) -> dict[str, Any] | None:
     """Return what the page needs for the distances of the points shown, in half precision."""
     if sketch is None:
         return None
-    F, kind, filter, time = sketch
+    F, filter, time = sketch
     F = F[shown].astype(float)
     k = min(F.shape[1], _COLUMNS if len(F) <= _MOST_POINTS else _COLUMNS // 2)
     F = (F - F.mean(axis=0))[:, :k] * np.sqrt(F.shape[1] / k)
     scale = float(np.abs(F).max(initial=0.0)) or 1.0
-    least, most = ratio_bounds(k, (1 - _LEVEL) / 2, kind)
+    least, most = ratio_bounds(k, (1 - _LEVEL) / 2)
     near = NeighborIndex(F).query(None, min(_NEIGHBORS + 1, len(F))).indices  # and itself
     times = "distances added up over times from" if filter == "accumulated" else "distances at"
     return {

@@ -91,7 +91,7 @@ class Discrepancy:
         tail = (1 - check_level(level)) / (2 * len(self.per_point) if simultaneous else 2)
         if self.exact:
             return Interval(self.per_point, self.per_point, self.per_point)
-        least, most = ratio_bounds(self.n_components, tail, "gaussian")
+        least, most = ratio_bounds(self.n_components, tail)
         low, high = self.per_point / math.sqrt(most), self.per_point / math.sqrt(least)
         return Interval(self.per_point, low, high)
 

@@ -11,8 +11,7 @@ from bisect import bisect_left
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import gammaln, lambertw, psi
+from scipy.special import gammaln, psi
 from scipy.stats import chi2
 
 from heatsketch._checks import (
@@ -23,7 +22,7 @@ from heatsketch._checks import (
     check_points,
 )
 from heatsketch.neighbors import pair_distances
-from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS
+from heatsketch.spectral.sketch import MOST_COLUMNS
 
 SCALES = ("distance", "squared", "log")
 
@@ -50,7 +49,6 @@ def distance_interval(
     level: float = 0.95,
     simultaneous: bool = False,
     scale: str = "distance",
-    kind: str = "gaussian",
 ) -> Interval:
     """Compute intervals that hold the true distances of rows of a sketch.
 
@@ -72,8 +70,6 @@ def distance_interval(
     scale : "distance", "squared" or "log", default "distance"
         Speak of D, D² or log D. `value` is unbiased on this scale: E log d² is smaller than log D²
         by log(k/2) - ψ(k/2), E d than D by the factor √(2/k) Γ((k+1)/2) / Γ(k/2).
-    kind : "gaussian" or "rademacher", default "gaussian"
-        Entries of G. See Notes.
 
     Returns
     -------
@@ -87,13 +83,11 @@ def distance_interval(
 
     Notes
     -----
-    Exact: Gaussian columns, and E d² = D² for all kinds. "rademacher" (±1): the variance of d² is
-    2(1 - κ)/k of D⁴, κ = Σu⁴/(Σu²)² >= 1/n, u the difference of two rows of f(A). To compute κ
-    takes u, which would give D too (`diffusion_distance`); and the k columns estimate the fourth
-    moment only to √(24/k) of 3. So chi-square is used, which has κ = 0: asymptotically, in k,
-    intervals hold with at least `level`; of columns of two to twelve equal entries they do from k =
-    16 on, by enumeration. Its far tails, that `simultaneous` needs, signs need not have: there
-    Chernoff bounds hold, for any k. The unbiased D and log D are so up to κ/(4k) of D.
+    Exact: Gaussian columns, and E d² = D² for all kinds. Columns of ±1: the variance of d² is
+    2(1 - κ)/k of D⁴, κ = Σu⁴/(Σu²)² >= 1/n, u the difference of two rows of f(A). Chi-square has
+    κ = 0: asymptotically, in k, intervals hold with at least `level`; of columns of two to twelve
+    equal entries they do from k = 16 on, by enumeration. The unbiased D and log D are so up to
+    κ/(4k) of D.
 
     Cost: k operations for each pair.
 
@@ -108,7 +102,6 @@ def distance_interval(
     F = np.asarray(check_points(F, "F"))
     n, k = F.shape
     level, scale = check_level(level), check_choice(scale, "scale", SCALES)
-    check_choice(kind, "kind", KINDS)
     all_points = j is None
     i, j = np.asarray(i), np.arange(n) if j is None else np.asarray(j)
     for name, indices in (("i", i), ("j", j)):
@@ -121,45 +114,17 @@ def distance_interval(
     if simultaneous:
         low, high = np.sort([i.ravel(), j.ravel()], axis=0).astype(np.int64)
         tail /= max(1, len(np.unique((low * n + high)[low < high])))
-    least, most = ratio_bounds(k, tail, kind, several=simultaneous)
-    far = np.where(i == j, 0.0, np.inf) if least == 0 else d / math.sqrt(least)
+    least, most = ratio_bounds(k, tail)
     unbiased = {"distance": mean_root(k), "squared": 1.0, "log": math.exp(mean_log(k) / 2)}
     on_scale: Any = {"distance": np.asarray, "squared": np.square, "log": np.log}[scale]
     with np.errstate(divide="ignore"):
-        ends = [on_scale(x) for x in (d / unbiased[scale], d / math.sqrt(most), far)]
+        ends = [on_scale(d / x) for x in (unbiased[scale], math.sqrt(most), math.sqrt(least))]
     return Interval(*ends) if i.ndim else Interval(*map(float, ends))
 
 
-def ratio_bounds(k: int, tail: float, kind: str, *, several: bool = False) -> tuple[float, float]:
-    """Return r and s so that d²/D² < r, and d²/D² > s, have a probability of `tail` at most.
-
-    "gaussian": the quantiles of χ²_k / k, exactly `tail`. "rademacher": the same quantiles, whose
-    variance is never less; in the far tails, which the variance does not decide (`several`),
-    Chernoff bounds.
-    """
-    if kind == "rademacher" and several:
-        return _least_by_moments(k, tail), _most_by_chernoff(k, tail)
+def ratio_bounds(k: int, tail: float) -> tuple[float, float]:
+    """Return r and s so that χ²_k / k < r, and χ²_k / k > s, have a probability of `tail`."""
     return float(chi2.ppf(tail, k)) / k, float(chi2.isf(tail, k)) / k
-
-
-def _most_by_chernoff(k: int, tail: float) -> float:
-    """Solve exp(-k/2 (s - 1 - log s)) = tail: no moment of signs is above the Gaussian one."""
-    return float(-lambertw(-math.exp(-1 + 2 * math.log(tail) / k), -1).real)
-
-
-def _least_by_moments(k: int, tail: float) -> float:
-    """Bound a mean of k terms z >= 0, E z = 1, E z² <= 3, from below: E e^-az <= 1 - a + 3a²/2."""
-
-    def ratio(a: float) -> float:
-        """The ratio whose bound is the least at a."""
-        return (1 - 3 * a) / (1 - a + 1.5 * a * a)
-
-    def excess(a: float) -> float:
-        return k * (a * ratio(a) + math.log1p(-a + 1.5 * a * a)) - math.log(tail)
-
-    if excess(1 / 3) > 0:  # too few columns: d may be 0
-        return 0.0
-    return ratio(float(brentq(excess, 0.0, 1 / 3, xtol=1e-14)))
 
 
 def mean_root(k: int) -> float:
@@ -172,14 +137,12 @@ def mean_log(k: int) -> float:
     return float(psi(k / 2)) - math.log(k / 2)
 
 
-def columns_for(
-    relative_error: float, n_pairs: int = 1, level: float = 0.95, *, kind: str = "gaussian"
-) -> int:
+def columns_for(relative_error: float, n_pairs: int = 1, level: float = 0.95) -> int:
     """Compute how many columns a sketch needs for a relative error of its distances.
 
     The least k with |d/D - 1| <= `relative_error` for all of `n_pairs` pairs at once, with a
     probability of at least `level`; each side of each pair misses with the same probability.
-    For Gaussian columns by the chi-square distribution, exactly. k grows like log(n_pairs), and
+    By the chi-square distribution: of Gaussian columns exactly. k grows like log(n_pairs), and
     like 1 / relative_error²: half the error takes four times the columns.
 
     Parameters
@@ -189,9 +152,6 @@ def columns_for(
     n_pairs : int >= 1, default 1
         Pairs that are looked at together; of all pairs of n points n(n-1)/2.
     level : float, 0 < level < 1, default 0.95
-    kind : "gaussian" or "rademacher", default "gaussian"
-        Entries of G, see `sketch`. With "rademacher" and one pair the distribution is that of
-        Gaussian columns, else a bound that holds for any number of columns.
 
     Returns
     -------
@@ -215,10 +175,9 @@ def columns_for(
     e = check_number(relative_error, "relative_error", low=0, high=1, open_low=True, open_high=True)
     n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
     tail = (1 - check_level(level)) / (2 * n_pairs)
-    check_choice(kind, "kind", KINDS)
 
     def is_enough(k: int) -> bool:
-        low, high = ratio_bounds(k, tail, kind, several=n_pairs > 1)
+        low, high = ratio_bounds(k, tail)
         return low >= (1 - e) ** 2 and high <= (1 + e) ** 2
 
     k = 1 + bisect_left(range(1, MOST_COLUMNS + 1), True, key=is_enough)

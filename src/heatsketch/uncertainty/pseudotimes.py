@@ -130,7 +130,7 @@ class SummedRows:
     def distances(self, level: float) -> Interval:
         """Return the distances (points,) from the mean at the root, with their intervals."""
         known, drawn = (np.square(Y).sum(axis=1) for Y in (self.known, self.sketch))
-        least, most = ratio_bounds(_COLUMNS, (1 - level) / 2, "gaussian")
+        least, most = ratio_bounds(_COLUMNS, (1 - level) / 2)
         return Interval(*(np.sqrt(known + drawn / ratio) for ratio in (1.0, most, least)))
 
     def farthest_points(self, distances: Array) -> Array:
