@@ -158,16 +158,49 @@ class Operator:
         return self
 
     def deflated(self, V: Array) -> Deflated:
-        """Return A without the orthonormal directions V (n, r) or (n,)."""
-        return Deflated(self, V)
+        """Take directions V (n, r) or (n,), orthonormal and to those taken out already, out of A.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Directions of another number of points, that are not orthonormal, or not numbers.
+        """
+        return Deflated(self.undeflated, np.column_stack([self.V, self.asarray(V)]))
 
     def project(self, X: Any, out: Any = None) -> Any:
-        """Return (I - VVᵀ) X."""
-        return X
+        """Return (I - VVᵀ) X; X itself where nothing is deflated.
+
+        `out`, a block of this precision, may be X itself, to save a copy.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A block that is not of n rows, of more than two axes, or not of real numbers.
+        """
+        V = self.V
+        if not V.shape[1]:
+            return X
+        block = self.asarray(X) if out is None else X
+        out = np.empty_like(block, order="C") if out is None else out
+        # Sums over tiles are taken in their order: the same bits for any number of threads.
+        along = sum_over_tiles(lambda rows: V[rows].T @ block[rows], self.n, _PROJECTION_TILE)
+
+        def subtract(rows: slice) -> None:
+            out[rows] = block[rows] - V[rows] @ along
+
+        for_each_tile(subtract, self.n, _PROJECTION_TILE)
+        return out
 
     def multiply_projected(self, X: Any) -> Any:
-        """Multiply a block that is orthogonal to V already, as products by this operator are."""
-        return self @ X
+        """Multiply a block that is orthogonal to V already, as products by this operator are.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A block that is not of n rows, of more than two axes, or not of real numbers.
+        """
+        Y = self.undeflated @ X
+        return self.project(Y, out=Y)
 
 
 class _Stored(Operator):
@@ -515,51 +548,6 @@ class Deflated(Composed):
     def undeflated(self) -> Operator:
         """The operator from which V is taken."""
         return self.A
-
-    def deflated(self, V: Array) -> Deflated:
-        """Take further directions V (n, r), orthogonal to those deflated already, out of A.
-
-        Raises
-        ------
-        ValueError, TypeError
-            Directions of another number of points, that are not orthonormal, or not numbers.
-        """
-        return Deflated(self.A, np.column_stack([self.V, self.asarray(V)]))
-
-    def project(self, X: Any, out: Any = None) -> Any:
-        """Return (I - VVᵀ) X; X itself where nothing is deflated.
-
-        `out`, a block of this precision, may be X itself, to save a copy.
-
-        Raises
-        ------
-        ValueError, TypeError
-            A block that is not of n rows, of more than two axes, or not of real numbers.
-        """
-        block = self.asarray(X) if out is None else X
-        if not self.V.shape[1]:
-            return block
-        out = np.empty_like(block, order="C") if out is None else out
-        V = self.V
-        # Sums over tiles are taken in their order: the same bits for any number of threads.
-        along = sum_over_tiles(lambda rows: V[rows].T @ block[rows], self.n, _PROJECTION_TILE)
-
-        def subtract(rows: slice) -> None:
-            out[rows] = block[rows] - V[rows] @ along
-
-        for_each_tile(subtract, self.n, _PROJECTION_TILE)
-        return out
-
-    def multiply_projected(self, X: Any) -> Any:
-        """Multiply a block that is orthogonal to V already, as products by this operator are.
-
-        Raises
-        ------
-        ValueError, TypeError
-            A block that is not of n rows, of more than two axes, or not of real numbers.
-        """
-        Y = self.A @ X
-        return self.project(Y, out=Y)
 
 
 # Stored matrices and their products
