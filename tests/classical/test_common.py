@@ -249,7 +249,7 @@ def test_points_beyond_the_longest_path_are_named(model):
         (LandmarkMDS(landmarks=[0, 1], metric="precomputed"), r"X has shape \(80, 3\)"),
         (LandmarkMDS(landmarks=[0, 1, 2], metric="precomputed"), "diagonal"),
         (LandmarkMDS(metric="precomputed"), "the indices of their l rows"),
-        (LandmarkMDS(landmarks=[]), "landmarks is empty; pass row indices"),
+        (LandmarkMDS(landmarks=[]), r"landmarks has shape \(0,\)"),
         (LandmarkIsomap(1, n_landmarks=1), "n_components=1 but there are 1 distinct points or"),
         (LandmarkIsomap(landmarks="random"), "landmarks='random'"),
         (LandmarkIsomap(landmarks=[3, 80, -1]), "pass 0 <= index < 80"),

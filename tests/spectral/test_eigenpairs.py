@@ -7,7 +7,6 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
-from heatsketch.operators.operator import spectrum_ends
 from heatsketch.spectral import eigenpairs
 from heatsketch.spectral.eigenpairs import (
     DENSE_LIMIT,
@@ -232,7 +231,7 @@ def test_lanczos_bounds_lie_on_either_side_of_the_spectrum(dtype) -> None:
     # The bound from outside fails with probability 1e-6; the start is fixed.
     exact = hub_eigenvalues(LARGE)
     A = hs.Sparse(hub_graph(LARGE).astype(dtype))
-    outer, inner = spectrum_ends(A)
+    outer, inner = A.ends
     slack = 100 * np.finfo(dtype).eps * exact[0]
     assert A.spectrum[0] <= outer[0] <= exact[-1] + slack
     assert exact[0] - slack <= outer[1] <= A.spectrum[1]

@@ -69,9 +69,7 @@ def max_min(points: Array, count: int, first: int) -> Array:
 def check_indices(landmarks: Any, n: int) -> Array:
     """Return landmarks as the distinct indices (l,) of some of n points, or raise."""
     indices = np.asarray(landmarks)
-    if indices.size == 0:
-        raise ValueError("landmarks is empty; pass row indices of X, or the name of a rule.")
-    if indices.ndim != 1 or indices.dtype.kind not in "iu":
+    if indices.size == 0 or indices.ndim != 1 or indices.dtype.kind not in "iu":
         raise ValueError(
             f"landmarks has shape {indices.shape} and dtype {indices.dtype}; pass a rule by "
             "its name, or row indices of X, integers (l,)."

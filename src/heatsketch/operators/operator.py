@@ -114,8 +114,20 @@ class Operator:
 
     @cached_property
     def ends(self) -> tuple[Interval, Interval]:
-        """Bounds of the spectrum from outside and from inside, by Lanczos steps."""
-        return spectrum_ends(self)
+        """Bounds of the spectrum from outside and from inside, by Lanczos steps.
+
+        From a random vector, m steps miss an end by more than a fraction e of the width of the
+        spectrum with probability at most 1.648 √n exp(-√e (2m - 1)) (Kuczyński and Woźniakowski
+        1992), whatever the spectrum. The outer interval allows for the fraction of probability
+        1e-6, and never goes beyond what the operator says of itself.
+        """
+        low, high = self.spectrum
+        fraction = (np.log(1.648e6 * np.sqrt(self.n)) / (2 * _LANCZOS_STEPS - 1)) ** 2
+        with single_threaded_blas():
+            ritz = _ritz_values(self)
+        first, last = float(ritz[0]), float(ritz[-1])
+        margin = fraction / (1 - 2 * fraction) * (last - first) + 1e-6 * max(abs(first), abs(last))
+        return (max(low, first - margin), min(high, last + margin)), (first, last)
 
     def scaled(
         self, s: Array, spectrum: Interval, leading: Array, dtype: Any = np.float64
@@ -393,7 +405,7 @@ class LinearMap(Operator):
         self.dtype = np.dtype(np.float32 if dtype == np.float32 else np.float64)
         self._check_symmetric()
         self.spectrum = spectrum or (-np.inf, np.inf)
-        self.spectrum = spectrum or spectrum_ends(self)[0]
+        self.spectrum = spectrum or self.ends[0]
 
     def _matmul(self, X: Array) -> Array:
         return np.asarray(self.products @ X, dtype=self.dtype)
@@ -663,24 +675,7 @@ def between_components(root: Array, labels: Array, k: int) -> Array:
     return H * root[:, None]
 
 
-# Blocks and bounds
-
-
-@single_threaded_blas()
-def spectrum_ends(A: Operator) -> tuple[Interval, Interval]:
-    """Bound the spectrum of A from outside and from inside, by Lanczos steps.
-
-    From a random vector, m steps miss an end by more than a fraction e of the width of the spectrum
-    with probability at most 1.648 √n exp(-√e (2m - 1)) (Kuczyński and Woźniakowski 1992), whatever
-    the spectrum. The outer interval allows for the fraction of probability 1e-6, and never goes
-    beyond what the operator says of itself.
-    """
-    low, high = A.spectrum
-    fraction = (np.log(1.648e6 * np.sqrt(A.n)) / (2 * _LANCZOS_STEPS - 1)) ** 2
-    ritz = _ritz_values(A)
-    first, last = float(ritz[0]), float(ritz[-1])
-    margin = fraction / (1 - 2 * fraction) * (last - first) + 1e-6 * max(abs(first), abs(last))
-    return (max(low, first - margin), min(high, last + margin)), (first, last)
+# Bounds of a spectrum
 
 
 def _ritz_values(A: Operator) -> Array:

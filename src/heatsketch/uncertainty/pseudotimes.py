@@ -11,7 +11,7 @@ from heatsketch._checks import check_in_range, check_level
 from heatsketch._typing import Array, Rng
 from heatsketch.markov.diffusion import Diffusion, within_component
 from heatsketch.markov.rows import DiffusionRows
-from heatsketch.operators.operator import Deflated, spectrum_ends
+from heatsketch.operators.operator import Deflated
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, check_range
 from heatsketch.spectral.eigenpairs import all_eigenpairs
 from heatsketch.spectral.filters import GreensFilter
@@ -118,7 +118,7 @@ class SummedRows:
             slowest = slowest_eigenpairs(A, min(N_PAIRS, A.n - 1), rng=0)
             values, vectors = slowest.values, np.asarray(slowest.vectors, A.dtype)
             last = float(values[-1])
-            ends = min(spectrum_ends(A)[0][0], 0.0), last + _MARGIN * (1 - last)
+            ends = min(A.ends[0][0], 0.0), last + _MARGIN * (1 - last)
             rest = replace(rows, operator=Deflated(A.undeflated, A.deflated(vectors).V, ends))
             sketch = rest.sketch(_COLUMNS, rng, _TOLERANCE).astype(float)
         check_range(f, A, (values.min(), values.max()))
