@@ -158,7 +158,6 @@ class HeatSketch(DiffusionEstimator):
         *,
         level: float = 0.95,
         simultaneous: bool = False,
-        scale: str = "distance",
         time: Any = None,
     ) -> Interval:
         """Return the diffusion distance of points, with an interval that holds it.
@@ -172,7 +171,7 @@ class HeatSketch(DiffusionEstimator):
         i, j : int or array of int
             Points: one pair, or arrays of pairs, which are broadcast. Without j: i against all
             points, the last axis of the result.
-        level, simultaneous, scale
+        level, simultaneous
             As in `uncertainty.distance_interval`: by default each interval holds its distance with
             a probability of 0.95, for Gaussian columns exactly.
         time : number, optional
@@ -206,7 +205,7 @@ class HeatSketch(DiffusionEstimator):
         if not isinstance(time, numbers.Real) or time not in times:
             raise ValueError(f"time={time!r} is not one of the times {times}; pass one of them.")
         F = self.embedding_[:, self._independent_columns()[times.index(time)]]
-        return distance_interval(F, i, j, level=level, simultaneous=simultaneous, scale=scale)
+        return distance_interval(F, i, j, level=level, simultaneous=simultaneous)
 
     def update(self, added: Any = None, removed: Any = None, *, ids: Any = None) -> Self:
         """Take points out and put others in, without a new fit.

@@ -118,15 +118,11 @@ def sketch(
         if G.ndim != 2 or G.shape[1] < 1:
             raise ValueError(f"G has shape {G.shape}; pass ({A.n}, k) with k >= 1.")
         G = G[first] if len(G) == len(vertex) else G  # which is refused below
-    A = without_leading(A) if deflate else A
+    if deflate and not A.V.shape[1]:
+        A = Deflated(A, leading_vector(A, rng=0))
     blocks = sketch_blocks(A, filters, G, tol)
     sketches = [to_device(block[vertex], A.device) for block in blocks]
     return sketches[0] if callable(filter) else sketches
-
-
-def without_leading(A: Operator) -> Operator:
-    """Take the eigenvector of the largest eigenvalue out, unless A is `Deflated` already."""
-    return A if A.V.shape[1] else Deflated(A, leading_vector(A, rng=0))
 
 
 def sketch_blocks(

@@ -14,7 +14,7 @@ from heatsketch._random import numbers_at, numbers_of, random_block, seed_entrop
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.graph import on_vertices
 from heatsketch.spectral.filters import FILTERS, Filter, make_filter
-from heatsketch.spectral.sketch import MOST_COLUMNS, sketch_blocks, without_leading
+from heatsketch.spectral.sketch import MOST_COLUMNS, sketch_blocks
 from heatsketch.spectral.traces import chi_square_interval
 from heatsketch.uncertainty.intervals import Interval, ratio_bounds
 from heatsketch.uncertainty.resampling import labelling_p_value
@@ -114,7 +114,6 @@ def diffusion_discrepancy(
     time: float = 8,
     filter: str = "power",
     n_components: int = 256,
-    deflate: bool = False,
     rng: Rng = None,
 ) -> Discrepancy:
     """Estimate how much two diffusions on the same points differ: |f(A) - f(B)|.
@@ -139,10 +138,6 @@ CSR matrix
     n_components : int >= 2, default 256
         Columns k of G. The relative standard error of `value` is at most √(1/(2k)): 4.4 %. Beyond
         the number of points the discrepancy is computed exactly.
-    deflate : bool, default False
-        Leave the trivial direction √π of both out, as embeddings do: how often walks are where, in
-        the long run, then does not count. It is less local: a change of some weights changes the
-        measure π of all points.
     rng : int, Generator or None
 
     Returns
@@ -194,7 +189,7 @@ CSR matrix
     points = np.unique(numbers_of(np.concatenate(numbered)))
     exact, seed = k >= len(points), np.random.SeedSequence(seed_entropy(rng))
     sketches = [
-        sketch_of(matrix, f, own, k, seed, points if exact else None, deflate)[at]
+        sketch_of(matrix, f, own, k, seed, points if exact else None)[at]
         for matrix, own, at in zip(measured, numbered, rows, strict=True)
     ]
     Y, Z = (np.mean(group, axis=0) for group in (sketches[:n_first], sketches[n_first:]))
@@ -217,10 +212,8 @@ def summary(
     return Discrepancy(math.sqrt(total), error, per_point, size, ids, p, k, square, exact)
 
 
-def sketch_of(
-    matrix: Any, f: Filter, ids: Array, k: int, rng: Rng, points: Array | None, deflate: bool
-) -> Array:
-    """Return f(A) G / √k of the input points, perhaps without the trivial direction of A.
+def sketch_of(matrix: Any, f: Filter, ids: Array, k: int, rng: Rng, points: Array | None) -> Array:
+    """Return f(A) G / √k of the input points.
 
     Rows of G are drawn by the ids. With the numbers of all N points, sorted, the result is exact:
     rows of G are √N times unit vectors.
@@ -232,7 +225,6 @@ def sketch_of(
     else:
         G = np.zeros((A.n, len(points)))
         G[np.arange(A.n), np.searchsorted(points, numbers)] = math.sqrt(len(points))
-    A = without_leading(A) if deflate else A
     (block,) = sketch_blocks(A, [f], G)
     return np.asarray(block[vertex], dtype=float)
 

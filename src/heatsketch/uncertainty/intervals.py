@@ -11,11 +11,10 @@ from bisect import bisect_left
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, psi
+from scipy.special import gammaln
 from scipy.stats import chi2
 
 from heatsketch._checks import (
-    check_choice,
     check_in_range,
     check_level,
     check_number,
@@ -23,8 +22,6 @@ from heatsketch._checks import (
 )
 from heatsketch.neighbors import pair_distances
 from heatsketch.spectral.sketch import MOST_COLUMNS
-
-SCALES = ("distance", "squared", "log")
 
 
 class Interval(NamedTuple):
@@ -48,7 +45,6 @@ def distance_interval(
     *,
     level: float = 0.95,
     simultaneous: bool = False,
-    scale: str = "distance",
 ) -> Interval:
     """Compute intervals that hold the true distances of rows of a sketch.
 
@@ -67,14 +63,12 @@ def distance_interval(
     simultaneous : bool, default False
         `level` is the probability that all intervals hold at once (Bonferroni: each misses with
         (1 - level) over the number of different pairs). Without, each by itself has it.
-    scale : "distance", "squared" or "log", default "distance"
-        Speak of D, D² or log D. `value` is unbiased on this scale: E log d² is smaller than log D²
-        by log(k/2) - ψ(k/2), E d than D by the factor √(2/k) Γ((k+1)/2) / Γ(k/2).
 
     Returns
     -------
     Interval
-        `value`, `low`, `high`: floats for one pair, else arrays.
+        `value`, `low`, `high`: floats for one pair, else arrays. `value` is unbiased: E d is
+        smaller than D by the factor √(2/k) Γ((k+1)/2) / Γ(k/2).
 
     Raises
     ------
@@ -86,8 +80,7 @@ def distance_interval(
     Exact: Gaussian columns, and E d² = D² for all kinds. Columns of ±1: the variance of d² is
     2(1 - κ)/k of D⁴, κ = Σu⁴/(Σu²)² >= 1/n, u the difference of two rows of f(A). Chi-square has
     κ = 0: asymptotically, in k, intervals hold with at least `level`; of columns of two to twelve
-    equal entries they do from k = 16 on, by enumeration. The unbiased D and log D are so up to
-    κ/(4k) of D.
+    equal entries they do from k = 16 on, by enumeration. The value is unbiased up to κ/(4k) of D.
 
     Cost: k operations for each pair.
 
@@ -101,7 +94,7 @@ def distance_interval(
     """
     F = np.asarray(check_points(F, "F"))
     n, k = F.shape
-    level, scale = check_level(level), check_choice(scale, "scale", SCALES)
+    level = check_level(level)
     all_points = j is None
     i, j = np.asarray(i), np.arange(n) if j is None else np.asarray(j)
     for name, indices in (("i", i), ("j", j)):
@@ -115,10 +108,7 @@ def distance_interval(
         low, high = np.sort([i.ravel(), j.ravel()], axis=0).astype(np.int64)
         tail /= max(1, len(np.unique((low * n + high)[low < high])))
     least, most = ratio_bounds(k, tail)
-    unbiased = {"distance": mean_root(k), "squared": 1.0, "log": math.exp(mean_log(k) / 2)}
-    on_scale: Any = {"distance": np.asarray, "squared": np.square, "log": np.log}[scale]
-    with np.errstate(divide="ignore"):
-        ends = [on_scale(d / x) for x in (unbiased[scale], math.sqrt(most), math.sqrt(least))]
+    ends = (d / ratio for ratio in (mean_root(k), math.sqrt(most), math.sqrt(least)))
     return Interval(*ends) if i.ndim else Interval(*map(float, ends))
 
 
@@ -130,11 +120,6 @@ def ratio_bounds(k: int, tail: float) -> tuple[float, float]:
 def mean_root(k: int) -> float:
     """Return E √(χ²_k / k)."""
     return math.exp(math.log(2 / k) / 2 + float(gammaln((k + 1) / 2) - gammaln(k / 2)))
-
-
-def mean_log(k: int) -> float:
-    """Return E log(χ²_k / k)."""
-    return float(psi(k / 2)) - math.log(k / 2)
 
 
 def columns_for(relative_error: float, n_pairs: int = 1, level: float = 0.95) -> int:
