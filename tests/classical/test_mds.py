@@ -76,10 +76,12 @@ def test_more_points_than_lapack_is_given():
 @pytest.mark.parametrize("n", [5, 8, 13])
 def test_the_cycle_has_the_positive_part_of_a_circulant_matrix(n):
     values = cycle_spectrum(n)
-    positive = values[values > 1e-9]
+    positive, negative = values[values > 1e-9], values[values < -1e-9]
     mds = ClassicalMDS(len(positive), metric="precomputed").fit(cycle(n))
     assert_allclose(mds.eigenvalues_, np.sort(positive)[::-1], rtol=1e-12)
-    assert values.min() < -1e-9
+    assert mds.diagnostics_["negative_eigenvalues"] == len(negative) > 0
+    share = -negative.sum() / np.abs(values).sum()
+    assert_allclose(mds.diagnostics_["negative_share"], share, rtol=1e-12)
     steps, kept = np.subtract.outer(np.arange(n), np.arange(n)), np.flatnonzero(values > 1e-9) + 1
     part = sum(values[m - 1] * np.cos(2 * np.pi * m * steps / n) / n for m in kept)
     assert_allclose(mds.embedding_ @ mds.embedding_.T, part, atol=1e-11)

@@ -5,8 +5,10 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.linalg import eigvalsh
 from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.manifold import smacof
+from sklearn.preprocessing import KernelCenterer
 
 from heatsketch._checks import ConvergenceWarning, check_number, logger, require
 from heatsketch._tiles import filled, single_threaded_blas
@@ -19,6 +21,7 @@ from heatsketch.spectral.classical_scaling import Scaling, classical_scaling
 from heatsketch.spectral.eigenpairs import column_signs, fix_signs
 
 _MAX_STEPS, _SHORTEST_STEP = 300, 1e-9  # of a new point, relative to its distances
+_SPECTRUM_POINTS = 1000  # at most, of which the whole spectrum is computed
 
 
 class ProjectiveScaling(Embedding):
@@ -43,9 +46,15 @@ class ProjectiveScaling(Embedding):
 
     def _scale(self, X: Array, k: int) -> None:
         """Scale the reference points (l, d), or their distances (l, l)."""
-        self.diagnostics_ = {}
+        self.diagnostics_ = {"negative_eigenvalues": 0, "negative_share": 0.0}
         if self._precomputed:
-            self._scaling = classical_scaling(np.square(X, dtype=float), k)
+            squares = np.square(X, dtype=float)
+            step = -(-len(squares) // _SPECTRUM_POINTS)
+            values = eigvalsh(KernelCenterer().fit_transform(-0.5 * squares[::step, ::step]))
+            negative = values[values < -1e-12 * np.abs(values).max()]  # beyond rounding
+            share = float(np.abs(negative).sum() / (np.abs(values).sum() or 1.0))
+            self.diagnostics_ = {"negative_eigenvalues": len(negative), "negative_share": share}
+            self._scaling = classical_scaling(squares, k)
             self.eigenvalues_ = self._scaling.values
         else:  # B = Y Yᵀ of the centred points, so that V √Λ = U Σ = Y W
             self._pca = pca = PCA(k).fit(X)
@@ -95,7 +104,9 @@ class ClassicalMDS(ProjectiveScaling):
     eigenvalues_ : array (k,)
         λ_m, descending, in squared units of the distances.
     diagnostics_ : dict
-        Empty.
+        `negative_eigenvalues`, their number, and `negative_share`, Σ|λ| over them as a fraction of
+        Σ|λ| over all: 0 for points. For distances between more than 1,000 points both describe at
+        most 1,000 points, evenly spaced in the order of the rows.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Raises
@@ -194,7 +205,7 @@ class LandmarkMDS(ProjectiveScaling):
     eigenvalues_ : array (k,)
         λ_m of the landmarks, descending.
     diagnostics_ : dict
-        `n_landmarks`.
+        `n_landmarks`; the others as in `ClassicalMDS`, for the landmarks.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Raises
