@@ -122,30 +122,6 @@ def test_a_model_from_python_finds_columns_by_name_and_has_no_medians(tmp_path, 
     assert_array_equal(io.read_table(tmp_path / "gap-out.csv").values, wanted)
 
 
-@pytest.mark.parametrize(
-    ("method", "options"),
-    [
-        ("heat-sketch", ("--n-components", 8)),
-        ("fisher-discriminant", ("--label", "group")),
-    ],
-)
-def test_every_method_keeps_its_model(tmp_path, run, method, options):
-    X, new = cloud(50, 3, seed=1), cloud(5, 3, seed=2)
-    frame = pd.DataFrame(X, columns=NAMES).assign(group=["a", "b"] * 25)
-    frame.to_parquet(tmp_path / "train.parquet")
-    pd.DataFrame(new, columns=NAMES)[NAMES[::-1]].to_parquet(tmp_path / "new.parquet")
-    files = tmp_path / "m.model", tmp_path / "new.parquet"
-    embed = ("embed", tmp_path / "train.parquet", "-o", tmp_path / "map.npz", "--method", method)
-    run(*embed, *options, "--save-model", files[0])
-    said = run("transform", *files, "-o", tmp_path / "new.npz").lines
-    model = hs.load_model(files[0])
-    assert_array_equal(io.read_table(tmp_path / "new.npz").values, model.transform(new))
-    assert type(model).__name__ in said["model"]
-    facts = run("transform", files[0], "--info").lines
-    assert facts["kind"] == type(model).__name__
-    assert facts["features"] == "length, mass, time"
-
-
 def test_info_says_what_a_model_is(trained, run):
     _, _, model, out = trained
     facts = run("transform", model, "--info").lines

@@ -206,16 +206,6 @@ def test_many_points_are_rasterised_and_few_are_not():
     assert not plot.scatter(points()).axes[0].collections[0].get_rasterized()
 
 
-def test_draws_into_given_axes():
-    from matplotlib.figure import Figure
-
-    figure = Figure()
-    left, right = figure.subplots(1, 2)
-    assert plot.scatter(points(7), ax=right) is figure
-    assert len(left.collections) == 0
-    assert len(right.collections[0].get_offsets()) == 7
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

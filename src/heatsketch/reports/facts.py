@@ -5,11 +5,10 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-import scipy
-import sklearn
 
 from heatsketch import __version__
 from heatsketch._checks import logger
@@ -126,7 +125,7 @@ def _of_estimator(
         "own columns": _own_columns(est, diffusion, shown),
         "ksum": _ksum_facts(est, X),
         "scales": None if diffusion is None else _scale_facts(est, diffusion),
-        "explained": share and {"line": share.describe(), **share._asdict()},
+        "explained": _explained_facts(share),
         "parameters": {name: repr(value) for name, value in est.get_params(deep=False).items()},
         "command": f"hs.report(hs.{est!r}.fit(X), X)".replace("\n", " "),
     }
@@ -186,9 +185,7 @@ def versions() -> dict[str, str]:
     return {
         "heatsketch": __version__,
         "Python": platform.python_version(),
-        "NumPy": np.__version__,
-        "SciPy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
+        **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
         "platform": f"{sys.platform} {platform.machine()}",
     }
 
@@ -258,3 +255,9 @@ def _scale_facts(est: Any, diffusion: Any) -> dict[str, Any]:
         "n_coordinates": est.embedding_.shape[1],
         "components": diffusion.diagnostics.get("components", 1),
     }
+
+
+def _explained_facts(share: Any) -> dict[str, Any] | None:
+    if share is None or isinstance(share, str):  # why it is not known
+        return None
+    return {"line": share.describe(), **share._asdict()}

@@ -58,10 +58,13 @@ def kept(distortion: Any) -> str:
 
 
 def explained(estimator: Any, index: int = 0) -> Any:
-    """Return the diffusion variance explained at one of the times."""
+    """Return the diffusion variance explained at one of the times, or why it is not known."""
     # A share that was asked for is told as it was found.
     fewer = {} if isinstance(estimator.n_components, float) else {"n_probes": _PROBES}
-    return estimator.explained_diffusion_variance(index=index, **fewer)
+    try:
+        return estimator.explained_diffusion_variance(index=index, **fewer)
+    except ValueError as error:  # equal points, of which only rounding is left: the map is right
+        return f"not known: {error}"
 
 
 def dimension_lines(test: Any, nearest: Any) -> dict[str, str]:
@@ -98,6 +101,8 @@ def _explained(estimator: Any, share: Any) -> str:
     """Say how much of the diffusion the coordinates hold, at each of the times."""
     times = np.atleast_1d(estimator.time_)
     known = [share] if share else [explained(estimator, index) for index in range(len(times))]
+    if unknown := [share for share in known if isinstance(share, str)]:
+        return str(unknown[0])
     words = [share.describe() for share in known]
     if len(times) > 1:
         words = [f"at time {t:g} {share}" for t, share in zip(times, words, strict=True)]
