@@ -68,10 +68,7 @@ class Embedding(Embedder):
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
         tags = super().__sklearn_tags__()
-        precomputed = getattr(self, "metric", None) == "precomputed"
-        tags.input_tags.sparse &= not precomputed
-        tags.input_tags.positive_only = precomputed
-        tags.input_tags.pairwise = precomputed and not hasattr(self, "landmarks")
+        tags.input_tags.sparse &= getattr(self, "metric", None) != "precomputed"
         return tags
 
 

@@ -102,7 +102,10 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
         tags = super().__sklearn_tags__()
+        given = "precomputed" in (getattr(self, "affinity", None), getattr(self, "metric", None))
         tags.input_tags.sparse = self._takes_sparse
+        tags.input_tags.positive_only = given
+        tags.input_tags.pairwise = given and not hasattr(self, "landmarks")
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -482,10 +485,3 @@ class DiffusionEstimator(Embedder):
         if not np.isfinite(rows).all():
             raise CertificateError("The embedding is not finite; pass affinities in range.")
         return np.ascontiguousarray(rows, dtype)
-
-    def __sklearn_tags__(self) -> Any:
-        """Describe the estimator to scikit-learn."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = "precomputed" in (self.affinity, self.metric)
-        tags.input_tags.positive_only = tags.input_tags.pairwise
-        return tags
