@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import warnings
-from functools import partial
 from types import SimpleNamespace
 
 import igraph
@@ -118,9 +117,8 @@ def test_names_of_any_kind_stay():
     assert hs.DiffusionMap(2, affinity="precomputed").fit(W + W.T).diffusion_.names is None
 
 
-@pytest.mark.parametrize("make", [hs.HeatSketch, hs.DiffusionMap, hs.HeatEmbedding])
+@pytest.mark.parametrize("make", [hs.HeatSketch, hs.DiffusionMap])
 def test_estimators_take_a_graph_as_its_matrix(make):
-    make = partial(make, n_init=1) if make is hs.HeatEmbedding else make
     G = nx.les_miserables_graph()
     matrix = nx.to_scipy_sparse_array(G)
     K = matrix + sparse.eye_array(77) * 0.5
