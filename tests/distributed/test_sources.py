@@ -184,11 +184,11 @@ def test_a_source_without_rows_is_refused(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sparse_source_takes_the_memory_of_its_blocks(kind, tmp_path):
-    """8,000,000 entries (64 MB), of which some 1,000,000 are read at a time: at most half."""
+    """12,000,000 entries (96 MB), of which some 1,000,000 are read at a time: at most half."""
     anndata = pytest.importorskip("anndata")
     pytest.importorskip("zarr")
     rng = np.random.default_rng(0)
-    n, each = 160_000, 50
+    n, each = 240_000, 50
     indices = np.sort(rng.integers(1000, size=(n, each)) + 1000 * np.arange(each), axis=1)
     arrays = rng.random(n * each, dtype=np.float32), indices.ravel(), np.arange(n + 1) * each
     X = sparse.csr_matrix(arrays, shape=(n, 1000 * each))
