@@ -165,15 +165,14 @@ def heat_trace(
     times = np.array([check_number(t, "times", low=0, open_low=True) for t in times])
     k = check_number(n_probes, "n_probes", low=2, integer=True)
     level = check_level(level)
-    operator, exact = on_vertices(A)[0], False
-    if operator.n <= SPECTRAL_LIMIT:
-        values, exact = all_eigenvalues(operator), True
-    elif operator.V.shape[1]:
-        values = np.empty(0)
+    operator = on_vertices(A)[0]
+    exact, V = operator.n <= SPECTRAL_LIMIT, np.empty((operator.n, 0))
+    if exact:
+        values = all_eigenvalues(operator)
     else:
-        u = leading_vector(operator, rng=0).astype(float)
-        values = np.array([u @ (operator @ operator.asarray(u))])
-        operator = operator.deflated(u)
+        if not operator.V.shape[1]:
+            V = leading_vector(operator, rng=0)[:, None].astype(float)
+        values = np.einsum("ij,ij->j", V, operator @ V)
     top = float(values.max()) if len(values) else operator.ends[0][1]
 
     def moments(lam: Array, counts: Array | float) -> Array:
@@ -187,6 +186,7 @@ def heat_trace(
     if not exact:
         sharpness = Heat(2 * times.max()).sharpness(operator.ends[0])
         X = operator.project(random_block(operator.n, k, "gaussian", rng))
+        X -= V @ (V.T @ X)
         random = moments(*estimated_density(operator, X, sharpness))
     (Z, energy), size = known[:2] + random[:2], np.exp(-times * (1 - top))
     energy /= Z  # t <1 - λ>, half the dimension
