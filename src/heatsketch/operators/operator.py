@@ -590,7 +590,9 @@ def multiply(matrix: Any, X: Array) -> Array:
 def scale_both_sides(matrix: Any, left: Array, right: Array, dtype: Any = np.float64) -> Any:
     """Return diag(left) matrix diag(right), of an array or CSR matrix, whose pattern is shared."""
     if not sparse.issparse(matrix):
-        return matrix * (left[:, None] * right)  # so that a symmetric matrix stays symmetric
+        with np.errstate(over="ignore"):
+            both = left[:, None] * right  # one product, so that a symmetric matrix stays symmetric
+        return np.multiply(matrix, both, out=np.zeros(both.shape), where=matrix != 0)  # not 0 · ∞
     matrix = matrix.tocsr()
     scale = np.repeat(left, np.diff(matrix.indptr))
     scale *= right[matrix.indices]
