@@ -163,23 +163,6 @@ def test_two_diffusion_coordinates_of_the_circle_have_the_distortion_of_its_eige
     assert distortion(F, diffusion_distance(A, time)).log_L == pytest.approx(want, rel=1e-8)
 
 
-def test_the_trivial_direction_counts_in_a_distance_unless_deflated():
-    """D² = D_deflated² + λ_0^2p (u_i - u_j)²; a sketch has the second in expectation."""
-    X = np.random.default_rng(0).normal(size=(60, 2))
-    A = hs.symmetric_normalize(hs.gaussian_affinity(X, 0.5))
-    values, vectors = np.linalg.eigh(A)
-    u = vectors[:, -1]
-    whole, rest = (hs.diffusion_distance(A, 16, deflate=deflate) for deflate in (False, True))
-    np.testing.assert_allclose(whole**2, rest**2 + pdist(u[:, None]) ** 2, rtol=1e-9)
-    Y = vectors[:, :-1] * values[:-1] ** 16
-    np.testing.assert_allclose(rest, pdist(Y), rtol=1e-6)
-
-
-def test_pairs_as_one_array_are_refused_rather_than_misread():
-    with pytest.raises(ValueError, match=r"tuple\(pairs.T\)"):
-        hs.diffusion_distance(np.diag([1.0, 0.5, 0.2]), 1, pairs=np.array([[0, 1], [0, 2]]))
-
-
 # How many pairs are kept
 
 

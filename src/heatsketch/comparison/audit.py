@@ -285,6 +285,9 @@ def audit(
     null = [
         evidence.trust(rng.permutation(n), weights, typical) for _ in range(-(-_LEAST_NULL // n))
     ]
+    explained = np.sort(np.concatenate(null))
+    at_least = len(explained) - np.searchsorted(explained, trust, side="left")
+    p = (1 + at_least) / (1 + len(explained))
     torn, merged = evidence.groups(F, Y)
     gaps, contrast = ([], None) if labels is None else _gaps(F, Y, labels)
     return Audit(
@@ -292,7 +295,7 @@ def audit(
         false_neighbors=1 - evidence.true(_OWN).mean(axis=1),
         order_kept=evidence.order(_OWN, np.ones(count)),
         trust=trust,
-        dubious=~_discovered(trust, np.concatenate(null)),
+        dubious=stats.false_discovery_control(p) > FALSE_DISCOVERIES,  # Benjamini, Hochberg 1995
         torn=torn,
         merged=merged,
         gaps=gaps,
@@ -429,13 +432,6 @@ def _connected(near: Array, flagged: Array) -> list[Array]:
     labels = connected_components(links, directed=False)[1]
     groups = [np.flatnonzero(labels == label) for label in np.unique(labels[flagged])]
     return sorted((group for group in groups if len(group) >= _GROUP), key=len, reverse=True)
-
-
-def _discovered(trust: Array, null: Array) -> Array:
-    """Say where trust is higher than the null explains: Benjamini and Hochberg (1995)."""
-    at_least = len(null) - np.searchsorted(np.sort(null), trust, side="left")
-    p = (1 + at_least) / (1 + len(null))
-    return stats.false_discovery_control(p) <= FALSE_DISCOVERIES
 
 
 def _gaps(F: Array, Y: Array, labels: Any) -> tuple[list[Gap], Contrast | None]:
