@@ -403,15 +403,7 @@ class LinearMap(Operator):
             raise ValueError(f"The LinearOperator has dtype {dtype}; pass one of real numbers.")
         self.n = int(shape[0])
         self.dtype = np.dtype(np.float32 if dtype == np.float32 else np.float64)
-        self._check_symmetric()
-        self.spectrum = spectrum or (-np.inf, np.inf)
-        self.spectrum = spectrum or self.ends[0]
-
-    def _matmul(self, X: Array) -> Array:
-        return np.asarray(self.products @ X, dtype=self.dtype)
-
-    def _check_symmetric(self) -> None:
-        """Raise unless xᵀ(Ay) = yᵀ(Ax) up to rounding, for random x and y."""
+        # xᵀ(Ay) = yᵀ(Ax) up to rounding, for random x and y.
         X = random_block(self.n, 2, "gaussian", 1).astype(self.dtype)
         Y = self @ X
         if not np.isfinite(Y).all():
@@ -423,6 +415,11 @@ class LinearMap(Operator):
                 f"The LinearOperator is not symmetric (xᵀAy and yᵀAx differ by {error:.2g} for "
                 "random x and y); pass (A + A.T) / 2 if that is what you mean."
             )
+        self.spectrum = spectrum or (-np.inf, np.inf)
+        self.spectrum = spectrum or self.ends[0]
+
+    def _matmul(self, X: Array) -> Array:
+        return np.asarray(self.products @ X, dtype=self.dtype)
 
 
 class Composed(Operator):

@@ -205,11 +205,7 @@ class TorchKernel(TorchOperator):
                 "use heatsketch.Kernel."
             )
         super().__init__(Kernel(on_host(points), on_host(epsilon), dtype), device, points)
-
-    @property
-    def exponent_error(self) -> float:
-        """Bound on the error of |x_i - x_j|² / ε_ij in products, as in `Kernel`."""
-        return self.host.exponent_error
+        self.exponent_error = self.host.exponent_error
 
     @cached_property
     def _factors(self) -> list[Any]:
