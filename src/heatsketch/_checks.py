@@ -159,9 +159,10 @@ def check_points(
         ensure_min_samples=min_rows,
         input_name=name,
     )
-    check_finite(X, name, columns)
     values = X.data if sparse.issparse(X) else X
     largest = max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
+    if not math.isfinite(largest):
+        check_finite(X, name, columns)
     if largest > _LARGEST or (0 < largest < _SMALLEST and min_rows >= 2):
         raise ValueError(
             f"{name} has numbers up to {largest:.1e}; multiply it by a constant, to between "
@@ -243,10 +244,12 @@ def is_missing(value: Any) -> bool:
     return value is None or not isinstance(same, bool | np.bool_) or not same
 
 
-def as_floats(X: Any, name: str) -> Any:
+def as_floats(X: Any, name: str, *, accept_sparse: bool = True) -> Any:
     """Return X as a CSR matrix or array of float32 (from float32 or float16) or float64."""
     if type(X) is np.ndarray and X.dtype in (np.float32, np.float64):
         return X  # blocks, of which products check many
+    if sparse.issparse(X) and not accept_sparse:
+        raise ValueError(f"{name} is sparse; pass an array: {name}.toarray().")
     if isinstance(X, str | os.PathLike):
         raise TypeError(
             f"{name} is the path {os.fspath(X)!r}; read the file first, for example with "
@@ -282,14 +285,6 @@ def as_floats(X: Any, name: str) -> Any:
         X = X.copy()
         X.sum_duplicates()
     return X
-
-
-def real_array(X: Any, name: str) -> Array:
-    """Return X as an array of float32 or float64, or raise."""
-    if sparse.issparse(X):
-        raise ValueError(f"{name} is sparse; pass an array: {name}.toarray().")
-    found: Array = as_floats(X, name)
-    return found
 
 
 def read_array(X: Any, name: str, **form: Any) -> Array:

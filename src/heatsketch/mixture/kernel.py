@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import logsumexp
 
-from heatsketch._checks import check_choice, check_number, check_points, real_array
+from heatsketch._checks import as_floats, check_choice, check_number, check_points
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch.mixture import distances
@@ -95,7 +95,7 @@ class MixtureKernel:
         self.epsilon = check_number(epsilon, "epsilon", low=0, open_low=True)
         self.time = check_number(time, "time", low=1, integer=True)
         means = check_points(means, "means", min_rows=1, accept_sparse=False).astype(float)
-        weights = real_array(weights, "weights").astype(float)
+        weights = as_floats(weights, "weights", accept_sparse=False).astype(float)
         n, total = len(means), weights.sum()
         if weights.shape != (n,) or not (weights >= 0).all() or not abs(total - 1) < 1e-6:
             raise ValueError(
@@ -489,7 +489,7 @@ def affinity_factor(
 
 def _full_covariances(covariances: Any, kind: str | None, n: int, m: int) -> Array:
     """Return checked covariances (n, m, m) from any of the four forms."""
-    given = real_array(covariances, "covariances").astype(float)
+    given = as_floats(covariances, "covariances", accept_sparse=False).astype(float)
     shapes = {"full": (n, m, m), "tied": (m, m), "diag": (n, m), "spherical": (n,)}
     fitting = [name for name in shapes if shapes[name] == given.shape and kind in (None, name)]
     if not fitting or (len(fitting) > 1 and m > 1):

@@ -9,11 +9,11 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from heatsketch._checks import (
+    as_floats,
     check_choice,
     check_new_points,
     check_number,
     check_points,
-    real_array,
 )
 from heatsketch._progress import track
 from heatsketch._tiles import for_each_tile, row_tiles
@@ -242,7 +242,7 @@ class Kernel(Operator):
 
 def _local_scales(values: Any, name: str, m: int) -> Array:
     """Return positive local scales (m,), or raise."""
-    s = real_array(values, name).astype(np.float64, copy=False)
+    s = as_floats(values, name, accept_sparse=False).astype(np.float64, copy=False)
     if s.shape != (m,) or not (np.isfinite(s).all() and (s > 0).all()):
         raise ValueError(
             f"{name} has shape {s.shape}; pass a positive number or {m} positive local scales."

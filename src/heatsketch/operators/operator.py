@@ -17,7 +17,7 @@ from scipy.linalg import eigvalsh_tridiagonal
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import LinearOperator
 
-from heatsketch._checks import as_floats, real_array
+from heatsketch._checks import as_floats
 from heatsketch._random import random_block
 from heatsketch._tensors import is_tensor, to_device
 from heatsketch._tiles import (
@@ -82,7 +82,7 @@ class Operator:
         ValueError, TypeError
             A block that is not of n rows, of more than two axes, or not of real numbers.
         """
-        block = real_array(X, "The block")
+        block = as_floats(X, "The block", accept_sparse=False)
         if block.ndim not in (1, 2) or block.shape[0] != self.n:
             raise ValueError(
                 f"The block has shape {block.shape} but the operator has {self.n} points; pass "
@@ -251,7 +251,7 @@ class Dense(_Stored):
     """
 
     def __init__(self, matrix: Any, spectrum: Interval | None = None) -> None:
-        super().__init__(real_array(matrix, "The matrix"), spectrum)
+        super().__init__(as_floats(matrix, "The matrix", accept_sparse=False), spectrum)
 
     def _matmul(self, X: Array) -> Array:
         Y = np.empty_like(X)
@@ -467,7 +467,7 @@ class Scaled(Composed):
         leading: Array | None = None,
     ) -> None:
         self.A, self.n, self.dtype, self.leading = A, A.n, A.dtype, leading
-        self.s = real_array(s, "s").astype(self.dtype, copy=False)
+        self.s = as_floats(s, "s", accept_sparse=False).astype(self.dtype, copy=False)
         if self.s.shape != (self.n,):
             raise ValueError(
                 f"s has shape {self.s.shape} but A has {self.n} points; pass ({self.n},)."
@@ -536,7 +536,7 @@ class Deflated(Composed):
 
     def __init__(self, A: Operator, V: Array, spectrum: Interval | None = None) -> None:
         self.A, self.n, self.dtype = A, A.n, A.dtype
-        V = real_array(V, "V").astype(self.dtype, copy=False)
+        V = as_floats(V, "V", accept_sparse=False).astype(self.dtype, copy=False)
         self.V = V = V[:, None] if V.ndim == 1 else V
         if V.ndim != 2 or V.shape[0] != self.n:
             raise ValueError(
