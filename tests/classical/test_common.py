@@ -76,15 +76,12 @@ def assert_close(found, expected, tol):
 
 @estimator_checks(
     PCA(),
-    PCA(None),
     FisherDiscriminant(),
     MultipleDiscriminant(),
-    MultipleDiscriminant(shrinkage=0.1),
     ClassicalMDS(),
     LandmarkMDS(n_landmarks=9),
     MetricMDS(),
     Isomap(n_neighbors=4),
-    Isomap(radius=1.0),
     LandmarkIsomap(n_landmarks=6, n_neighbors=4),
     LocallyLinearEmbedding(n_neighbors=5, random_state=0),
     LocallyLinearEmbedding(radius=3.0),
