@@ -135,7 +135,8 @@ class HeatSketch(DiffusionEstimator):
         most, rules = MOST_COLUMNS, ("auto",)
         check_number(self.n_components, "n_components", low=1, high=most, integer=True, rules=rules)
         check_choice(self.kind, "kind", KINDS)
-        self._columns_wanted()
+        if self.n_components == "auto":
+            columns_for(self.tolerance)  # which checks the tolerance
         for t in times:
             FILTERS[self.filter].check_time(t, whole=True)
 
@@ -143,7 +144,8 @@ class HeatSketch(DiffusionEstimator):
         self._fit_metric = self.metric
         A = diffusion.deflated()
         filters = [make_filter(self.filter, float(t)).reduced() for t in times]
-        vertex, k, seed = diffusion.vertex, self._columns_wanted(), self.random_state
+        k: Any = columns_for(self.tolerance) if self.n_components == "auto" else self.n_components
+        vertex, seed = diffusion.vertex, self.random_state
         if self.ids_ is None:
             G = random_block(len(vertex), k, self.kind, seed)[diffusion.first_points]
         else:
@@ -312,11 +314,6 @@ class HeatSketch(DiffusionEstimator):
         """How often the same nearest points come out of columns drawn again (n,)."""
         check_is_fitted(self)
         return neighbor_confidence(self, min(self.n_neighbors, len(self.embedding_) - 1))
-
-    def _columns_wanted(self) -> int:
-        if self.n_components == "auto":
-            return columns_for(self.tolerance)
-        return int(self.n_components)
 
     def _independent_columns(self) -> Array:
         """Return the columns of each time (T, k): those of one time are independent."""
