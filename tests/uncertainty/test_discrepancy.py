@@ -49,7 +49,7 @@ def test_mean_and_variance_are_those_of_the_corrected_formula(time):
     assert abs(z) < norm.isf(ALARM / 2)
     assert abs(squares.var() / variance - 1) < 0.1
     assert abs(squares.var() / (2 * np.sum(M**2) / K) - 1) > 0.3
-    estimates = np.array([2 * d.square / K for d in found])
+    estimates = np.array([4 * d.standard_error**2 * d.value**2 for d in found])
     z = (estimates.mean() - variance) / (estimates.std() / np.sqrt(DRAWS))
     assert abs(z) < norm.isf(ALARM / 2)
 
@@ -124,7 +124,7 @@ def test_it_is_symmetric_and_zero_between_a_diffusion_and_itself():
     a, b = (hs.diffusion(cloud(80, 3, seed=s)) for s in (6, 7))
     found = hs.diffusion_discrepancy(a, b, n_components=16, rng=3)
     turned = hs.diffusion_discrepancy(b, a, n_components=16, rng=3)
-    assert (found.value, found.square) == (turned.value, turned.square)
+    assert (found.value, found.standard_error) == (turned.value, turned.standard_error)
     assert_array_equal(found.per_point, turned.per_point)
     same = hs.diffusion_discrepancy(a, hs.diffusion(cloud(80, 3, seed=6)), n_components=16, rng=3)
     assert same.value == same.standard_error == 0

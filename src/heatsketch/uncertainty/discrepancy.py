@@ -43,9 +43,6 @@ class Discrepancy:
         Of replicates, see `diffusion_discrepancy`.
     n_components : int
         Columns of G.
-    square : float
-        Estimate of tr (M M')² = Σ μ⁴ for M = f(A) - f(B) with singular values μ.
-    exact : bool
     """
 
     value: float
@@ -55,8 +52,6 @@ class Discrepancy:
     ids: Array | None = field(repr=False)
     p_value: float | None
     n_components: int
-    square: float
-    exact: bool
 
     def interval(self, level: float = 0.95) -> Interval:
         """Return `value` with the ends of an interval that holds |f(A) - f(B)|.
@@ -71,10 +66,10 @@ class Discrepancy:
             A level that is not a number between 0 and 1.
         """
         level = check_level(level)
-        if self.exact or not self.square > 0:
+        if self.standard_error == 0:
             return Interval(self.value, self.value, self.value)
         k, mean = self.n_components, self.value**2
-        freedom = max((k * mean**2 / self.square - 2) / (1 + 2 / k), k)
+        freedom = max((mean / self.standard_error**2 / 2 - 2) / (1 + 2 / k), k)
         ends = chi_square_interval(mean, mean**2 * k / freedom, k, level)
         return Interval(self.value, math.sqrt(ends[0]), math.sqrt(ends[1]))
 
@@ -89,7 +84,7 @@ class Discrepancy:
             A level that is not a number between 0 and 1.
         """
         tail = (1 - check_level(level)) / (2 * len(self.per_point) if simultaneous else 2)
-        if self.exact:
+        if self.standard_error == 0:
             return Interval(self.per_point, self.per_point, self.per_point)
         least, most = ratio_bounds(self.n_components, tail)
         low, high = self.per_point / math.sqrt(most), self.per_point / math.sqrt(least)
@@ -99,7 +94,7 @@ class Discrepancy:
         """Describe the discrepancy in one line."""
         _, low, high = self.interval()
         percent = 100 * self.value / self.size if self.size else 0.0
-        ends = "exactly" if self.exact else f"95 %: {low:.3g} to {high:.3g}"
+        ends = "exactly" if self.standard_error == 0 else f"95 %: {low:.3g} to {high:.3g}"
         tested = "" if self.p_value is None else f"; p = {self.p_value:.3g}"
         return (
             f"discrepancy {self.value:.3g} ({ends}), {percent:.3g} % of the size of the operators, "
@@ -204,12 +199,12 @@ def summary(
     M, k = Y - Z, Y.shape[1]
     per_point = np.linalg.norm(M, axis=1)
     total = float(np.sum(per_point**2))
-    C = k * (M.T @ M)  # of columns M g; entries beside the diagonal have mean square Σ μ⁴
-    square = float(np.sum(C**2) - np.sum(np.diag(C) ** 2)) / (k * (k - 1))
-    variance = 0.0 if exact else 2 * square / k
+    C = k * (M.T @ M)  # of columns M g; entries beside the diagonal have mean square Σ μ⁴, μ of M
+    fourth = float(np.sum(C**2) - np.sum(np.diag(C) ** 2)) / (k * (k - 1))
+    variance = 0.0 if exact else 2 * fourth / k
     error = math.sqrt(variance / total) / 2 if total > 0 else 0.0
     size = math.sqrt((np.sum(Y**2) + np.sum(Z**2)) / 2)
-    return Discrepancy(math.sqrt(total), error, per_point, size, ids, p, k, square, exact)
+    return Discrepancy(math.sqrt(total), error, per_point, size, ids, p, k)
 
 
 def sketch_of(matrix: Any, f: Filter, ids: Array, k: int, rng: Rng, points: Array | None) -> Array:
