@@ -39,7 +39,10 @@ class Components:
     def of(
         cls, weights: Array, means: Array, covariances: Array, epsilon: float, time: int
     ) -> Self:
-        """Prepare checked weights (K,), means (K, m) and covariances (K, m, m)."""
+        """Prepare checked weights (K,), means (K, m) and covariances (K, m, m).
+
+        Raises ValueError where float64 cannot hold the densities.
+        """
         unit = np.sqrt(epsilon / 2)
         centre = weights @ means
         lam, axes = np.linalg.eigh(covariances / (epsilon / 2))
@@ -50,6 +53,13 @@ class Components:
             log_gain = -np.log1p(1 / lam)
         gains = np.exp(time * log_gain)
         spreads = 1 + gains if time == 1 else variances * -np.expm1(2 * time * log_gain)
+        log_peaks = -0.5 * np.log(4 * np.pi * unit**2 * spreads).sum(axis=1)
+        if not (np.isfinite(log_peaks).all() and np.abs(log_peaks).max() < _LARGEST_LOG_DENSITY):
+            raise ValueError(
+                f"Densities of this mixture at epsilon={epsilon:g} in {means.shape[1]} dimensions "
+                f"are of size e^{log_peaks.max():.0f}, beyond float64; rescale the data (X * s "
+                "with epsilon * s²)."
+            )
         return cls(
             epsilon=epsilon,
             unit=unit,
@@ -61,16 +71,6 @@ class Components:
             gains=gains,
             spreads=spreads,
         )
-
-    def __post_init__(self) -> None:
-        """Refuse densities that float64 cannot hold."""
-        log_peaks = -0.5 * np.log(4 * np.pi * self.spreads).sum(axis=1) + self.log_unit
-        if not (np.isfinite(log_peaks).all() and np.abs(log_peaks).max() < _LARGEST_LOG_DENSITY):
-            raise ValueError(
-                f"Densities of this mixture at epsilon={self.epsilon:g} in {self.n_features} "
-                f"dimensions are of size e^{log_peaks.max():.0f}, beyond float64; rescale the data "
-                "(X * s with epsilon * s²)."
-            )
 
     @property
     def n_components(self) -> int:
