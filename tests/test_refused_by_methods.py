@@ -78,7 +78,6 @@ CALLS = [
     *calls("diffusion", "last_step", (*BAD_BLOCKS, sparse.eye(N, format="csr"))),
     *calls("diffusion", "from_points", NOT_TABLES),
     *calls("diffusion", "from_affinity from_graph", ([[1, 2], [3]], -X @ X.T, X, "a")),
-    *calls("diffusion", "expand", (np.ones((N - 1, 2)), [1.0], [[1, 2], [3]])),
     *calls(OPERATORS, "asarray __matmul__", BAD_BLOCKS),
     *calls("deflated", "multiply_projected project deflated", BAD_BLOCKS),
     *calls("deflated", "deflated", (np.ones((N, 1)),)),
