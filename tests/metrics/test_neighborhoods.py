@@ -12,11 +12,7 @@ from scipy import sparse
 from sklearn import manifold
 
 from heatsketch.metrics import continuity, knn_accuracy, neighborhoods, trustworthiness
-from problems.clouds import cloud
-
-
-def rotation(d, seed=1):
-    return np.linalg.qr(cloud(d, d, seed=seed))[0]
+from problems.clouds import cloud, rotation
 
 
 def neighbours_in_order(X):

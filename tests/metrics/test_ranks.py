@@ -8,12 +8,7 @@ import pytest
 from scipy.spatial.distance import pdist
 
 from heatsketch.metrics import random_pairs, rank_correlation, stability
-from problems.clouds import cloud
-
-
-def rotation(d, seed=1):
-    return np.linalg.qr(cloud(d, d, seed=seed))[0]
-
+from problems.clouds import cloud, rotation
 
 # Distances
 

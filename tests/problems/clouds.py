@@ -15,6 +15,11 @@ def cloud(n, d, seed=0, dtype=float):
     return X[content_order(X)]
 
 
+def rotation(d, seed=1):
+    """Return an orthogonal matrix (d, d)."""
+    return np.linalg.qr(cloud(d, d, seed=seed))[0]
+
+
 def even_angles(n):
     """Return n angles at equal steps from 0 on."""
     return 2 * np.pi * np.arange(n) / n

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -143,19 +144,20 @@ class ComparedRows:
                 )
         return D if self.trivial is None else np.hypot(D, self.trivial[i] - self.trivial[j])
 
-    def coordinates(self, known: ComponentCoordinates, n_sketch: int) -> tuple[Array, float]:
+    def coordinates(self, known: ComponentCoordinates | None, n_sketch: int) -> tuple[Array, float]:
         """Return coordinates of the points (points, r), and the error of a mean squared distance.
 
         Their distances are those of the rows, up to this relative error. A product by A comes last,
-        as in embeddings: it removes most of the error of eigenvectors.
+        as in embeddings: it removes most of the error of eigenvectors. None: random columns alone.
         """
-        F, error = known.under(self.reduced or self.rows.filter, n_sketch)
-        F = F if self.reduced is None else self.rows.operator @ F
-        return self._with_trivial(self.rows.of_points(F)), error
-
-    def sketch(self, k: int) -> Array:
-        """Return coordinates of the points (points, k) by random columns alone."""
-        return self._with_trivial(self.rows.sketch(k, 0, _SERIES))
+        if known is None:
+            S, error = self.rows.sketch(n_sketch, 0, _SERIES), math.sqrt(2 / n_sketch)
+        else:
+            F, error = known.under(self.reduced or self.rows.filter, n_sketch)
+            S = self.rows.of_points(F if self.reduced is None else self.rows.operator @ F)
+        if self.trivial is not None:
+            S = np.column_stack([S, self.trivial[self.rows.vertex]])
+        return S, error
 
     def is_spread_out(self) -> bool:
         """Say whether leading eigenpairs give less than half of a mean squared distance.
@@ -166,11 +168,6 @@ class ComparedRows:
         leading = N_LEADING * max(1, A.V.shape[1])  # of each component
         density = spectral_density(A) if A.n > SPECTRAL_LIMIT else None
         return density is not None and density.fraction_beyond(leading, f) > _SPREAD_OUT
-
-    def _with_trivial(self, S: Array) -> Array:
-        if self.trivial is None:
-            return S
-        return np.column_stack([S, self.trivial[self.rows.vertex]])
 
 
 def compared_rows(A: Any, time: float, filter: str, deflate: bool | None = None) -> ComparedRows:

@@ -314,7 +314,7 @@ def diffusion_distortion(
         n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
     S, error = (None, math.inf) if coordinates is None else coordinates
     if n > ALL_PAIRS_UP_TO and error > _NEGLIGIBLE and compared.is_spread_out():
-        S = compared.sketch(_SKETCH_COLUMNS)
+        S, error = compared.coordinates(None, _SKETCH_COLUMNS)
     elif S is None:
         known = ComponentCoordinates.of(A if isinstance(A, Diffusion) else compared.rows.operator)
         S, error = compared.coordinates(known, _SKETCH_COLUMNS)
