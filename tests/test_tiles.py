@@ -12,7 +12,6 @@ from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limi
 import heatsketch as hs
 from heatsketch import _tiles
 from heatsketch._tiles import ROW_TILE, for_each_tile, row_tiles
-from heatsketch.operators.kernel import Kernel
 
 
 def blas_threads() -> list[int]:
@@ -81,14 +80,10 @@ def test_eight_threads_at_once_leave_the_limit_as_it_was() -> None:
         assert set(blas_threads()) == {2}
 
 
-@pytest.mark.parametrize("kind", ["dense", "kernel"])
-def test_products_have_the_same_bits_for_one_and_two_threads(kind: str) -> None:
+def test_products_have_the_same_bits_for_one_and_two_threads() -> None:
     rng = np.random.default_rng(0)
     points = rng.standard_normal((2600, 3))
-    if kind == "kernel":
-        A: hs.Dense | Kernel = hs.Kernel(points, 0.5)
-    else:
-        A = hs.Dense(np.exp(-cdist(points, points, "sqeuclidean")))
+    A = hs.Dense(np.exp(-cdist(points, points, "sqeuclidean")))
     X = rng.standard_normal((A.n, 7))
     products = []
     for threads in (1, 2):
