@@ -238,8 +238,8 @@ def test_error_at_later_times_is_estimated_with_what_is_dropped(time, k):
     """In one dimension p^(t) is a sum over a grid; the estimate may be off by a factor 2."""
     X = clouds(150, m=1)
     model = hs.MixtureDiffusion(k, 1.0, mixture=2, tolerance=0.05, time=time, random_state=0).fit(X)
-    grid = np.linspace(-12, 16, 1401)[:, None]
-    kernel, h = model.kernel_, 28 / 1400
+    grid = np.linspace(-12, 16, 701)[:, None]
+    kernel, h = model.kernel_, 28 / 700
     rows, P = kernel.transition_density(X, grid), kernel.transition_density(grid, grid)
     for _ in range(time - 1):
         rows = rows @ P * h
