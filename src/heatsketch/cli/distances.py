@@ -23,7 +23,8 @@ def run(args: Namespace) -> None:
     sketch = inputs.estimator_of(args, "heat-sketch", n_components="auto")
     if np.size(sketch.time) > 1:
         args.usage_error("--time names several times; distances are those of one")
-    table, _, Y = inputs.fit(args, sketch)
+    table = inputs.read_points(args)
+    Y = inputs.fit(args, sketch, table)
     whose = "as given" if "time" in args.parameters else "the default; --time sets another"
     names = inputs.names_of(args, table)
     i, j = _pairs(args, names)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from heatsketch import io, plot
+from heatsketch._typing import Array
 from heatsketch.cli import inputs, streams
 from heatsketch.cli.outputs import check_files, key_of_method, write_coordinates
 from heatsketch.cli.printing import logger, print_summary
@@ -44,10 +45,10 @@ def run(args: Namespace) -> None:
         raise ValueError(
             f"{args.input} has a column {twice[0]!r}, which this run adds; give it another name."
         )
-    fitted = inputs.fit(args, estimator, table)
+    Y = inputs.fit(args, estimator, table)
     columns, lines = _columns(args, estimator, root)
-    _write(args, fitted._replace(table=replace(table, extra=table.extra | columns)))
-    print_summary(args, described(args, fitted) | lines)
+    _write(args, replace(table, extra=table.extra | columns), estimator, Y)
+    print_summary(args, described(args, table, estimator, Y) | lines)
 
 
 def _check(args: Namespace) -> None:
@@ -89,9 +90,8 @@ def _columns(args: Namespace, estimator: Any, root: Any) -> tuple[dict[str, Any]
     return columns, lines
 
 
-def _write(args: Namespace, fitted: inputs.Fitted) -> None:
+def _write(args: Namespace, table: io.Table, estimator: Any, Y: Array) -> None:
     """Write the embedding, and what else is asked for: metadata, model, picture."""
-    table, estimator, Y = fitted
     given, how = estimator.get_params(deep=False), inputs.reading(args)
     time = getattr(estimator, "time_", given.get("time"))
     made = {"method": args.method, "parameters": given, "time": time, "reading": how}
@@ -110,9 +110,10 @@ def _write(args: Namespace, fitted: inputs.Fitted) -> None:
         plot.scatter(Y, labels, title=title, names=names, path=args.plot, whole=args.whole)
 
 
-def described(args: Namespace, fitted: inputs.Fitted, explained: Any = None) -> dict[str, str]:
+def described(
+    args: Namespace, table: io.Table, estimator: Any, Y: Array, explained: Any = None
+) -> dict[str, str]:
     """Return what is printed of an embedding; `explained` as in `summary`."""
-    table, estimator, Y = fitted
     # The first features are named, so that an id or label among them is noticed.
     has_names = args.graph is None and table.columns != default_names(table.values)
     named = f": {listed(table.columns, 5)}" if has_names else ""

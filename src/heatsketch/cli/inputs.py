@@ -3,7 +3,7 @@
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Collection, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,14 +22,6 @@ from heatsketch.io.table import is_id
 from heatsketch.operators.graph import Graph
 
 _OPTIONS = ("label", "ids", "features", "exclude", "missing", "standardize", "graph")
-
-
-class Fitted(NamedTuple):
-    """A table of points, an estimator that was fitted to them, and their coordinates (n, k)."""
-
-    table: io.Table
-    estimator: Any
-    embedding: Array
 
 
 # Reading points, and rows that have been mapped
@@ -191,16 +183,15 @@ def warn_of_units(options: dict[str, Any], table: io.Table) -> None:
         warn_of_scales(table.values)
 
 
-def fit(args: Namespace, estimator: Any, table: io.Table | None = None) -> Fitted:
-    """Fit an estimator to INPUT, which is read unless it is passed.
+def fit(args: Namespace, estimator: Any, table: io.Table) -> Array:
+    """Fit an estimator to INPUT, and return the coordinates (n, k).
 
     Methods that need labels are fitted to the labelled rows, and map the others, too.
     """
-    table = read_points(args) if table is None else table
     if not needs_labels(estimator):
         warn_of_units(estimator.get_params(deep=False), table)
         X = table.values if args.graph is None else Graph(table.values)
-        return Fitted(table, estimator, np.asarray(estimator.fit_transform(X)))
+        return np.asarray(estimator.fit_transform(X))
     groups = None if table.label is None else plot.categories(table.extra[table.label])
     if groups is None:
         raise ValueError(
@@ -208,4 +199,4 @@ def fit(args: Namespace, estimator: Any, table: io.Table | None = None) -> Fitte
         )
     known = groups[0] >= 0
     estimator.fit(table.values[known], np.asarray(groups[1])[groups[0][known]])
-    return Fitted(table, estimator, np.asarray(estimator.transform(table.values)))
+    return np.asarray(estimator.transform(table.values))

@@ -10,7 +10,7 @@ import numpy as np
 from heatsketch import io
 from heatsketch.anndata import coloring
 from heatsketch.cli.embed import described
-from heatsketch.cli.inputs import estimator_of, fit, id_columns, is_precomputed
+from heatsketch.cli.inputs import estimator_of, fit, id_columns, is_precomputed, read_points
 from heatsketch.cli.outputs import check_files
 from heatsketch.cli.printing import logger, print_summary
 from heatsketch.io.files import need, suffix_of
@@ -26,11 +26,11 @@ from heatsketch.spectral.cache import caching
 def run(args: Namespace) -> None:
     """Embed the points, collect the facts, write the page, print what `embed` prints."""
     check_files(args, *SUFFIXES, required="")
-    fitted = fit(args, estimator_of(args, args.method))
-    table, estimator, _ = fitted
+    estimator, table = estimator_of(args, args.method), read_points(args)
+    Y = fit(args, estimator, table)
     can_explain = hasattr(estimator, "diffusion_") and np.size(time_of(estimator)) == 1
     share = explained(estimator) if can_explain else None
-    lines = described(args, fitted, share)
+    lines = described(args, table, estimator, Y, share)
     is_points = args.graph is None and not is_precomputed(estimator.get_params(deep=False))
     facts = collect(
         estimator,

@@ -4,7 +4,7 @@ from argparse import Namespace
 from typing import Any
 
 from heatsketch import plot
-from heatsketch.cli.inputs import estimator_of, fit, is_precomputed
+from heatsketch.cli.inputs import estimator_of, fit, is_precomputed, read_points
 from heatsketch.cli.outputs import check_files
 from heatsketch.cli.printing import print_json, print_summary
 from heatsketch.plot.curves import check_curve
@@ -17,7 +17,8 @@ from heatsketch.spectral.traces import heat_trace
 def run(args: Namespace) -> None:
     """Run the Ksum test, choose a time as `embed --time auto` does, print what these say."""
     check_files(args)
-    table, embedding, _ = fit(args, estimator_of(args, "heat-embedding"))
+    embedding, table = estimator_of(args, "heat-embedding"), read_points(args)
+    fit(args, embedding, table)
     curve = check_curve(embedding)
     seed, metric = embedding.random_state, embedding.metric
     trace = heat_trace(embedding.diffusion_, curve.times, rng=seed)
