@@ -101,13 +101,16 @@ def numbers_in(column: Any, decimal: str) -> Array | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    plain = pc.ascii_trim_whitespace(column)
+    plain = column
     if decimal == ",":
-        plain = pc.replace_substring(pc.replace_substring(plain, ".", "x"), ",", ".")
-    is_gap = pc.is_in(pc.ascii_lower(plain), pa.array(_GAPS))
-    with suppress(pa.ArrowInvalid):
-        found = pc.if_else(is_gap, None, plain).cast("float64").to_numpy(zero_copy_only=False)
-        return None if np.isnan(found).all() else found
+        plain = pc.replace_substring(pc.replace_substring(column, ".", "x"), ",", ".")
+    is_gap = pc.equal(plain, "")
+    for _ in range(2):  # most tables have neither blanks around numbers nor words for gaps
+        with suppress(pa.ArrowInvalid):
+            found = pc.if_else(is_gap, None, plain).cast("float64").to_numpy(zero_copy_only=False)
+            return None if np.isnan(found).all() else found
+        plain = pc.ascii_trim_whitespace(plain)
+        is_gap = pc.is_in(pc.ascii_lower(plain), pa.array(_GAPS))
     return None
 
 
@@ -208,11 +211,13 @@ def _feature_of_text(
     import pyarrow.compute as pc
 
     asked = name in how.features
+    begins_as_text = len(column) > 0 and kind_of(column[0].as_py() or "") == "text"
+    may_be_number = not begins_as_text or pc.any(pc.match_substring_regex(column, _PERHAPS)).as_py()
+    if not (asked or may_be_number):
+        return None, ""
     found = numbers_in(column, how.decimal)
     if found is not None:
         return found, ""
-    if not asked and not pc.any(pc.match_substring_regex(column, _PERHAPS)).as_py():
-        return None, ""
     found, cells = classified(column, how.decimal)
     if cells is None or not how.strict:
         return (found if cells is None else None), ""
