@@ -229,3 +229,14 @@ def test_scales_and_distances_of_a_graph_are_those_of_the_estimators(tmp_path, r
     assert np.all(np.diff(value) >= -1e-9)
     said = run("scales", edges, "--graph", "--affinity", "knn", code=1)
     assert "pass affinity='precomputed'" in said.err
+
+
+def test_edges_that_are_taken_as_points_are_warned_of(tmp_path, run):
+    csv(tmp_path / "edges.csv")
+    said = run("embed", tmp_path / "edges.csv", "-o", tmp_path / "o.csv").err
+    assert "looks like the edges of a graph from 'source' to 'target'" in said
+    assert "--graph" in said
+    people = [(f"p{i}", f"town {i % 7}", float(i)) for i in range(40)]
+    csv(tmp_path / "people.csv", header="name,town,age", edges=people)
+    said = run("embed", tmp_path / "people.csv", "-o", tmp_path / "p.csv").err
+    assert "edges of a graph" not in said

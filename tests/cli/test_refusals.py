@@ -8,6 +8,7 @@ import warnings
 import pytest
 
 import heatsketch as hs
+from heatsketch.cli import outputs
 
 pytest.importorskip("pyarrow")
 
@@ -18,6 +19,13 @@ def no_computing(monkeypatch):
         pytest.fail("computed before checking")
 
     monkeypatch.setattr(hs.HeatEmbedding, "fit_transform", refuse)
+
+
+@pytest.mark.usefixtures("no_computing")
+def test_a_missing_writer_stops_the_run(clouds, tmp_path, monkeypatch, run):
+    monkeypatch.setitem(outputs.WRITERS, ".h5ad", "no_such_module")
+    said = run("embed", clouds, "-o", tmp_path / "out.h5ad", code=1)
+    assert 'pip install "heatsketch[io]"' in said.err
 
 
 @pytest.mark.usefixtures("no_computing")

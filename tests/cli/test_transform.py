@@ -93,6 +93,7 @@ def test_a_model_is_not_written_over_anything(trained, tmp_path, run):
     before, out = model.read_bytes(), tmp_path / "b.npz"
     embed = ("embed", table, "-o", out, *READ, "--save-model")
     assert "--force" in run(*embed, model, code=1).err
+    assert "another output" in run(*embed, out, code=2).err
     assert "also the input" in run(*embed, table, "--force", code=1).err
     assert model.read_bytes() == before
     assert not out.exists()

@@ -1,5 +1,6 @@
 """From a file to points, and to an estimator that is fitted to them: one way for all verbs."""
 
+import warnings
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -40,13 +41,26 @@ def read_points(args: Namespace, recorded: Any = None) -> io.Table:
     logger.info("reading %s", args.input)
     options = reading(args, recorded)
     if "graph" not in options:
-        return io.read_table(args.input, **{"missing": "error"} | options)
+        table = io.read_table(args.input, **{"missing": "error"} | options)
+        _warn_of_edges(table)
+        return table
     entry = options.pop("graph")
     if isinstance(entry, str):
         options["key"] = entry
     for name in options.keys() - defaults(io.read_graph).keys():
         args.usage_error(f"--{name} is for points, but INPUT is a graph; leave it out")
     return io.read_graph(args.input, **options)
+
+
+def _warn_of_edges(table: io.Table) -> None:
+    """Warn of a table that is an edge list: two columns of the same names, and one of numbers."""
+    named = {name: set(x.tolist()) for name, x in table.extra.items() if x.dtype.kind in "OU"}
+    if table.values.shape[1] != 1 or len(named) != 2:
+        return
+    (tail, tails), (head, heads) = named.items()
+    if 2 * len(tails & heads) >= min(len(tails), len(heads)):
+        text = f"{table.source} looks like the edges of a graph from {tail!r} to {head!r}"
+        warnings.warn(f"{text}; pass --graph to embed its nodes, not its rows.", stacklevel=2)
 
 
 def read_for_model(args: Namespace, stored: Stored) -> io.Table:

@@ -5,16 +5,19 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from heatsketch import __version__, io, plot
 from heatsketch._typing import Array
 from heatsketch.cli.printing import OUTPUTS, logger
-from heatsketch.io.files import check_target, suffix_of
+from heatsketch.io import text
+from heatsketch.io.files import check_target, need, suffix_of
 from heatsketch.io.formats import check_in_place
 from heatsketch.io.metadata import write_metadata
 
 ROW_SUFFIXES = (".csv", ".tsv", ".txt")
+WRITERS = dict.fromkeys((*text.SUFFIXES, ".parquet"), "pyarrow") | {".h5ad": "anndata"}
 
 
 def check_files(args: Namespace, *suffixes: str, required: str | None = None) -> None:
@@ -24,10 +27,15 @@ def check_files(args: Namespace, *suffixes: str, required: str | None = None) ->
     """
     if required is not None and args.output is None:
         args.usage_error(f"the following arguments are required: -o/--output{required}")
+    written: set[Path] = set()
     for name in OUTPUTS:
         path = getattr(args, name)
         if path is None or (str(path) == "-" and "-" in suffixes):
             continue
+        if path.resolve() in written:  # with --force the second would replace the first
+            option = name.replace("_", "-")
+            args.usage_error(f"--{option} {path} is another output, too; name a file")
+        written.add(path.resolve())
         if name == "output" and suffix_of(path) not in suffixes:
             args.usage_error(f"{path} has no known suffix; choose from {', '.join(suffixes)}")
         if name == "output" and args.in_place:
@@ -36,6 +44,8 @@ def check_files(args: Namespace, *suffixes: str, required: str | None = None) ->
             check_target(path, force=args.force, source=args.input)
         if not os.access(path.parent, os.W_OK):
             raise OSError(f"{path.parent} is not writable; choose another folder.")
+        if name == "output" and suffix_of(path) in WRITERS:
+            need(WRITERS[suffix_of(path)], path)
     if args.plot is not None:
         plot.check_picture(args.plot)
 

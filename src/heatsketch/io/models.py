@@ -33,7 +33,7 @@ from heatsketch.io.table import objects
 
 __all__ = ["Stored", "load_model", "read_facts", "read_model", "save_model", "write_model"]
 
-FORMAT = 3
+FORMAT = 4
 _HEADER = "header.json"
 _WHAT_TO_DO = "pass a file that save_model (or --save-model) wrote, or write it again"
 _PLAIN = (type(None), bool, int, float, str)
