@@ -141,6 +141,7 @@ def test_points_off_the_components_are_new():
         model.transform(off)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("m", [4, 40, 400])
 def test_new_points_of_the_same_law_are_not_new(m):

@@ -396,6 +396,7 @@ def test_extremes_do_not_change_what_is_typical(roll):
     assert sampled(torn, A).log_L > sampled(F, A).log_L + 1
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("in_components", [False, True])
 def test_intervals_of_fractions_hold_as_often_as_they_say(in_components):

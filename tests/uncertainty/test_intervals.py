@@ -61,6 +61,7 @@ def intervals(u, **options):
     return np.array(distance_interval(rows, 0, np.arange(1, len(rows)), **options))
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(("filter", "time"), [("power", 8), ("heat", 3.5)])
 def test_coverage_on_the_default_graph_is_the_level_for_the_distance_of_its_rows(filter, time):

@@ -185,6 +185,7 @@ def test_distances_without_a_sketch_are_exact(monkeypatch):
     assert_allclose(found, want, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_intervals_of_the_ratio_to_the_largest_hold_as_often_as_they_say(monkeypatch):
     """False alarm 1e-6, detects 0.87 in place of 0.95: the sketched largest as the unit had it."""

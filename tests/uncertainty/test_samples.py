@@ -89,6 +89,7 @@ def test_the_mismatch_goes_from_white_noise_to_a_constant():
     assert_allclose(large, 1, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_the_p_value_is_right_under_the_null():
     """Alarm 1e-6: 150 pairs of samples of one law, of different sizes."""
@@ -118,6 +119,7 @@ TIED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
 @pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
