@@ -18,14 +18,10 @@ _EXPECTED_ERRORS = (ValueError, OSError, ImportError, ArithmeticError)
 
 
 def say(text: str) -> None:
-    """Print a line to stderr."""
-    print(f"heatsketch: {_in_options(text)}", file=sys.stderr, flush=True)
-
-
-def _in_options(text: str) -> str:
-    """Return a message that names Python's arguments and options with the options alone."""
+    """Print a line to stderr; of Python's arguments and options it names the options alone."""
     text = re.sub(r"\w+=\S+(?: or '\w+')? \((--[^)]+)\)", r"\1", text)
-    return re.sub(r"\b(with|by|pass) \w+ \((--[^)]+)\)", r"\1 \2", text)
+    text = re.sub(r"\b(with|by|pass) \w+ \((--[^)]+)\)", r"\1 \2", text)
+    print(f"heatsketch: {text}", file=sys.stderr, flush=True)
 
 
 def describe(error: BaseException) -> str:

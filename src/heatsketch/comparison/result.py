@@ -119,7 +119,12 @@ class Comparison:
         ImportError, OSError
             matplotlib is missing; the file cannot be written.
         """
-        notes = {row.method: _note(row) for row in self.rows}
+        notes = {}
+        for row in self.rows:
+            note = f"{row.seconds:.1f} s, trust {row.trustworthiness:.3f}"
+            if not math.isnan(row.knn_accuracy):
+                note += f", kNN {row.knn_accuracy:.3f}"
+            notes[row.method] = note
         return panels(self.embeddings, self.labels, notes, path=path, whole=whole)
 
     def write(self, directory: str | Path, *, whole: bool = False) -> None:
@@ -162,8 +167,3 @@ def _cells(row: Row) -> str:
 
 def _width(form: str) -> int:
     return int(form.partition(".")[0])
-
-
-def _note(row: Row) -> str:
-    note = f"{row.seconds:.1f} s, trust {row.trustworthiness:.3f}"
-    return note if math.isnan(row.knn_accuracy) else f"{note}, kNN {row.knn_accuracy:.3f}"

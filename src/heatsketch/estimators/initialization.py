@@ -80,7 +80,10 @@ def initialization(
         times.append(max(times[-1] // 4, 1))
     filters = [f for f in map(Power, times) if f.p == 1 or time_excess(f, A) <= 1]
     for block in apply(filters, A, G, _TOLERANCE):
-        Y, sizes = _principal(block, k)
+        # Principal axes of some 16 columns, of unit length, and their sizes.
+        squares, axes = np.linalg.eigh(np.asarray(block.T @ block, dtype=float))
+        sizes = np.sqrt(np.maximum(squares[::-1][:k], 0.0))
+        Y = block @ axes[:, ::-1][:, :k] / np.where(sizes > 0, sizes, 1.0)
         if sizes[-1] >= _LEAST * sizes[0]:
             break
     Y = np.asarray(d.expand(Y / np.sqrt(d.measure)[:, None]))
@@ -88,10 +91,3 @@ def initialization(
     spread = Y.std(axis=0)
     Y = Y / np.where(spread > 0, spread, 1.0) + _JITTER * generator.standard_normal(Y.shape)
     return np.asarray(_SPREAD * Y, dtype=np.float32)
-
-
-def _principal(S: Array, k: int) -> tuple[Array, Array]:
-    """Return k principal axes (n, k) of a sketch, of unit length, and their sizes (k,)."""
-    squares, axes = np.linalg.eigh(np.asarray(S.T @ S, dtype=float))  # of some 16 columns
-    sizes = np.sqrt(np.maximum(squares[::-1][:k], 0.0))
-    return S @ axes[:, ::-1][:, :k] / np.where(sizes > 0, sizes, 1.0), sizes

@@ -6,7 +6,6 @@ graph where there is one.
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -125,7 +124,13 @@ def eigh(
             f"n_components={k} needs at least {k + A.n - room} distinct samples, got {A.n}; "
             f"pass n_components <= {room}."
         )
-    limit = functools.partial(_residual_limit, A, tol)
+    eps = float(np.finfo(A.dtype).eps)
+    bound = max(map(abs, A.spectrum))  # may be far too wide: no more than rounding goes by it
+    rounding = (16 + A.V.size**0.5) * eps * bound  # of a product, and of projections by V
+
+    def limit(values: Array) -> float:
+        return max(tol, 50 * eps) * float(np.abs(values).max()) + rounding
+
     B = _in_single_precision(A) if tol >= _SINGLE_PRECISION_TOL else A
     values, vectors = _leading_block(B, k, limit, max_products, seed_entropy(rng))
     if B is not A:
@@ -150,13 +155,6 @@ def _in_single_precision(A: Operator) -> Operator:
         return A
     single = Sparse(matrix.astype(np.float32), A.undeflated.spectrum, A.undeflated.leading)
     return single.deflated(A.V)
-
-
-def _residual_limit(A: Operator, tol: float, values: Array) -> float:
-    eps = float(np.finfo(A.dtype).eps)
-    bound = max(map(abs, A.spectrum))  # may be far too wide: no more than rounding goes by it
-    rounding = (16 + A.V.size**0.5) * eps * bound  # of a product, and of projections by V
-    return max(tol, 50 * eps) * float(np.abs(values).max()) + rounding
 
 
 def _leading_block(

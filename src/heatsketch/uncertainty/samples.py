@@ -165,6 +165,9 @@ def sample_discrepancy(
     fields = _fields([X, Z], options.get("metric", "euclidean"), scale, k, draw)
     of_first = _walked(first, fields[0], steps, Z)
     of_second = _walked(second, fields[1], steps, X)
+    A = pooled.deflated()  # a sketch of the walks from all points
+    (walks,) = sketch_blocks(A, [Power(steps)], random_block(A.n, k, "gaussian", draw))
+    rows = pooled.expand(np.asarray(walks, dtype=float))
     differences = of_first[0] - of_second[1], of_first[1] - of_second[0]
     mismatches = [_step_correlation(d, g) for d, g in zip((first, second), fields, strict=True)]
     columns = np.mean([np.mean(D**2, axis=0) for D in differences], axis=0)  # (k,)
@@ -177,7 +180,7 @@ def sample_discrepancy(
         (at_first, at_second),
         float(np.mean(mismatches)),
         scale,
-        labelling_p_value(_sketch(pooled, steps, k, draw), X.shape[0], count, draw),
+        labelling_p_value(rows, X.shape[0], count, draw),
         k,
     )
 
@@ -230,11 +233,3 @@ def _step_correlation(d: Diffusion, g: Array) -> float:
     moved = np.sum(weighted * (d.operator @ weighted), dtype=float)
     leaves = float(squares @ (1 - stays))
     return float(moved - squares @ stays) / leaves if leaves > 0 else 0.0
-
-
-def _sketch(d: Diffusion, steps: int, k: int, draw: np.random.Generator) -> Array:
-    """Return a sketch (n, k) of the walks from all points."""
-    A = d.deflated()
-    G = random_block(A.n, k, "gaussian", draw)
-    (block,) = sketch_blocks(A, [Power(steps)], G)
-    return d.expand(np.asarray(block, dtype=float))
