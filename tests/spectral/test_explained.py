@@ -195,3 +195,15 @@ def test_the_gap_of_clusters_comes_after_what_tells_them_apart():
 def test_what_is_no_share_or_has_no_time_is_refused(share, time, error, message):
     with pytest.raises(error, match=message):
         hs.DiffusionMap(share, time).fit(even_circle(30))
+
+
+@pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
+@pytest.mark.parametrize("filter", ["power", "heat", "accumulated"])
+@pytest.mark.parametrize("affinity", ["dense", "radius"])
+def test_of_components_of_equal_points_nothing_is_left_out(affinity, filter):
+    """Eigenvalues are rounding: of a dense kernel, of distances from a product of matrices."""
+    X = np.repeat(100 * np.random.default_rng(0).normal(size=(3, 4)), 20, axis=0)
+    model = hs.HeatEmbedding(filter=filter, affinity=affinity, epsilon=1.0, random_state=0).fit(X)
+    assert len(np.unique(model.embedding_, axis=0)) == 3
+    if affinity == "radius":
+        assert_allclose(model.explained_diffusion_variance().cumulative[-1], 1)

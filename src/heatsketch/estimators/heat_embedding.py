@@ -184,7 +184,8 @@ class HeatEmbedding(DiffusionEstimator):
         known = ComponentCoordinates.of(diffusion, max(N_LEADING, 4 * k))
         components = known.components
         values = np.concatenate([one.values for one in known.each])
-        if np.abs(values).max(initial=0.0) < _ROUNDING:
+        rounding = max(_ROUNDING, diffusion.diagnostics.get("exponent_error", 0.0))
+        if np.abs(values).max(initial=0.0) < rounding:
             return [self._side_by_side(H, Y, components, diffusion)[0]]
         if times[0] == "auto":
             self.time_curve_ = time_curve(known.each[0], self.filter, k)

@@ -24,7 +24,7 @@ FEW_VERTICES = 512  # up to which all eigenpairs cost next to nothing
 COLUMNS_AT_A_TIME = 32
 _NEGLIGIBLE = 1e-2  # f of an eigenvalue next to the largest f: 1e-4 of a squared distance
 _ERROR = 2e-3  # of the last eigenvalue, relative to the first: twice its residual
-_SERIES = 1e-6  # error of a polynomial in A, next to that of the columns
+SERIES = 1e-6  # error of a polynomial in A, next to that of the columns
 N_LEADING = 64  # eigenpairs: those that count at long times
 _TOLERANCE = 1e-3  # of their residuals: what it moves in a distance is less than what is sketched
 
@@ -202,7 +202,7 @@ class Coordinates:
             rng = np.random.default_rng([seed, start])
             G = random_block(self.operator.n, width, "gaussian", rng, numbers=numbers)
             G /= np.sqrt(n_sketch)
-            images = apply([f for f, _ in sketched], self._rest, G, _SERIES)
+            images = apply([f for f, _ in sketched], self._rest, G, SERIES)
             for (_, F), image in zip(sketched, images, strict=True):
                 F[:, K + start : K + start + width] = image
         return blocks
@@ -216,7 +216,7 @@ class Coordinates:
         G = random_block(self.operator.n, k, "gaussian", seed) / np.sqrt(k)
         F = self.vectors @ (f(self.values)[:, None] * (self.vectors.T @ G))
         if len(self.others.values):
-            F += self._rest.project(apply([f], self._rest, self._rest.project(G), _SERIES)[0])
+            F += apply([f], self._rest, G, SERIES)[0]
         return F
 
     @cached_property

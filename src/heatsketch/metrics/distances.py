@@ -18,7 +18,7 @@ from heatsketch.markov.diffusion import (
     deflate_components,
     within_component,
 )
-from heatsketch.markov.rows import N_LEADING, Coordinates, DiffusionRows
+from heatsketch.markov.rows import N_LEADING, SERIES, Coordinates, DiffusionRows
 from heatsketch.neighbors import all_distances, pair_distances
 from heatsketch.operators.graph import on_vertices
 from heatsketch.operators.operator import Deflated, Operator
@@ -32,7 +32,6 @@ Pairs = tuple[Any, Any]
 _BLOCK_BYTES = 2**28  # of one block of columns of f(A); at most seven exist at a time
 _MANY_PAIRS = 0.05  # of the square of a number of rows: beyond, a product of matrices is faster
 _SPREAD_OUT = 0.5  # fraction of a mean squared distance that 64 eigenpairs miss
-_SERIES = 1e-6  # error of a polynomial in A, next to that of the columns
 
 
 def diffusion_distance(
@@ -151,7 +150,7 @@ class ComparedRows:
         as in embeddings: it removes most of the error of eigenvectors. None: random columns alone.
         """
         if known is None:
-            S, error = self.rows.sketch(n_sketch, 0, _SERIES), math.sqrt(2 / n_sketch)
+            S, error = self.rows.sketch(n_sketch, 0, SERIES), math.sqrt(2 / n_sketch)
         else:
             F, error = known.under(self.reduced or self.rows.filter, n_sketch)
             S = self.rows.of_points(F if self.reduced is None else self.rows.operator @ F)

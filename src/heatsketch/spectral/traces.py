@@ -25,6 +25,7 @@ from heatsketch.spectral.eigenpairs import all_eigenvalues, leading_vector
 from heatsketch.spectral.filters import Filter, Heat
 
 N_PROBES = 64  # an interval of what is left out has a width of √(8/64) of it at most
+_ROUNDING = 1e-13  # of an eigenvalue
 _SERIES = 1e-6  # error of f(A) next to its largest value, where a fraction is estimated anyway
 _ERROR = 1e-4  # of a trace by the number of steps, next to one eigenvalue at the top
 _LEAST_STEPS = 8
@@ -323,6 +324,8 @@ def explained_variance(
     def square(lam: Array) -> Array:  # a real power of λ² has all eigenvalues
         return np.square(f(np.abs(lam) if f.of_powers else lam))
 
+    if np.abs(A.ends[1]).max() < _ROUNDING:  # as of equal points: nothing is left out
+        return _fractions(np.ones(Y.shape[1]), (0.0, 0.0, 0.0), level, True)
     if values is not None and len(values) == A.n - A.V.shape[1]:  # nothing is left out
         return _fractions(square(values), (0.0, 0.0, 0.0), level, True)
     components = [np.arange(A.n)]
