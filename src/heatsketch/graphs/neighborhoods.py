@@ -23,7 +23,6 @@ from heatsketch._checks import (
     name_rows,
     warn_of_rows,
 )
-from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.links import links_of_points
 from heatsketch.neighbors import NeighborIndex, Neighbors, Search, ordered_search
@@ -72,11 +71,6 @@ class Neighborhoods:
         """The vertices, array or CSR (n, d), in float64."""
         points = self.search.points[inverse_permutation(self.by_content)]
         return points.astype(np.float64, copy=False)
-
-    @cached_property
-    def inputs(self) -> Array:
-        """The first input point at each vertex, (n,)."""
-        return np.unique(self.vertex, return_index=True)[1]
 
     def counts(self, graph: sparse.csr_matrix) -> dict[str, float]:
         """Count neighbours, components and duplicates of a graph without loops; add the recall."""
@@ -267,16 +261,8 @@ def _rows_of(nearest: Neighbors, order: Array, number: Array) -> sparse.csr_matr
     `order` (m,) is the list of each row, `number` (n,) the column of each point.
     """
     m, width = nearest.indices.shape
-    n = len(number)
-    distances, columns = np.empty((m, width)), np.empty((m, width), number.dtype)
-
-    def work(rows: slice) -> None:
-        lists = order[rows]
-        numbers = number[nearest.indices[lists]]
-        by_column = np.argsort(numbers, axis=1)
-        distances[rows] = np.take_along_axis(nearest.distances[lists], by_column, axis=1)
-        columns[rows] = np.take_along_axis(numbers, by_column, axis=1)
-
-    for_each_tile(work, m)
     starts = np.arange(0, m * width + 1, width)
-    return sparse.csr_matrix((distances.ravel(), columns.ravel(), starts), shape=(m, n))
+    csr = nearest.distances[order].ravel(), number[nearest.indices[order]].ravel(), starts
+    rows = sparse.csr_matrix(csr, shape=(m, len(number)))
+    rows.sort_indices()
+    return rows

@@ -136,7 +136,7 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
     graph, near = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
     k = int(near.n_neighbors)  # type: ignore[arg-type]
     if epsilon == "self-tuning":
-        scales = local_scales(graph.data.reshape(near.n, -1), scale_order(k), near.inputs)
+        scales = local_scales(graph.data.reshape(near.n, -1), scale_order(k), near.vertex)
     else:
         distances = neighbors if isinstance(neighbors, Distances) else None
         scales = _bandwidth(near.search.points, epsilon, distances)
@@ -187,7 +187,7 @@ def variable_affinity(
             "the distances to two or more; pass n_neighbors >= 2 and at least 3 distinct points, "
             "or affinity='knn'."
         )
-    scales = local_scales(graph.data.reshape(near.n, -1), None, near.inputs)
+    scales = local_scales(graph.data.reshape(near.n, -1), None, near.vertex)
     coordinates = not isinstance(neighbors, Distances)  # without, features are no bound
     dimension = _dimension(graph, X.shape[1] if coordinates else np.inf)
     directed = NeighborRows(near, scales).weights(graph, out=graph.data)
@@ -271,7 +271,7 @@ def radius_affinity(
     order = None
     if epsilon == "self-tuning":
         order = scale_order(feasible_neighbors(n_neighbors, n))
-        scales = local_scales(graph.data.reshape(near.n, -1), order, near.inputs)
+        scales = local_scales(graph.data.reshape(near.n, -1), order, near.vertex)
     rows = NeighborRows(near, scales, order)
     K = rows.weights(graph, out=graph.data)
     K.eliminate_zeros()
@@ -354,11 +354,11 @@ def _stored(kernel: Kernel) -> Array:
     return K
 
 
-def local_scales(distances: Array, order: int | None, points: Array | None = None) -> Array:
+def local_scales(distances: Array, order: int | None, vertex: Array | None = None) -> Array:
     """Return the scales (m,) of rows of distances to neighbours (m, k); raise if one is 0.
 
     The distance number `order`, that of a point to itself being number 0; None: √(2 mean of d²)
-    over all but this one. `points` (m,) are the numbers of the points in messages.
+    over all but this one. `vertex` (points,): the row of each input point, for messages.
     """
     if order is None:
         scales = np.sqrt(2 * np.mean(np.sort(distances, axis=1)[:, 1:] ** 2, axis=1))
@@ -366,10 +366,10 @@ def local_scales(distances: Array, order: int | None, points: Array | None = Non
         scales = np.partition(distances, order, axis=1)[:, order]
     bad = np.flatnonzero(scales == 0)
     if len(bad):
+        bad = bad if vertex is None else np.flatnonzero(np.isin(vertex, bad))
         raise ValueError(
-            f"Around point(s) {name_rows(bad if points is None else np.sort(points[bad]))} "
-            "distances are too small for float64 relative to the size of X; leave out points that "
-            "are very far away."
+            f"Around point(s) {name_rows(bad)} distances are too small for float64 relative to the "
+            "size of X; leave out points that are very far away."
         )
     return np.asarray(scales)
 

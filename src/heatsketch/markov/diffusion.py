@@ -374,13 +374,13 @@ class Diffusion:
         check_number(alpha, "alpha")  # numbers, also where they are not used
         check_number(tol, "tol", low=0)
         check_number(max_iter, "max_iter", low=1, integer=True)
-        K, points = built.operator, np.unique(built.vertex, return_index=True)[1]
+        K, vertex = built.operator, built.vertex
         if normalization == "bistochastic":
-            scaling = bistochastic_scaling(K, tol, max_iter, points)
+            scaling = bistochastic_scaling(K, tol, max_iter, vertex)
         else:
-            scaling = markov_scaling(K, alpha if normalization == "markov" else 1.0, points)
+            scaling = markov_scaling(K, alpha if normalization == "markov" else 1.0, vertex)
         A, step = scaling.of(K, dtype), built.directed_step
-        diagnostics = built.diagnostics | connectivity(K, scaling.row_sums, points)
+        diagnostics = built.diagnostics | connectivity(K, scaling.row_sums, vertex)
         diagnostics |= scaling.diagnostics | certify(K, A, scaling)
         kernel: Any = getattr(A, "A", None)
         if A.dtype == np.float32 and hasattr(kernel, "exponent_error"):
@@ -549,10 +549,10 @@ diffusion = Diffusion.from_points
 # What is checked of a diffusion before anyone uses it, and what is warned of
 
 
-def connectivity(K: Operator, row_sums: Array, points: Array) -> dict[str, Any]:
+def connectivity(K: Operator, row_sums: Array, vertex: Array) -> dict[str, Any]:
     """Count components and isolated points; warn of several, raise where most points are alone.
 
-    `points` (n,): the input point at each vertex, for messages.
+    `vertex` (points,): that of each input point, for messages.
     """
     loops = K.diagonal()  # points whose affinity to all others together is negligible are alone
     alone = np.flatnonzero(row_sums - (-np.inf if loops is None else loops) <= 1e-12 * row_sums)
@@ -577,7 +577,8 @@ def connectivity(K: Operator, row_sums: Array, points: Array) -> dict[str, Any]:
             counts |= {"bipartite": int(count)} if count else {}
     sizes = np.sort(np.bincount(labels))[::-1]
     if len(sizes) > 1:
-        lone = f"; points {name_rows(np.sort(points[alone]))} stand alone" if len(alone) else ""
+        points = np.flatnonzero(np.isin(vertex, alone))
+        lone = f"; points {name_rows(points)} stand alone" if len(alone) else ""
         message = (
             f"The affinity falls into {len(sizes)} components (sizes {name_rows(sizes)}), between "
             "which nothing diffuses: distances say only that they are apart. More neighbours (or "

@@ -218,13 +218,13 @@ def bistochastic_normalize(
     return _scaled(K, lambda A: bistochastic_scaling(A, tol, max_iter, weights=weights))
 
 
-def markov_scaling(K: Operator, alpha: float, points: Array | None = None) -> Scaling:
+def markov_scaling(K: Operator, alpha: float, vertex: Array | None = None) -> Scaling:
     """Return the scaling of A = diag(s) K diag(s), similar to the Markov matrix with `alpha`.
 
-    `points` (n,): the input point at each vertex, for messages; None: they have the same numbers.
+    `vertex` (points,): that of each input point, for messages; None: they have the same numbers.
     """
     alpha = check_number(alpha, "alpha")
-    q = _positive_row_sums(K, points)
+    q = _positive_row_sums(K, vertex)
     with np.errstate(over="ignore", invalid="ignore"):
         weight = q**-alpha
         v = weight * (K @ weight)
@@ -240,17 +240,17 @@ def bistochastic_scaling(
     K: Operator,
     tol: float = 1e-8,
     max_iter: int = 1000,
-    points: Array | None = None,
+    vertex: Array | None = None,
     weights: str | None = None,
 ) -> Scaling:
     """Return s with A √w = √w within `tol` of √w, A = diag(s) K diag(s); w = 1 by default.
 
-    `points` as in `markov_scaling`, `weights` as in `bistochastic_normalize`.
+    `vertex` as in `markov_scaling`, `weights` as in `bistochastic_normalize`.
     """
     tol = check_number(tol, "tol", low=0, open_low=True, high=_MAX_RESIDUAL)
     max_iter = check_number(max_iter, "max_iter", low=1, integer=True)
-    q = _positive_row_sums(K, points)
-    _check_support(K, points)
+    q = _positive_row_sums(K, vertex)
+    _check_support(K, vertex)
     if weights is None:
         w = np.ones_like(q)
     else:
@@ -265,13 +265,13 @@ def bistochastic_scaling(
     if not residual <= _MAX_RESIDUAL:
         raise ValueError(
             f"The bistochastic scaling has row sums off by {residual:.1e} after {iterations} "
-            f"iterations, worst at rows {_names(worst, points)}; raise max_iter, give these points "
+            f"iterations, worst at rows {_names(worst, vertex)}; raise max_iter, give these points "
             "a positive K_ii, or leave them out."
         )
     if residual > tol:
         message = (
             f"The bistochastic scaling reached {residual:.1e}, not tol={tol:.1e}, in {iterations} "
-            f"iterations, worst at rows {_names(worst, points)}; raise max_iter or tol."
+            f"iterations, worst at rows {_names(worst, vertex)}; raise max_iter or tol."
         )
         warnings.warn(message, ConvergenceWarning, stacklevel=3)
     diagnostics = {"scaling_residual": residual, "scaling_iterations": iterations}
@@ -304,23 +304,24 @@ def _energy(w: Array, t: Array, Kt: Array) -> float:
     return float(0.5 * (t @ Kt) - (w * np.log(t)).sum())
 
 
-def _names(vertices: Array, points: Array | None) -> str:
-    return name_rows(vertices if points is None else points[vertices])
+def _names(vertices: Array, vertex: Array | None) -> str:
+    """Name the points at some vertices."""
+    return name_rows(vertices if vertex is None else np.flatnonzero(np.isin(vertex, vertices)))
 
 
-def _positive_row_sums(K: Operator, points: Array | None) -> Array:
+def _positive_row_sums(K: Operator, vertex: Array | None) -> Array:
     """Return the row sums of K, or raise where one is not positive."""
     sums: Array = K @ np.ones(K.n)
     bad = np.flatnonzero(~(sums > 0))
     if len(bad):
         raise ValueError(
             f"{len(bad)} point(s) have no affinity to anything, not even themselves (rows "
-            f"{_names(bad, points)}); remove them, add K_ii > 0, or pass a larger epsilon."
+            f"{_names(bad, vertex)}); remove them, add K_ii > 0, or pass a larger epsilon."
         )
     return sums
 
 
-def _check_support(K: Operator, points: Array | None) -> None:
+def _check_support(K: Operator, vertex: Array | None) -> None:
     """Raise if no scaling of K exists, where K is stored and its diagonal has zeros.
 
     A scaling exists if and only if every positive entry lies on a positive diagonal (total
@@ -340,7 +341,7 @@ def _check_support(K: Operator, points: Array | None) -> None:
     if len(bad):
         raise ValueError(
             "No bistochastic scaling exists: K has no total support at rows "
-            f"{_names(bad, points)}; give K_ii > 0 to every point (self-loops)."
+            f"{_names(bad, vertex)}; give K_ii > 0 to every point (self-loops)."
         )
 
 

@@ -105,14 +105,14 @@ def apply(
     block = A.project(X)
     k = block.shape[1] if block.ndim == 2 else 1
     steps = max(math.inf if f.steps is None else f.steps for f in filters)
+    if steps <= _FEW_PRODUCTS:
+        return [A.project(image) for image in _by_products(filters, A, block)]
     eps = float(np.finfo(A.dtype).eps)
     error = eps / 4 if tol is None else min(max(tol, eps), 1.0)
     degree = 16 + max(f.degree(A.spectrum, error) for f in filters)
     products = min(steps, degree)
     pays = products * k > 12 * A.n + 1000 or products > MAX_DEGREE / 2
-    if steps <= _FEW_PRODUCTS:
-        images = _by_products(filters, A, block)
-    elif pays and A.n <= SPECTRAL_LIMIT:
+    if pays and A.n <= SPECTRAL_LIMIT:
         images = _by_eigenpairs(filters, A, block)
     elif steps < math.inf and (steps <= 2 * degree or degree**2 * eps > _MAX_ROUNDING):
         images = _by_products(filters, A, block)
