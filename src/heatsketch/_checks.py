@@ -367,7 +367,7 @@ def _columns_of(X: Any, names: list[Any]) -> Array:
 def require(size: float, what: str, instead: str) -> None:
     """Raise MemoryError if some work takes more bytes than are available.
 
-    `what` takes them, in the plural; `instead` says what to do.
+    `what` names the arrays that take them, in the plural; `instead` is the advice.
     """
     limit = available()
     if size > limit:

@@ -104,7 +104,8 @@ def _links(index: NeighborIndex, labels: Array, count: int) -> tuple[Array, Arra
 def _from_small(index: NeighborIndex, labels: Array, members: Array) -> tuple[Array, Array, Array]:
     """Return the links of components with s points each, members (c, s).
 
-    Of the s + 1 nearest points of a point, itself included, at least one is outside its component.
+    Among the s + 1 nearest points of a point, itself included, one at least is outside its
+    component.
     """
     inside = members.ravel()
     found = index.query(index.points[inside], members.shape[1] + 1)

@@ -96,8 +96,8 @@ def gaussian_affinity(X: Any, epsilon: float | str = "ksum", *, metric: str = "e
     Returns
     -------
     array (n, n), float64
-        Exactly symmetric, with ones on the diagonal. Of a tensor a tensor like it, computed on the
-        processor.
+        Exactly symmetric, with ones on the diagonal. For a tensor the result is a tensor like it,
+        computed on the processor.
 
     Raises
     ------
@@ -161,8 +161,8 @@ def variable_affinity(
 
         c K_ij √(q_i q_j / (e_i e_j)),
 
-    whose Dirichlet form is that of the density squared, whatever the points are like; on the
-    diagonal is what brings the row sums to q: the fraction of the time that a point waits. So the
+    whose Dirichlet form is that of the density squared, whatever the points are like; the
+    diagonal brings the row sums to q: it is the fraction of the time that a point waits. So the
     normalisation with α has the limit that it has for a fixed bandwidth (Coifman and Lafon 2006):
     with α = 1 the Laplace-Beltrami operator.
 
@@ -259,8 +259,8 @@ def radius_affinity(
 ) -> Affinity:
     """Build the Gaussian affinity of points at distances up to cut √(ε/2), or of all for None.
 
-    Of all points only in a metric without coordinates, `distances`; there "self-tuning" takes
-    `n_neighbors`. Equal points do not share a vertex.
+    All points are taken only in a metric without coordinates, `distances`; there "self-tuning"
+    takes `n_neighbors`. Equal points do not share a vertex.
     """
     n = X.shape[0]
     scales = epsilon if epsilon == "self-tuning" else _bandwidth(X, epsilon, distances)

@@ -146,9 +146,10 @@ class Diffusion:
             "precomputed": X holds the distances (n, n), and new points have theirs to all of these,
             (m, n).
         affinity : "knn", "variable", "dense" or "radius", default "knn"
-            Which pairs: of nearest neighbours; these with steps equally fast everywhere, so that
-            alpha does what it says; all (stored for up to 4,096 points, else computed in blocks);
-            or those nearer than cut √(ε/2).
+            The pairs that have an affinity: nearest neighbours; nearest neighbours with weights
+            that make steps equally fast everywhere, so that alpha has its usual meaning; all
+            (stored for up to 4,096 points, else computed in blocks); or those nearer than
+            cut √(ε/2).
         epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
             In squared data units. "self-tuning": ε_ij = s_i s_j, s the distance to the
             (n_neighbors // 2)-th neighbour (not for "radius"); for "variable", which has no other,
@@ -162,14 +163,14 @@ class Diffusion:
             fitted to X (or its directions). A sparse matrix of distances has none to new points.
         normalization : "markov", "symmetric" or "bistochastic", default "markov"
         alpha : float, default 1
-            Of "markov": affinities are divided by the density of the points to this power. For
+            For "markov": affinities are divided by the density of the points to this power. For
             "variable", or one small ε, π is p^(2 - 2α) for points of density p, and 1 removes it.
             For self-tuning "knn" and "dense" it does not: there steps are shorter where points are
             dense, whatever alpha, and the density stays (see docs/density.md).
         cut : float, default 5
-            Of "radius". At 3 (as in the notes) eigenvalues have errors of 3-20 %.
+            For "radius". At 3 (as in the notes) eigenvalues have errors of 3-20 %.
         tol, max_iter : float, int
-            Of the bistochastic scaling.
+            For the bistochastic scaling.
 
         Returns
         -------
@@ -369,7 +370,7 @@ class Diffusion:
         dtype: Any = np.float64,
         names: Array | None = None,
     ) -> Self:
-        """Normalise an affinity; check what must hold."""
+        """Normalise an affinity and check the result."""
         started = time.perf_counter()
         check_number(alpha, "alpha")  # numbers, also where they are not used
         check_number(tol, "tol", low=0)
@@ -546,7 +547,7 @@ class Diffusion:
 diffusion = Diffusion.from_points
 
 
-# What is checked of a diffusion before anyone uses it, and what is warned of
+# Checks of a new diffusion, and warnings
 
 
 def connectivity(K: Operator, row_sums: Array, vertex: Array) -> dict[str, Any]:
@@ -637,7 +638,7 @@ def _warn_of_distances(operator: Operator) -> None:
         return
     K = K.toarray() if sparse.issparse(K) else K
     i, j = np.unravel_index(K.argmax(), K.shape)
-    # The triangle inequality, also for squared distances. Of affinities, the largest breaks it.
+    # The triangle inequality, also for squared distances. The largest affinity breaks it.
     if K[i, j] <= 2 * (K[i] + K[j]).min():
         warnings.warn(
             "K is zero on its diagonal and positive everywhere else: it looks like distances, not "

@@ -41,7 +41,7 @@ class Scaling:
     measure : array (n,)
         Stationary distribution π, summing to 1; √π is the eigenvector of A for eigenvalue 1.
     row_sums : array (n,)
-        Of K.
+        The row sums of K.
     density_weight : array (n,) or None
         q^-α of the Markov rule; None for bistochastic.
     alpha : float

@@ -35,7 +35,7 @@ def warn_of_new_points(left_out: Array, affinity: Array) -> None:
 
 @dataclass(frozen=True, eq=False)
 class PointRows:
-    """What new points have in common with training points: affinities, and how new they are.
+    """The affinities of new points to training points, and how new these points are.
 
     Novelty goes by Σ_j exp(-|x - x_j|² / s_j²) over the k nearest training points of x, s_j the
     distance of x_j to its own (k // 2)-th neighbour. A training point is left out of its neighbours
@@ -47,7 +47,7 @@ class PointRows:
         The training points, in the metric.
     n_neighbors : int
     neighborhoods : Neighborhoods or None
-        Of the points, with this number of neighbours, if there are any.
+        The neighbourhoods of the points with this number of neighbours, if there are any.
     metric : str or callable
     rows : callable or None
         New points (m, d), in the metric -> K(x, x_j), array or CSR (m, n).
@@ -92,7 +92,7 @@ class PointRows:
 
     @cached_property
     def _left_out(self) -> Array:
-        """Of up to 2,048 training points. Where a copy stays, nothing but their number changes."""
+        """The affinities of up to 2,048 training points, each left out; a copy of it stays."""
         search, copies = self._near
         by_content = np.repeat(np.arange(len(copies)), copies)
         count = min(len(by_content), _MOST_LEFT_OUT)

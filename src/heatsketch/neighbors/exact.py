@@ -2,7 +2,7 @@
 
 Squared distances |x|² - 2xy + |y|² are computed in float32, with a bound of their rounding. The
 distances of all points that may be among the nearest are then computed from differences in float64,
-so that of equally distant points those of lowest index are found, however many there are. Where
+so that among equally distant points those of lowest index are found, however many there are. Where
 float32 leaves too many of them, as in tight clusters far apart, the block is computed in float64.
 """
 
@@ -146,7 +146,7 @@ def _as_double(points: Points) -> Points:
 def smallest_of_rows(i: Array, j: Array, d: Array, k: int) -> tuple[Array, Array]:
     """Return the k smallest d and their columns j (m, k) of each row i, from entries (i, j, d).
 
-    Of equal ones those of lowest column come first. Every row has at least k.
+    Equal ones are ordered by column. Every row has at least k.
     """
     order = np.lexsort((j, d, i))
     starts = np.flatnonzero(np.diff(i[order], prepend=-1))

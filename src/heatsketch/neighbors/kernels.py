@@ -3,7 +3,7 @@
 Cell c contains rows starts[c] to starts[c + 1] of `rows`. A row is -2 (point - centroid) and the
 squared length of that difference; its product with (query - centroid, 1) is the squared distance
 less |query - centroid|², which float32 represents well even where the centroids are far apart.
-Both squares are stored less what rounding might add: sums are bounds from below.
+Both squares are stored minus the largest rounding error: sums are bounds from below.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def candidates(
     for i in range(m):
         for t in range(counts[i]):
             positions[i, t] = found[i, t]
-        # Less what the rounding of the query's own offset may add.
+        # The rounding of the query's own offset may add this much.
         bounds[i] = limits[i] - rounding * _squared(x[i], centroids[own[i]])
     return positions, bounds
 

@@ -1,1 +1,1 @@
-"""Symmetric operators: what a data set looks like to everything above."""
+"""Symmetric operators: the form in which all other folders see a data set."""

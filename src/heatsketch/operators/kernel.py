@@ -33,7 +33,7 @@ def squared_norms(points: Points) -> Array:
 
 
 def centre_of(X: Points, order: Array | None = None) -> Array | float:
-    """Return what to subtract from points before products of them: an offset would cost digits.
+    """Return the point to subtract before products of points, because an offset costs digits.
 
     The median (d,) of at most 2,000 of the rows, by an order: the mean can be far from most points.
     Entries of X, not rounded; 0 for sparse points.

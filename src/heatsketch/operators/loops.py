@@ -42,7 +42,7 @@ def _exp2(real: Any, integer: Any, degree: int) -> Callable[[Array], None]:
 
     2^x = 2^n 2^f, where n is x rounded to an integer and |f| <= 1/2. Adding 1.5 · 2^m, m the number
     of bits of the mantissa, rounds x and leaves n in the last bits of the sum; shifted up by m they
-    are what the exponent of the result must grow by. 2^f is its Taylor polynomial, whose first term
+    are added to the exponent of the result. 2^f is its Taylor polynomial, whose first term
     left out is below half of the rounding.
     """
     mantissa, lowest = np.finfo(real).nmant, np.finfo(real).minexp
@@ -79,7 +79,7 @@ _EXP2_OF = {
 def exp2(tile: Array) -> None:
     """Replace x <= 0 by 2^x in a contiguous array, float32 or float64.
 
-    Within one rounding; 0 where 2^x is below the smallest normal number. What lies above 0 counts
-    as 0: exponents that are sums of rounded terms may be.
+    Within one rounding; 0 where 2^x is below the smallest normal number. Numbers above 0 count
+    as 0: exponents that are sums of rounded terms may be above.
     """
     _EXP2_OF[tile.dtype](tile.reshape(-1))

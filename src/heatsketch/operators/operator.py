@@ -1,8 +1,8 @@
-"""Symmetric operators on n points: what data look like to filters, eigen-solver and estimators.
+"""Symmetric operators on n points, the form in which filters, eigen-solver and estimators see data.
 
-One base class says all that can be asked of an operator; a class that knows more says it in a
-method of its own. Below the classes: products and permutations of sparse matrices, components, and
-bounds of a spectrum.
+The base class has every question that can be asked of an operator, with answers that are right for
+any; a class that knows more overrides them. Below the classes: products and permutations of sparse
+matrices, components, and bounds of a spectrum.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Operator:
             )
         return block.astype(self.dtype, copy=False)
 
-    # What an operator may know beyond its products. The answers here are right for any.
+    # Questions beyond products. The answers here are right for any operator.
 
     def diagonal(self) -> Array | None:
         """Return the diagonal (n,) where it is known without products, else None."""
@@ -119,7 +119,7 @@ class Operator:
         From a random vector, m steps miss an end by more than a fraction e of the width of the
         spectrum with probability at most 1.648 √n exp(-√e (2m - 1)) (Kuczyński and Woźniakowski
         1992), whatever the spectrum. The outer interval allows for the fraction of probability
-        1e-6, and never goes beyond what the operator says of itself.
+        1e-6, and stays within the interval `spectrum`.
         """
         low, high = self.spectrum
         fraction = (np.log(1.648e6 * np.sqrt(self.n)) / (2 * _LANCZOS_STEPS - 1)) ** 2
@@ -134,7 +134,7 @@ class Operator:
     ) -> Operator:
         """Return diag(s) A diag(s), whose largest eigenvalue has the eigenvector `leading` (n,).
 
-        In the precision `dtype` where A can be had in it at no loss of what it stores.
+        Products are in the precision `dtype`, unless the matrix that A stores would lose digits.
         """
         return Scaled(self, s, spectrum, leading)
 

@@ -45,7 +45,7 @@ class TorchOperator(Operator):
         return Y if is_tensor(X) else on_host(Y)
 
     def __init__(self, host: Operator, device: Any, values: Any) -> None:
-        """Take over what `host` knows; choose the device asked for, else that of `values`."""
+        """Copy the attributes of `host`; choose the device asked for, else that of `values`."""
         try:
             import torch
         except ImportError as error:

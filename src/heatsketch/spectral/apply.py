@@ -49,14 +49,14 @@ def time_excess(f: Filter, A: Operator, ends: Interval | None = None) -> float:
     factor = _excess(f, A.spectrum, A.dtype)
     if factor <= 1 and f.sharpness((-1.0, 1.0)) > _SHORT_TIME:
         factor = _excess(f, A.ends[1], A.dtype)  # bounded from inside
-    # Of a bound: that at the largest eigenvalue itself decides.
+    # That was a bound. The value at the largest eigenvalue itself decides.
     return _excess(f, _exact_ends(A), A.dtype) if factor > 1 else factor
 
 
 def _excess(f: Filter, ends: Interval, dtype: Any) -> float:
-    """Return the logarithm of the largest |f| at the ends, next to that of what is in the range.
+    """Return log of the largest |f| at the ends, divided by log of the last number in the range.
 
-    For distances, squares have to be in the range, too, with all digits.
+    Squares have to be in the range, too, with all digits, because distances are made of them.
     """
     values, log_scale = f.scaled(np.abs(ends) if f.of_powers else np.array(ends))
     largest, limits = float(np.abs(values).max()), np.finfo(dtype)

@@ -270,8 +270,8 @@ class Accumulated(Filter):
     t : float >= 0
         The first time. Not whole only where no eigenvalue is negative, as in `Power`.
     end : float > t, optional
-        The time T before which the sum ends, by default 64 t (64 for t = 0). Later times add what
-        distinguishes the few most distant groups only.
+        The time T before which the sum ends, by default 64 t (64 for t = 0). Later times
+        add differences between the few most distant groups only.
 
     Notes
     -----
