@@ -16,13 +16,11 @@ from bad_inputs.cases import (
     K,
     X,
     embed,
-    every_affinity,
     every_estimator,
     refused,
     rows_match,
     strictly,
 )
-from problems.matrices import of_points
 from problems.spectra import path_graph, star_graph
 
 STAR = star_graph(6).toarray()
@@ -127,22 +125,12 @@ def test_other_things_that_are_no_affinity(door: Any) -> None:
 
 
 def test_matrices_for_sketches_and_eigenpairs() -> None:
-    for bad, word in (
-        (K[:, :-1], "square"),
-        (altered(2, 3, 2.0, mirrored=False), "not symmetric"),
-        (altered(2, 3, np.nan), "NaN"),
-        (np.ma.masked_less(K, 0.1), "masked"),
-        (K + 0j, "real numbers"),
-    ):
-        with refused(ValueError, word):
-            hs.sketch(bad, hs.Power(2), 3)
-        with refused(ValueError, word):
-            hs.eigh(bad, 2)
+    for bad, word in ((altered(2, 3, np.nan), "NaN"), (np.ma.masked_less(K, 0.1), "masked")):
+        for door in (lambda A: hs.sketch(A, hs.Power(2), 3), lambda A: hs.eigh(A, 2)):
+            with refused(ValueError, word):
+                door(bad)
     links = K > 0.5
     assert_array_equal(hs.eigh(links, 2).values, hs.eigh(links.astype(float), 2).values)
-    for k in (0, 10**6 + 1):
-        with refused(ValueError, f"n_components={k}", ">= 1 and <= 1000000"):
-            hs.sketch(K, hs.Power(1), k)
 
 
 FORMS = (sparse.csr_matrix, sparse.coo_array, np.asfortranarray, np.ndarray.tolist, pd.DataFrame)
@@ -184,18 +172,6 @@ def test_an_outlier_whose_weights_underflow_is_named(door: Any) -> None:
         door(bad)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
-@pytest.mark.parametrize("graph", [STAR, PATHS[5], PATHS[4]], ids=["star", "odd", "even"])
-def test_graphs_without_total_support(graph: np.ndarray, form: Any) -> None:
-    with refused(ValueError, "No bistochastic scaling exists", "total support", "K_ii > 0"):
-        strictly(lambda: hs.bistochastic_normalize(form(graph)))
-    lazy = hs.bistochastic_normalize(form(graph + np.eye(len(graph))))
-    assert_allclose(np.asarray(lazy.sum(axis=1)).ravel(), 1, atol=1e-8)
-    assert_allclose(np.asarray(hs.markov_normalize(form(graph)).sum(axis=1)).ravel(), 1)
-    two = hs.bistochastic_normalize([[0.0, 3.0], [3.0, 0.0]])
-    assert_allclose(two, [[0, 1], [1, 0]], atol=1e-8)
-
-
 @pytest.mark.parametrize("door", list(DOORS.values())[3:], ids=list(DOORS)[3:])
 def test_distances_are_told_from_affinities(door: Any) -> None:
     for given in (DISTANCES, DISTANCES**2, DISTANCES.tolist(), sparse.csr_matrix(DISTANCES)):
@@ -203,16 +179,3 @@ def test_distances_are_told_from_affinities(door: Any) -> None:
             door(given)
     for given in (K, gaussian_without_diagonal(X), STAR, PATHS[5], sparse.csr_matrix(STAR)):
         strictly(lambda g=given: hs.Diffusion.from_affinity(g))
-
-
-@every_estimator
-@every_affinity
-def test_too_few_iterations(affinity: Any, make: Any) -> None:
-    kind = affinity | {"normalization": "bistochastic"}
-    with refused(ValueError, "after 1 iterations", "worst at rows", "raise max_iter"):
-        make(2, max_iter=1, **kind).fit(X)
-    with pytest.warns(hs.ConvergenceWarning, match="in 6 iter.* worst at rows .* raise max_iter"):
-        model = make(2, max_iter=6, **kind).fit(X)
-    off = np.abs(of_points(model.diffusion_).sum(axis=1) - 1).max()
-    assert 1e-8 < off <= 1e-3
-    assert model.diagnostics_["scaling_residual"] == pytest.approx(off, rel=1e-6)

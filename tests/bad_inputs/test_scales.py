@@ -11,9 +11,7 @@ from scipy.spatial.distance import cdist, pdist
 
 import heatsketch as hs
 from bad_inputs.cases import (
-    AFFINITIES,
     ESTIMATORS,
-    SELF_TUNING,
     Case,
     X,
     embed,
@@ -85,11 +83,6 @@ OTHERS = [  # which the page does not list
         lambda: hs.DiffusionMap(2, alpha=1000).fit(X),
         ("alpha=1000 takes powers of the density out of the range of float64",),
     ),
-    Case(
-        "time 1.5 of `HeatSketch`",
-        lambda: hs.HeatSketch(2, 1.5).fit(X),
-        ("time=1.5", "whole", "filter='heat'"),
-    ),
 ]
 
 
@@ -147,13 +140,6 @@ def test_duplicates_share_a_row(affinity: Any, make: Any) -> None:
     rows_match(twice[60:], twice[:60], 0 if affinity["affinity"] == "knn" else 1e-12)
     if make is hs.DiffusionMap or affinity["affinity"] == "knn":
         rows_match(twice[:60], embed(make, X, **affinity), 1e-10)
-
-
-@every_estimator
-def test_a_heap_of_duplicates_leaves_a_neighbour_graph_as_it_is(make: Any) -> None:
-    given = strictly(lambda: embed(make, np.r_[X, np.repeat(X[:1], 100, axis=0)]))
-    rows_match(given[:60], embed(make, X), 1e-10)
-    assert_array_equal(given[60:], np.repeat(given[:1], 100, axis=0))
 
 
 def test_rules_for_epsilon_look_at_distances_that_are_not_zero() -> None:
@@ -296,14 +282,6 @@ def test_more_components_than_there_are(affinity: Any) -> None:
 
 
 @every_estimator
-@pytest.mark.parametrize("affinity", SELF_TUNING.values(), ids=SELF_TUNING)
-def test_more_neighbours_than_points(affinity: Any, make: Any) -> None:
-    with pytest.warns(UserWarning, match="n_neighbors=15 but X has 8 distinct .* n_neighbors=7"):
-        given = embed(make, X[:8], **affinity)
-    assert_array_equal(given, strictly(lambda: embed(make, X[:8], n_neighbors=7, **affinity)))
-
-
-@every_estimator
 @or_variable
 def test_a_single_row_and_a_single_feature(affinity: Any, make: Any) -> None:
     line = np.sort(cloud(60, 1, seed=4), axis=0)
@@ -312,11 +290,3 @@ def test_a_single_row_and_a_single_feature(affinity: Any, make: Any) -> None:
     for i in (0, 30, 59):
         row = strictly(lambda i=i: model.transform(line[i : i + 1]))
         assert_allclose(row, Y[i : i + 1], rtol=0, atol=1e-12 * np.abs(Y).max())
-
-
-@pytest.mark.parametrize("affinity", [AFFINITIES["dense"], AFFINITIES["radius"]])
-def test_times_that_are_not_whole(affinity: Any) -> None:
-    model = hs.DiffusionMap(2, 1.5, **affinity).fit(X)
-    powers = model.eigenvectors_ * model.eigenvalues_**1.5
-    assert_allclose(model.embedding_, powers, rtol=0, atol=1e-9)
-    assert_array_equal(embed(hs.HeatSketch, X, time=2.0), embed(hs.HeatSketch, X, time=2))

@@ -146,6 +146,7 @@ def test_what_no_graph_can_have_is_refused(parameters, message):
     [
         hs.HeatSketch,
         hs.DiffusionMap,
+        lambda k=2, **options: hs.HeatSketch(k, affinity="dense", **options),
         hs.classical.Isomap,
         hs.classical.LandmarkIsomap,
         hs.classical.LocallyLinearEmbedding,

@@ -198,21 +198,21 @@ def has_total_support(K):
     return bool((covered == (K > 0)).all())
 
 
-@given(st.integers(3, 6), st.integers(0, 10**6))
-def test_zero_diagonals_are_refused_exactly_without_total_support(n, seed):
+@given(st.integers(3, 6), st.integers(0, 10**6), st.sampled_from([np.asarray, sparse.csr_matrix]))
+def test_zero_diagonals_are_refused_exactly_without_total_support(n, seed, form):
     rng = np.random.default_rng(seed)
     K = np.triu(rng.random((n, n)) * (rng.random((n, n)) < 0.55), 1)
     K += K.T
     K[0, 0] = rng.integers(0, 2)  # sometimes one self-loop
     if not K.any(axis=1).all():
         with pytest.raises(ValueError, match="no affinity to anything"):
-            hs.bistochastic_normalize(K)
+            hs.bistochastic_normalize(form(K))
     elif has_total_support(K):
-        B = hs.bistochastic_normalize(K, max_iter=20_000)
-        assert_allclose(B.sum(axis=1), 1, atol=1e-8)
+        B = hs.bistochastic_normalize(form(K), max_iter=20_000)
+        assert_allclose(np.asarray(B.sum(axis=1)).ravel(), 1, atol=1e-8)
     else:
-        with pytest.raises(ValueError, match="no total support"):
-            hs.bistochastic_normalize(K)
+        with pytest.raises(ValueError, match=r"no total support.*K_ii > 0"):
+            hs.bistochastic_normalize(form(K))
 
 
 # Forms and refusals
@@ -262,25 +262,6 @@ def test_an_operator_stays_an_operator(normalize):
 def test_a_markov_matrix_is_no_symmetric_operator():
     with pytest.raises(TypeError, match=r"use Diffusion\.from_affinity"):
         hs.markov_normalize(hs.Dense(np.ones((2, 2))))
-
-
-@normalizers
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
-@pytest.mark.parametrize(
-    ("K", "match"),
-    [
-        ([[1.0, -0.5], [-0.5, 1.0]], "Negative values in data: the affinity goes down to -0.5"),
-        ([[1.0, 0.5], [0.4, 1.0]], "not symmetric"),
-        ([[1.0, np.nan], [np.nan, 1.0]], "NaN or infinity"),
-        ([[1.0, np.inf], [np.inf, 1.0]], "NaN or infinity"),
-        ([[1.0, 0.0], [0.0, 0.0]], r"1 point\(s\) have no affinity to anything.*\(rows 1\)"),
-        ([[1.0, 0.5, 0.2], [0.5, 1.0, 0.1]], "square"),
-    ],
-    ids=["negative", "asymmetric", "nan", "infinity", "zero row", "oblong"],
-)
-def test_what_is_no_affinity_is_refused(normalize, form, K, match):
-    with pytest.raises(ValueError, match=match):
-        normalize(form(np.array(K)))
 
 
 @pytest.mark.parametrize(
