@@ -49,15 +49,10 @@ def steps_of_no_numbers() -> Any:
     return hs.HeatSketch(2, affinity="precomputed").fit(walk)
 
 
-def new_affinities(rows: Any) -> Any:
-    return hs.HeatSketch(2, affinity="precomputed").fit(K).transform(rows)
-
-
 def mixture_of(points: Any, **options: Any) -> Any:
     return hs.MixtureDiffusion(**{"mixture": 2, "random_state": 0} | options).fit(points)
 
 
-NEGATIVE = np.r_[K[:3], [np.r_[-1e-3, K[3, 1:]]]]
 CALLS: dict[str, Callable[[], Any]] = {  # by words of the message
     "k=61 but the index has 60 points": lambda: NeighborIndex(X).query(None, 61),
     "only ones, which mark neighbours but are not their distances": lambda: embedded(np.ones_like),
@@ -66,8 +61,6 @@ CALLS: dict[str, Callable[[], Any]] = {  # by words of the message
     ).fit(X),
     "needs the eigenvalue after the last one kept": lambda: hs.DiffusionMap(59, "auto").fit(X),
     "The embedding is not finite": steps_of_no_numbers,
-    "must be non-negative": lambda: new_affinities(NEGATIVE),
-    "(bad rows: 3)": lambda: new_affinities(sparse.csr_matrix(NEGATIVE)),
     "more than float32 has digits for": lambda: hs.sketch(LONG_PATH, hs.Heat(1e6), 2, rng=0),
     "cannot be reduced; pass Power(p)": lambda: hs.Heat(5.0).reduced().reduced(),
     "adata has no X; pass use_rep": lambda: hs.anndata.heat_sketch(NO_X),

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from heatsketch import Dense, Kernel, Sparse, diffusion, gaussian_affinity
+from heatsketch import Dense, Kernel, Sparse, gaussian_affinity
 from heatsketch.markov import affinity
 from heatsketch.markov.affinity import dense_affinity, knn_affinity, radius_affinity
 from heatsketch.scales.bandwidth import rule_epsilon
@@ -170,16 +170,6 @@ def test_radius_keeps_the_dense_entries_within_the_cut(cut):
     assert isinstance(built.operator, Sparse)
     assert (built.operator.matrix != built.operator.matrix.T).nnz == 0
     assert built.diagnostics["mean_neighbors"] == pytest.approx(inside.sum() / 80 - 1)
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "cut", "match"),
-    [(SELF_TUNING, 5.0, "no common radius"), (0.4, 0, "cut=0"), (0.4, -3.0, "cut=-3.0")],
-    ids=["self-tuning", "no cut", "negative cut"],
-)
-def test_radius_refuses_what_it_cannot_do(epsilon, cut, match):
-    with pytest.raises(ValueError, match=match):
-        diffusion(cloud(40, 3), affinity="radius", epsilon=epsilon, cut=cut)
 
 
 # Nearest neighbours

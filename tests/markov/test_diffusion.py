@@ -88,21 +88,6 @@ def test_the_cut_reaches_the_affinity():
     assert (matrix(wide) > 0).sum() > inside.sum()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
-        ({"affinity": "kNN"}, "affinity='kNN' is unknown; pass one of 'knn'"),
-        ({"normalization": "none"}, "normalization='none' is unknown"),
-        ({"affinity": "radius"}, "no common radius"),
-        ({"affinity": "dense", "epsilon": -1.0}, "epsilon=-1.0"),
-    ],
-    ids=["affinity", "normalization", "radius self-tuning", "epsilon"],
-)
-def test_bad_choices_are_refused(arguments, match):
-    with pytest.raises(ValueError, match=match):
-        Diffusion.from_points(cloud(60, 2), **arguments)
-
-
 # Rows for new points
 
 
@@ -165,7 +150,7 @@ def test_rows_of_a_given_affinity_take_affinities():
 @pytest.mark.parametrize(
     ("rows", "match"),
     [
-        ([[1.0, -0.1]], "non-negative"),
+        ([[1.0, -0.1]], "non-negative .*bad rows: 0"),
         ([[1.0, 0.5], [0.0, 0.0]], "bad rows: 1"),
         ([[1.0, 0.5, 0.1]], "X has 3 columns, but the diffusion was built with 2"),
         ([[np.nan, 0.5]], "NaN"),
@@ -174,8 +159,9 @@ def test_rows_of_a_given_affinity_take_affinities():
 )
 def test_affinities_of_new_points_are_checked(rows, match):
     d = Diffusion.from_affinity(np.array([[1.0, 0.5], [0.5, 1.0]]))
-    with pytest.raises(ValueError, match=match):
-        d.kernel_rows(np.array(rows))
+    for form in (np.array, sparse.csr_matrix):
+        with pytest.raises(ValueError, match=match):
+            d.kernel_rows(form(rows))
 
 
 @ways
