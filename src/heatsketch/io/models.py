@@ -1,9 +1,9 @@
-"""Fitted models in files: a zip archive of a JSON header and .npy arrays; nothing is pickled.
+"""Fitted models in files: a zip archive of JSON and .npy arrays; nothing is pickled.
 
-The header has a list of records, the parts of the model: each has the name of its class, of this
-package, and its fields. A JSON object with one key that begins with $ stands for something that
-JSON has no form for. Records refer only to those before them, so that what was one object is one
-object again, and nothing refers to itself.
+`header.json` says what the model is, for people. `model.json` lists the records, the parts of the
+model: each has the name of its class, of this package, and its fields. An object of JSON has one
+key, which says what it stands for: an array, a record before it, or a form of `_FORMS`. So what was
+one object is one object again, and nothing refers to itself.
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ from __future__ import annotations
 import importlib
 import json
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import sklearn
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._typing import Array
@@ -33,11 +32,10 @@ from heatsketch.io.table import objects
 
 __all__ = ["Stored", "load_model", "read_facts", "read_model", "save_model", "write_model"]
 
-FORMAT = 4
-_HEADER = "header.json"
+FORMAT = 5
+_HEADER, _MODEL = "header.json", "model.json"
 _WHAT_TO_DO = "pass a file that save_model (or --save-model) wrote, or write it again"
 _PLAIN = (type(None), bool, int, float, str)
-_SPARSE = ("csr_matrix", "csr_array", "csc_matrix", "csc_array")
 
 
 class Stored(NamedTuple):
@@ -155,232 +153,182 @@ def write_model(
         )
     if hasattr(model, "fit"):
         check_is_fitted(model, msg="model is not fitted; call fit first.")
-    encoder = Encoder()
-    header = {
-        "format": FORMAT,
-        "model": encoder.node(model, type(model).__name__),
-        "facts": _facts_of(model, reading),
-        "reading": encoder.node(reading, "reading"),
-        "records": encoder.records,
+    facts: dict[str, Any] = {
+        "kind": kind.__name__,
+        "heatsketch": __version__,
+        "numpy": np.__version__,
+        "scikit-learn": sklearn.__version__,
     }
+    if hasattr(model, "get_params"):
+        parameters, distortion = model.get_params(deep=False), getattr(model, "distortion_", None)
+        facts |= {
+            "parameters": parameters,
+            "n": len(getattr(model, "embedding_", ())) or None,
+            "n_features": getattr(model, "n_features_in_", None),
+            "features": getattr(model, "feature_names_in_", None),
+            "columns": model.get_feature_names_out(),
+            "data": getattr(model, "_data_hash", None),
+            "time": getattr(model, "time_", parameters.get("time")),
+        }
+        if distortion is not None:
+            facts |= {"distances": distortion.describe(), "log_L": distortion.log_L}
+    if reading:
+        facts |= {"features": reading["columns"], "reading": reading["options"]}
+    nodes = _Nodes()
+    both = [nodes.of(model), nodes.of(reading)]
+    members = {_HEADER: {"format": FORMAT, "facts": plain(facts)}, _MODEL: [nodes.records, both]}
 
     def write(draft: Path) -> None:
         with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
-            with archive.open(_HEADER, "w") as stream:  # without a date, as `writestr` gives one
-                stream.write(json.dumps(header).encode())
-            write_arrays(archive, {f"arrays/{i}": one for i, one in enumerate(encoder.arrays)})
+            for name, content in members.items():
+                with archive.open(name, "w") as stream:  # without a date, as `writestr` gives one
+                    stream.write(json.dumps(content).encode())
+            write_arrays(archive, {f"arrays/{i}": one for i, one in enumerate(nodes.arrays)})
 
     write_atomically(path, write, force=force)
 
 
 def read_model(path: str | Path) -> Stored:
     """Read a model, what it is, and how tables of points are read for it."""
-    with _opened(Path(path)) as (archive, header):
-        arrays = []
-        for i in range(len(archive.namelist()) - 1):
-            with archive.open(f"arrays/{i}.npy") as stream:
-                arrays.append(np.lib.format.read_array(stream, allow_pickle=False))
+    with _opened(Path(path)) as (archive, facts):
+        array = cache(archive.__getitem__)
         made: list[Any] = []
-        for name, nodes in header["records"]:
-            made.append(_restored(name, _decoded(nodes, arrays, made)))
-        model, reading = (_decoded(header[key], arrays, made) for key in ("model", "reading"))
-        return Stored(model, header["facts"], reading)
+
+        def value(node: dict[str, Any]) -> Any:
+            """Return what an object of JSON stands for; those within it have been read before."""
+            ((key, content),) = node.items()
+            if key == "array":
+                return array(f"arrays/{content}")
+            if key == "record":
+                return made[content]
+            if key in _FORMS:
+                return _FORMS[key][2](content)
+            made.append(_restored(key, content))
+            return None
+
+        _, (model, reading) = json.loads(archive[_MODEL], object_hook=value)
+        return Stored(model, facts, reading)
 
 
 def read_facts(path: str | Path) -> dict[str, Any]:
     """Return what the model in a file is, without reading its arrays."""
-    with _opened(Path(path)) as (_, header):
-        return dict(header["facts"])
+    with _opened(Path(path)) as (_, facts):
+        return facts
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]]:
-    """Open a file; yield the archive and its header. Errors become one that names the file."""
-    blamed = blame(path, _WHAT_TO_DO)
-    with path.open("rb") as stream, blamed, zipfile.ZipFile(stream) as archive:
-        check_archive(archive, path)
-        if _HEADER not in archive.namelist():
+def _opened(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Open a file; yield the archive and the facts. Errors become one that names the file."""
+    with path.open("rb") as stream, blame(path, _WHAT_TO_DO):
+        archive: Any = np.lib.npyio.NpzFile(stream)
+        check_archive(archive.zip, path)
+        if _HEADER not in archive.files:
             raise ValueError(f"{path} does not hold a model; {_WHAT_TO_DO}.")
-        header = json.loads(archive.read(_HEADER))
+        header = json.loads(archive[_HEADER])
         if header["format"] != FORMAT:
-            maker = header.get("facts", header).get("heatsketch", "another version")
+            maker = header["facts"]["heatsketch"]
             raise ValueError(
                 f"{path} has format {header['format']}, of heatsketch {maker}, but heatsketch "
                 f"{__version__} reads format {FORMAT}; save the model again, or use that version."
             )
-        yield archive, header
+        yield archive, header["facts"]
 
 
-class Encoder:
-    """Turns objects into nodes of JSON; collects their arrays and records."""
+def _checked(kind: Any, parts: tuple[list[Array], list[int]]) -> Any:
+    """Return a sparse matrix; compiled loops do not look at bounds."""
+    matrix = kind(tuple(parts[0]), shape=parts[1])
+    matrix.check_format(full_check=True)
+    return matrix
+
+
+# Name, type, the parts of a value, and the value that they make.
+_FORMS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "tuple": (tuple, list, tuple),
+    "dict": (dict, lambda x: [[key, item] for key, item in x.items()], dict),
+    "dtype": (np.dtype, lambda x: x.str, np.dtype),
+    "number": (np.generic, lambda x: [x.dtype, x.item()], lambda parts: parts[0].type(parts[1])),
+    "objects": (np.ndarray, np.ndarray.tolist, objects),  # (n,)
+    **{
+        kind.__name__: (
+            kind,
+            lambda x: [[x.data, x.indices, x.indptr], list(x.shape)],
+            partial(_checked, kind),
+        )
+        for kind in (sparse.csr_matrix, sparse.csr_array, sparse.csc_matrix, sparse.csc_array)
+    },
+}
+
+
+class _Nodes:
+    """Nodes of JSON that stand for objects, and the arrays and records that these refer to."""
 
     def __init__(self) -> None:
         self.arrays: list[Array] = []
         self.records: list[Any] = []
-        self._numbers: dict[Any, int] = {}
-        self._alive: list[Any] = []  # identities of objects are unique only as long as these live
+        self._known: dict[int, tuple[Any, Any]] = {}  # nodes of objects, and these, by their ids
 
-    def node(self, value: Any, place: str) -> Any:
-        """Return the node of a value; `place` says where it is in the model, for errors."""
+    def of(self, value: Any) -> Any:
+        """Return the node of a value."""
         kind = type(value)
         if kind in _PLAIN:
             return value
-        if kind in (list, tuple):
-            items = [self.node(item, f"{place}[{i}]") for i, item in enumerate(value)]
-            return items if kind is list else {"$tuple": items}
-        if kind is dict:
-            pairs = [[key, self.node(item, f"{place}[{key!r}]")] for key, item in value.items()]
-            if all(type(key) is str and not key.startswith("$") for key in value):
-                return dict(pairs)
-            return {"$dict": [[self.node(key, place), item] for key, item in pairs]}
-        if isinstance(value, NotStored):
-            return {"$lost": value.what}
-        if isinstance(value, np.dtype):
-            return {"$dtype": value.str}
-        if isinstance(value, np.ndarray | np.generic):
-            return self._numbers_of(value, place)
-        if kind.__name__ in _SPARSE:
-            parts = [self.node(part, place) for part in (value.data, value.indices, value.indptr)]
-            return {"$sparse": [kind.__name__, parts, list(map(int, value.shape))]}
-        return {"$record": self._record(value, place)}
+        if kind is list:
+            return [self.of(item) for item in value]
+        is_array = isinstance(value, np.ndarray) and not value.dtype.hasobject
+        if is_array or kind.__module__.startswith("heatsketch."):
+            if id(value) not in self._known:
+                node = self._array(value) if is_array else self._record(value)
+                self._known[id(value)] = node, value  # which lives, so that no other has its id
+            return self._known[id(value)][0]
+        for name, (form, parts, _) in _FORMS.items():
+            if isinstance(value, form):
+                return {name: self.of(parts(value))}
+        raise TypeError(
+            f"{kind.__name__} is a type which no model file can hold; fit without it, such as with "
+            "neighbors=None or a NeighborIndex in place of a transformer."
+        )
 
-    def _numbers_of(self, value: Any, place: str) -> Any:
-        """Return the node of an array or a number; arrays in the same memory are one."""
-        if isinstance(value, np.ndarray) and value.dtype.hasobject:
-            return {"$objects": [list(value.shape), self.node(value.ravel().tolist(), place)]}
-        if value.dtype.kind not in "biufUS":
-            raise TypeError(
-                f"{place} has the type {value.dtype}, but files hold numbers and text only."
-            )
-        if isinstance(value, np.generic):
-            return {"$number": [value.dtype.str, value.item()]}
-        memory = value.__array_interface__["data"][0], value.shape, value.strides, value.dtype.str
-        if memory not in self._numbers:
-            self._alive.append(value)
-            self._numbers[memory] = len(self.arrays)
-            # Rows or columns stay what is contiguous: products give the same bits.
-            contiguous = value.flags.c_contiguous or value.flags.f_contiguous
-            self.arrays.append(np.asarray(value) if contiguous else value.copy(order="K"))
-        return {"$array": self._numbers[memory]}
+    def _array(self, value: Array) -> dict[str, int]:
+        """Return the node of an array of numbers, text or dates."""
+        # Rows or columns stay what is contiguous: products give the same bits.
+        contiguous = value.flags.c_contiguous or value.flags.f_contiguous
+        self.arrays.append(value if contiguous else value.copy(order="K"))
+        return {"array": len(self.arrays) - 1}
 
-    def _record(self, value: Any, place: str) -> int:
-        """Return the number of an object, after those of its fields."""
+    def _record(self, value: Any) -> dict[str, int]:
+        """Return the node of an object of this package, after those of its attributes.
+
+        Attributes are left out that are computed when they are needed, and those that the class
+        lists in `_not_stored`. Objects of the caller's become words: `transform` needs none.
+        """
         kind = type(value)
-        if id(value) in self._numbers:
-            return self._numbers[id(value)]
-        if not kind.__module__.startswith("heatsketch."):
-            raise TypeError(
-                f"{place} is of type {kind.__name__}, which no model file can hold; fit without "
-                "it, such as with neighbors=None or a NeighborIndex in place of a transformer."
-            )
+        state = value._asdict() if hasattr(value, "_asdict") else vars(value)
+        left_out = getattr(kind, "_not_stored", ())
         parameters = kind._get_param_names() if hasattr(kind, "_get_param_names") else ()
-        nodes = {}
-        for key, item in _state_of(value).items():
+        nodes = []
+        for name, item in state.items():
+            if name in left_out or isinstance(getattr(kind, name, None), cached_property):
+                continue
             try:
-                nodes[key] = self.node(item, f"{place}.{key}")
-            except TypeError:
-                if key not in parameters:  # which `transform` does not need
-                    raise
-                nodes[key] = {"$lost": type(item).__name__}
-        self._alive.append(value)
-        self._numbers[id(value)] = len(self.records)
-        self.records.append([f"{kind.__module__}:{kind.__name__}", nodes])
-        return self._numbers[id(value)]
-
-
-def _decoded(node: Any, arrays: Sequence[Array], made: Sequence[Any]) -> Any:
-    """Return what a node stands for, by the arrays of a file and the records made so far."""
-    value = partial(_decoded, arrays=arrays, made=made)
-    if isinstance(node, list):
-        return [value(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    content: Any
-    key, content = next(iter(node.items()), ("", None))
-    match key:
-        case "$tuple":
-            return tuple(value(content))
-        case "$dict":
-            return {value(key): value(item) for key, item in content}
-        case "$number":
-            return np.dtype(content[0]).type(content[1])
-        case "$dtype":
-            return np.dtype(content)
-        case "$objects":
-            return objects(value(content[1])).reshape(content[0])
-        case "$array":
-            return arrays[content]
-        case "$lost":
-            return NotStored(content)
-        case "$sparse":
-            name, parts, shape = content
-            matrix = getattr(sparse, name)(tuple(value(parts)), shape=shape)
-            matrix.check_format(full_check=True)  # compiled loops do not look at bounds
-            return matrix
-        case "$record":
-            return made[content]
-    return {key: value(item) for key, item in node.items()}
-
-
-def _state_of(value: Any) -> dict[str, Any]:
-    """Return what is stored of an object: of a record what its constructor takes, else attributes.
-
-    Attributes are left out that are computed when they are needed, and those that the class lists
-    in `_not_stored`.
-    """
-    if isinstance(value, tuple):
-        named: dict[str, Any] = value._asdict()  # type: ignore[attr-defined]
-        return named
-    if is_dataclass(value) and not isinstance(value, BaseEstimator):
-        return {f.name: getattr(value, f.name) for f in fields(value) if f.init}
-    kind = type(value)
-    left_out = getattr(kind, "_not_stored", ())
-    return {
-        name: item
-        for name, item in vars(value).items()
-        if name not in left_out and not isinstance(getattr(kind, name, None), cached_property)
-    }
+                nodes.append([name, self.of(item)])
+            except TypeError as error:
+                if name not in parameters:
+                    raise TypeError(f"{kind.__name__}.{name}: {error}") from None
+                nodes.append([name, self.of(NotStored(type(item).__name__))])
+        self.records.append({f"{kind.__module__}:{kind.__name__}": {"dict": nodes}})
+        return {"record": len(self.records) - 1}
 
 
 def _restored(name: str, state: dict[str, Any]) -> Any:
-    """Return an object of a class of this package, which a header names, with this state."""
+    """Return an object of a class of this package, which a file names, with this state."""
     home, _, own = name.partition(":")
     kind: Any = None
     if home.startswith("heatsketch.") and "__" not in home:
         kind = getattr(importlib.import_module(home), own)
     if not isinstance(kind, type) or kind.__module__ != home:
         raise ValueError(f"it names {name!r}, which is not a class of heatsketch")
-    if issubclass(kind, tuple) or (is_dataclass(kind) and not issubclass(kind, BaseEstimator)):
+    if issubclass(kind, tuple):
         return kind(**state)
     made = kind.__new__(kind)
     vars(made).update(state)
     return made
-
-
-def _facts_of(model: Any, reading: dict[str, Any]) -> dict[str, Any]:
-    """Return what a file says of a model, and of the tables for it, as JSON."""
-    found: dict[str, Any] = {
-        "kind": type(model).__name__,
-        "heatsketch": __version__,
-        "numpy": np.__version__,
-        "scikit-learn": sklearn.__version__,
-    }
-    if hasattr(model, "get_params"):
-        embedding = getattr(model, "embedding_", None)
-        parameters = model.get_params(deep=False)
-        distortion = getattr(model, "distortion_", None)
-        found |= {
-            "parameters": parameters,
-            "n": None if embedding is None else len(embedding),
-            "n_features": getattr(model, "n_features_in_", None),
-            "features": getattr(model, "feature_names_in_", None),
-            "columns": model.get_feature_names_out(),
-            "data": getattr(model, "_data_hash", None),
-            "time": getattr(model, "time_", parameters.get("time")),
-            "distances": None if distortion is None else distortion.describe(),
-            "log_L": None if distortion is None else distortion.log_L,
-        }
-    if reading:
-        found |= {"features": reading["columns"], "reading": reading["options"]}
-    facts: dict[str, Any] = plain(found)
-    return facts
