@@ -6,11 +6,10 @@
 PART is a data set, "digits", or the beginning of a name, "digits/HeatSketch". Values agree to 1e-9
 of their size, those of iterations to 1e-6; eigenvectors are compared by the inner products of their
 rows, which know no signs, and learned maps by their quality. Data with ties (marked "ties") may
-change when the rule that breaks ties does. It takes a minute; "large" is a roll of 50,000 points.
+change when the rule that breaks ties does. It takes a minute.
 """
 
 import argparse
-import inspect
 import sys
 import warnings
 from functools import partial
@@ -18,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 from scipy import sparse
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.neighbors import KNeighborsClassifier
 
 import heatsketch as hs
@@ -26,7 +24,7 @@ import heatsketch as hs
 TOLERANCE = {"value": 1e-9, "iterated": 1e-6}
 PLAUSIBLE = {"within": 0.02, "log_L": 0.3, "accuracy": 0.01}  # changes of a learned map that may be
 GRAM_ROWS = 200
-TIED = ("integers", "words", "digits")
+TIED = "digits"
 
 
 def digits():
@@ -47,33 +45,6 @@ def clusters():
     return centres[labels] + rng.standard_normal((560, 6)), labels
 
 
-def text():
-    """Docstrings of the standard library as TF-IDF, a label for each module."""
-    modules = (
-        *("argparse", "ast", "asyncio", "collections", "ctypes", "datetime", "decimal"),
-        *("difflib", "email.message", "fractions", "http.client", "inspect", "ipaddress"),
-        *("json", "logging", "os", "pathlib", "pickle", "random", "re", "shutil", "socket"),
-        *("sqlite3", "statistics", "string", "subprocess", "tarfile", "tempfile"),
-        *("threading", "unittest", "urllib.request", "uuid", "xml.dom.minidom", "zipfile"),
-    )
-    texts, labels = [], []
-    for number, name in enumerate(modules):
-        module = __import__(name, fromlist=["_"])
-        for owner in [module, *(o for _, o in inspect.getmembers(module, inspect.isclass))]:
-            for _, member in inspect.getmembers(owner, callable):
-                doc = getattr(member, "__doc__", None)
-                if isinstance(doc, str) and len(doc.split()) > 12 and doc not in texts:
-                    texts.append(doc)
-                    labels.append(number)
-    return TfidfVectorizer(min_df=3, stop_words="english").fit_transform(texts), np.array(labels)
-
-
-def integers():
-    rng = np.random.default_rng(3)
-    labels = np.arange(500) % 2
-    return rng.poisson(0.5 + labels[:, None], (500, 8)).astype(float), labels
-
-
 def mixture():
     rng = np.random.default_rng(4)
     labels = rng.integers(0, 3, 600)
@@ -89,47 +60,6 @@ def edges(n=400):
     keep = rows != columns
     W = sparse.coo_matrix((rng.random(keep.sum()) + 0.5, (rows[keep], columns[keep])), (n, n))
     return sparse.csr_matrix(W.maximum(W.T))
-
-
-class Values:
-    """Values by "kind|data set/title"; a call that fails is printed, not an error of the script."""
-
-    def __init__(self, parts):
-        self.parts, self.arrays = parts, {}
-
-    def wanted(self, name):
-        return not self.parts or any(name.startswith(part) for part in self.parts)
-
-    def all(self, data, calls, kind="value"):
-        """Record what calls return, by their titles; "rows": inner products of rows, up to sign."""
-        for title, make in calls.items():
-            name = f"{data}/{title}"
-            if not self.wanted(name):
-                continue
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    result = gram(make()) if kind == "rows" else make()
-            except Exception as error:  # a name that has gone is a finding, too
-                print(f"no value {name}: {type(error).__name__}: {str(error)[:120]}")
-            else:
-                self._keep(name, result, "iterated" if kind == "rows" else kind)
-
-    def _keep(self, name, result, kind):
-        """Record an array, or those of a dictionary, a tuple or a record."""
-        if hasattr(result, "_asdict"):
-            result = result._asdict()
-        elif hasattr(result, "__dataclass_fields__"):
-            result = {field: getattr(result, field) for field in result.__dataclass_fields__}
-        elif isinstance(result, tuple):
-            result = dict(enumerate(result))
-        if isinstance(result, dict):
-            for key, value in result.items():
-                self._keep(f"{name}.{key}", value, kind)
-            return
-        value = result.toarray() if sparse.issparse(result) else np.asarray(result)
-        if value.dtype.kind in "fiub":
-            self.arrays[f"{kind}|{name}"] = value.astype(float)
 
 
 def gram(Y):
@@ -157,13 +87,16 @@ def fitted(estimator, X, new):
     return found
 
 
-def of_points(values, name, X, labels, classical=True):
-    """Record estimators, affinities, normalisations, filters, metrics, intervals of a data set."""
+def named(data, calls, kind="value"):
+    return [(kind, f"{data}/{title}", make) for title, make in calls.items()]
+
+
+def of_points(name, X, labels, classical):
+    """Return the calls for a data set: estimators, scales, functions, intervals."""
     n = X.shape[0]
     some = np.random.default_rng(0).permutation(n)[: min(n, 500)]
     Z, new = X[np.sort(some)], X[:40] * 0.999
     small = X[np.sort(some[:300])]
-    dense = small.toarray() if sparse.issparse(small) else small
     groups = labels[np.sort(some[:300])]
 
     def sketch(data, **options):
@@ -178,10 +111,10 @@ def of_points(values, name, X, labels, classical=True):
         "HeatSketch 2, 300": sketch(X, time=[2, 300]),
         "HeatSketch signs": sketch(X, kind="rademacher"),
         "HeatSketch radius": sketch(Z, affinity="radius", epsilon="ksum"),
-        "ksum": lambda: hs.ksum(dense),
+        "ksum": lambda: hs.ksum(small),
         "connecting_epsilon": lambda: hs.connecting_epsilon(small),
         "intrinsic_dimension": lambda: hs.intrinsic_dimension(Z),
-        "density": lambda: hs.density_estimate(dense, "median", 2.0),
+        "density": lambda: hs.density_estimate(small, "median", 2.0),
     }
     choices = {
         "affinity": ("dense", "variable"),
@@ -192,13 +125,11 @@ def of_points(values, name, X, labels, classical=True):
         calls |= {f"HeatSketch {value}": sketch(Z, **{option: value}) for value in values_of}
     for rule in ("ksum", "median", "nearest"):
         calls[f"HeatSketch dense {rule}"] = sketch(Z, affinity="dense", epsilon=rule)
-    values.all(name, calls)
     maps = {
         "DiffusionMap ": diffusion_map(X),
         "DiffusionMap heat 4.0": diffusion_map(Z, filter="heat", time=4.0),
         "DiffusionMap 0.0 dense": diffusion_map(Z, alpha=0.0, affinity="dense"),
     }
-    values.all(name, maps, "rows")
     near = hs.NearIsometricProjection(3, random_state=0)
     learned = {
         "HeatEmbedding": lambda: quality(hs.HeatEmbedding(2, random_state=0), X, labels),
@@ -206,28 +137,26 @@ def of_points(values, name, X, labels, classical=True):
             near, hs.HeatSketch(16, random_state=0).fit_transform(Z), labels[np.sort(some)]
         ),
     }
-    values.all(name, learned, "map")
-    of_functions(values, name, small, dense)
-    of_intervals(values, name, small, dense)
-    if classical:
-        of_classical(values, name, dense, groups)
+    found = named(name, calls) + named(name, maps, "rows") + named(name, learned, "map")
+    found += of_functions(name, small) + of_intervals(name, small)
+    return found + (of_classical(name, small, groups) if classical else [])
 
 
-def of_functions(values, name, points, dense):
-    """Record the functions: affinity, normalisations, sketch, eigenpairs, distances, metrics."""
+def of_functions(name, X):
+    """Return calls of affinity, normalisations, sketch, eigenpairs, distances, metrics."""
 
     def diffusion(**options):
-        return hs.diffusion(points, **options)
+        return hs.diffusion(X, **options)
 
     def kernel():
-        return hs.gaussian_affinity(dense, "median")
+        return hs.gaussian_affinity(X, "median")
 
     def spectrum():
         found = hs.eigh(diffusion(), 6, rng=0)
         return {"values": found.values, "rows": gram(found.vectors)}
 
-    noisy = dense[:, :2] + 0.1 * dense[:, 2:4]
-    parts = np.arange(len(dense)) % 3
+    noisy = X[:, :2] + 0.1 * X[:, 2:4]
+    parts = np.arange(len(X)) % 3
     bank = [hs.Power(2), hs.Power(8)]
     filters = (hs.Power(0), hs.Power(3), hs.Power(500), hs.Heat(2.5), hs.Heat(700))
     calls = {
@@ -240,47 +169,44 @@ def of_functions(values, name, points, dense):
         "diffusion_distance power": lambda: hs.diffusion_distance(diffusion(), 8),
         "diffusion_distance heat": lambda: hs.diffusion_distance(diffusion(), 5.0, filter="heat"),
         "distortion": lambda: hs.distortion(noisy, hs.diffusion_distance(diffusion())),
-        "trustworthiness": lambda: hs.metrics.trustworthiness(dense, dense[:, :3]),
-        "continuity": lambda: hs.metrics.continuity(dense, dense[:, :3]),
-        "knn_accuracy": lambda: hs.metrics.knn_accuracy(dense, parts),
-        "row_distortion": lambda: hs.metrics.row_distortion(dense[:, :4], dense),
-        "stability": lambda: hs.metrics.stability([dense[:, :3], dense[:, 1:4]]),
+        "trustworthiness": lambda: hs.metrics.trustworthiness(X, X[:, :3]),
+        "continuity": lambda: hs.metrics.continuity(X, X[:, :3]),
+        "knn_accuracy": lambda: hs.metrics.knn_accuracy(X, parts),
+        "row_distortion": lambda: hs.metrics.row_distortion(X[:, :4], X),
+        "stability": lambda: hs.metrics.stability([X[:, :3], X[:, 1:4]]),
     }
     calls |= {f"sketch {f}": lambda f=f: hs.sketch(diffusion(), f, 8, rng=0) for f in filters}
-    values.all(name, calls)
     trace = {"heat_trace": lambda: hs.heat_trace(diffusion(), [1, 4, 16], rng=0)}
-    values.all(name, {"eigh": spectrum} | trace, "iterated")
+    return named(name, calls) + named(name, {"eigh": spectrum} | trace, "iterated")
 
 
-def of_intervals(values, name, points, dense):
-    """Record error bars, discrepancies, confidences, pseudotime."""
+def of_intervals(name, X):
+    """Return calls for error bars, discrepancies, confidences, pseudotime."""
 
     def model():
-        return hs.HeatSketch(32, random_state=0).fit(points)
+        return hs.HeatSketch(32, random_state=0).fit(X)
 
     def other():
-        return hs.diffusion(points, n_neighbors=20)
+        return hs.diffusion(X, n_neighbors=20)
 
     def apart(Y):
         return np.linalg.norm(Y[0] - Y[1])
 
     i, u = np.arange(20), hs.uncertainty
-    halves, few = (dense[::2], dense[1::2] + 0.1), {"n_resamples": 20}
+    halves, few = (X[::2], X[1::2] + 0.1), {"n_resamples": 20}
     sizes = {"n_components": 64, "n_permutations": 99, "rng": 0}
     calls = {
         "columns_for": lambda: hs.columns_for(0.1, 100),
         "distance_interval": lambda: u.distance_interval(model().embedding_, i, i + 20),
         "neighbor_confidence": lambda: u.neighbor_confidence(model(), **few),
         "sketch_interval": lambda: hs.sketch_interval(model(), apart, rng=0, **few),
-        "data_interval": lambda: hs.data_interval(model(), points, _size, rng=0, **few),
-        "diffusion_discrepancy": lambda: hs.diffusion_discrepancy(
-            hs.diffusion(points), other(), rng=0
-        ),
+        "data_interval": lambda: hs.data_interval(model(), X, _size, rng=0, **few),
+        "diffusion_discrepancy": lambda: hs.diffusion_discrepancy(hs.diffusion(X), other(), rng=0),
         "sample_discrepancy": lambda: u.sample_discrepancy(*halves, **sizes),
         "pseudotime": lambda: model().pseudotime(3),
-        "novelty": lambda: model().novelty(points[:20] * 1.2),
+        "novelty": lambda: model().novelty(X[:20] * 1.2),
     }
-    values.all(name, calls)
+    return named(name, calls)
 
 
 def _size(embedded, weights=None):
@@ -288,8 +214,8 @@ def _size(embedded, weights=None):
     return float(np.linalg.norm(np.asarray(Y)[0]))
 
 
-def of_classical(values, name, X, labels):
-    """Record the classical methods: inner products of rows, of descents the quality."""
+def of_classical(name, X, labels):
+    """Return calls of the classical methods: inner products of rows, of descents the quality."""
     linear = ("PCA", "ClassicalMDS", "LandmarkMDS", "Isomap", "LandmarkIsomap", "LaplacianEigenmap")
     seed = {"LandmarkMDS": {"random_state": 0}, "LocallyLinearEmbedding": {"random_state": 0}}
     classical = vars(hs.classical)
@@ -302,33 +228,29 @@ def of_classical(values, name, X, labels):
         f"classical.{m}": lambda m=m, g=g: classical[m](shrinkage=0.1).fit(X, g).transform(X)
         for m, g in discriminants.items()
     }
-    values.all(name, calls, "rows")
     descents = {m: classical[m](n_iter=300, random_state=0) for m in ("SNE", "TSNE")}
-    calls = {f"classical.{m}": partial(quality, made, X, labels) for m, made in descents.items()}
-    values.all(name, calls, "map")
+    maps = {f"classical.{m}": partial(quality, made, X, labels) for m, made in descents.items()}
+    return named(name, calls, "rows") + named(name, maps, "map")
 
 
-def of_graph(values):
+def of_graph():
     W, given = edges(), {"affinity": "precomputed", "random_state": 0}
     calls = {
         "HeatSketch": lambda: hs.HeatSketch(16, **given).fit_transform(W),
         "heat_trace": lambda: hs.heat_trace(hs.Diffusion.from_affinity(W), [2.0], rng=0),
         "symmetric_normalize": lambda: hs.symmetric_normalize(W) @ np.eye(W.shape[0], 3),
     }
-    values.all("graph", calls)
     rows = {"DiffusionMap": lambda: hs.DiffusionMap(4, **given).fit_transform(W)}
-    values.all("graph", rows, "rows")
     blocks = np.arange(400) // 100
     learned = {"HeatEmbedding": lambda: quality(hs.HeatEmbedding(2, **given), W, blocks)}
-    values.all("graph", learned, "map")
+    return named("graph", calls) + named("graph", rows, "rows") + named("graph", learned, "map")
 
 
-def of_mixture(values):
+def of_mixture():
     X, _ = mixture()
     weights, means = [0.5, 0.3, 0.2], np.array([[0.0, 0, 0], [3, 0, 0], [0, 3, 1]])
     covariances = [np.diag([1, 0.36, 0.09])] * 3
     model = hs.MixtureDiffusion(4, epsilon=0.5, random_state=0)
-    values.all("mixture", {"MixtureDiffusion": lambda: model.fit_transform(X)}, "rows")
     kernel = hs.MixtureKernel(weights, means, covariances, 0.5)
     calls = {
         f"MixtureKernel.{name}": partial(getattr(kernel, name), *points)
@@ -338,36 +260,53 @@ def of_mixture(values):
         )
         for name in names
     }
-    values.all("mixture", calls)
+    rows = {"MixtureDiffusion": lambda: model.fit_transform(X)}
+    return named("mixture", rows, "rows") + named("mixture", calls)
 
 
-def of_many_points(values):
-    """Approximate neighbours and compiled products; only if "large" is asked for."""
-    (X, labels), seed = roll(50_000), {"random_state": 0}
-    sketch = {"HeatSketch": lambda: hs.HeatSketch(16, **seed).fit_transform(X)[::50]}
-    values.all("large", sketch)
-    rows = {"DiffusionMap": lambda: hs.DiffusionMap(8, **seed).fit_transform(X)}
-    values.all("large", rows, "rows")
-    learned = {"HeatEmbedding": partial(quality, hs.HeatEmbedding(2, **seed), X, labels)}
-    values.all("large", learned, "map")
+SETS = {"digits": digits, "roll": roll, "clusters": clusters, "mixture": mixture}
 
 
-SETS = {"digits": digits, "roll": roll, "clusters": clusters, "words": text}
-SETS |= {"integers": integers, "mixture": mixture}
+def all_calls():
+    """Return (kind, name, call) of all that is recorded."""
+    found = of_graph() + of_mixture()
+    for name, make in SETS.items():
+        found += of_points(name, *make(), classical=name in ("digits", "clusters"))
+    return found
 
 
 def measure(parts):
-    """Return the values whose names begin with one of the parts; all but "large" without any."""
-    values = Values(parts)
-    asked = {part.split("/")[0] for part in parts}
-    for name, make in SETS.items():
-        if not asked or any(name.startswith(part) for part in asked):
-            of_points(values, name, *make(), classical=name in ("digits", "clusters"))
-    of_graph(values)
-    of_mixture(values)
-    if "large" in asked:
-        of_many_points(values)
-    return values
+    """Return arrays by "kind|name" of the names that begin with one of the parts, or of all."""
+    arrays = {}
+    for kind, name, make in all_calls():
+        if parts and not name.startswith(tuple(parts)):
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                result = make()
+        except Exception as error:  # a name that has gone is a finding, too
+            print(f"no value {name}: {type(error).__name__}: {str(error)[:120]}")
+        else:
+            if kind == "rows":
+                kind, result = "iterated", gram(result)
+            arrays |= flat(f"{kind}|{name}", result)
+    return arrays
+
+
+def flat(key, result):
+    """Return an array by its key, or those of a dictionary, a tuple or a record by theirs."""
+    if hasattr(result, "_asdict"):
+        result = result._asdict()
+    elif hasattr(result, "__dataclass_fields__"):
+        result = {field: getattr(result, field) for field in result.__dataclass_fields__}
+    elif isinstance(result, tuple):
+        result = dict(enumerate(result))
+    if isinstance(result, dict):
+        parts = [flat(f"{key}.{name}", part) for name, part in result.items()]
+        return {name: array for part in parts for name, array in part.items()}
+    value = np.asarray(result)
+    return {key: value.astype(float)} if value.dtype.kind in "fiub" else {}
 
 
 def difference(old, new):
@@ -379,29 +318,28 @@ def difference(old, new):
     return float(np.abs(old[known] - new[known]).max(initial=0.0) / (size or 1.0))
 
 
-def compare(old, values):
+def compare(old, arrays, parts):
     """Print what differs; return the number of differences that ties do not explain."""
-    wrong = 0
-    for key in sorted(old):
+    parts = tuple(parts or [f"{data}/" for data in (*SETS, "graph")])
+    wrong, keys = 0, [key for key in sorted(old) if key.split("|", 1)[1].startswith(parts)]
+    for key in keys:
         kind, name = key.split("|", 1)
-        if not values.wanted(name):
-            continue
         tied = " (ties)" if name.startswith(TIED) else ""
-        if key not in values.arrays:
+        if key not in arrays:
             print(f"gone     {name}")
         elif kind == "map":
-            before, after = float(old[key]), float(values.arrays[key])
+            before, after = float(old[key]), float(arrays[key])
             worse = before - after if not name.endswith("log_L") else after - before
             if abs(worse) > PLAUSIBLE[name.rsplit(".", 1)[1]]:
                 word = "worse" if worse > 0 else "better"
                 print(f"{word:8s} {name}: {before:.3f} -> {after:.3f}{tied}")
                 wrong += worse > 0 and not tied
         else:
-            found = difference(old[key], values.arrays[key])
+            found = difference(old[key], arrays[key])
             if found > TOLERANCE[kind]:
                 print(f"differs  {name}: {found:.1e}{tied}")
                 wrong += not tied
-    print(f"{len(old)} values compared, {wrong} differ beyond what ties explain")
+    print(f"{len(keys)} values compared, {wrong} differ beyond what ties explain")
     return wrong
 
 
@@ -411,11 +349,11 @@ def main():
     parser.add_argument("file", type=Path)
     parser.add_argument("parts", nargs="*")
     options = parser.parse_args()
-    values = measure(options.parts)
+    arrays = measure(options.parts)
     if options.action == "compare":
         with np.load(options.file) as old:
-            return compare(dict(old), values) > 0
-    np.savez_compressed(options.file, **values.arrays)
+            return compare(dict(old), arrays, options.parts) > 0
+    np.savez_compressed(options.file, **arrays)
     return 0
 
 
