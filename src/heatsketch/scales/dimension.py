@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import check_number, check_points, name_rows
+from heatsketch._checks import check_number, check_points
 from heatsketch._tiles import for_each_tile
-from heatsketch._typing import Array, Points
+from heatsketch._typing import Array
 from heatsketch.graphs.neighborhoods import feasible_neighbors, positive
-from heatsketch.neighbors import Neighbors, distinct_rows, in_metric, ordered_search
+from heatsketch.neighbors import in_metric, ordered_search
 
 
 class IntrinsicDimension(NamedTuple):
@@ -38,7 +38,7 @@ class IntrinsicDimension(NamedTuple):
 
 
 def intrinsic_dimension(
-    X: Any, *, metric: str = "euclidean", n_neighbors: int = 15, neighbors: Any = None
+    X: Any, *, metric: str = "euclidean", n_neighbors: int = 15
 ) -> IntrinsicDimension:
     """Estimate the dimension of the set that points lie on, from distances to nearest neighbours.
 
@@ -62,8 +62,6 @@ def intrinsic_dimension(
     n_neighbors : int >= 2, default 15
         k; all of them if there are fewer. More neighbours reduce the sampling error but reach over
         larger regions, which may be curved or include a boundary.
-    neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
-        The search to use, as in `Diffusion.from_points`.
 
     Returns
     -------
@@ -91,18 +89,29 @@ def intrinsic_dimension(
     2
     """
     k = check_number(n_neighbors, "n_neighbors", low=2, integer=True)
-    found = _neighbors_of_distinct(in_metric(check_points(X), metric), k, neighbors)
-    n, k = len(found.indices), found.indices.shape[1] - 1
-    used = np.arange(2, k + 1)
+    search, rows, _ = ordered_search(None, in_metric(check_points(X), metric))
+    n = len(rows)
+    if n < 3:
+        raise ValueError(f"X has {n} distinct points; pass at least 3.")
+    k = feasible_neighbors(k, n)
+    found = search.query(None, k + 1)
+    if not found.distances[:, 1].all():
+        raise ValueError(
+            "Distances of distinct points are too small for float64 relative to X; leave out "
+            "points that are very far away."
+        )
     inverses = _inverse_dimensions(found.distances)
     means = inverses.mean(axis=0)
-    _check_distances_differ(float(means[-1]), k)
+    dimension = _dimension(means[-1], k)
+    # The variance of the mean: the sum over all pairs of z_i z_j |N_i ∩ N_j| / (k + 1), which is
+    # non-negative; if all points have the same neighbours, that sum is zero.
+    z = inverses[:, -1] - means[-1]
+    sums = np.bincount(found.indices.ravel(), np.repeat(z, k + 1), minlength=n)
+    error = max(np.linalg.norm(sums) / (n * np.sqrt(k + 1)), z.std() / np.sqrt(n))
     with np.errstate(divide="ignore"):
         dimensions = 1 / means
-    deviations = inverses[:, -1] - means[-1]
-    error = _standard_error(deviations, found.indices) if n > 1 else np.nan
     return IntrinsicDimension(
-        float(dimensions[-1]), float(dimensions[-1] ** 2 * error), used, dimensions
+        dimension, float(dimension**2 * error), np.arange(2, k + 1), dimensions
     )
 
 
@@ -118,9 +127,7 @@ def graph_dimension(graph: sparse.csr_matrix) -> float:
         inverses[rows] = _inverse_dimensions(positive(np.sort(near[rows], axis=1)))[:, -1]
 
     for_each_tile(work, n)
-    mean = float(inverses.mean())
-    _check_distances_differ(mean, near.shape[1] - 1)
-    return 1 / mean
+    return _dimension(inverses.mean(), near.shape[1] - 1)
 
 
 def _inverse_dimensions(distances: Array) -> Array:
@@ -129,39 +136,11 @@ def _inverse_dimensions(distances: Array) -> Array:
     return logs[:, 1:] - np.cumsum(logs, axis=1)[:, :-1] / np.arange(1, logs.shape[1])
 
 
-def _check_distances_differ(inverse_dimension: float, k: int) -> None:
-    if not inverse_dimension > 0:
+def _dimension(inverse: float, k: int) -> float:
+    """Return the dimension from its inverse by k neighbours, or raise where it is 0."""
+    if not inverse > 0:
         raise ValueError(
             f"The {k} nearest neighbours of every point are equally distant, as on a grid; pass a "
             "larger n_neighbors."
         )
-
-
-def _standard_error(deviations: Array, indices: Array) -> float:
-    """Return that of the mean, from each point's deviation (n,) and neighbours (n, k + 1)."""
-    n, width = indices.shape
-    # Sum over all pairs of z_i z_j |N_i ∩ N_j| / (k + 1), which is non-negative.
-    sums = np.bincount(indices.ravel(), np.repeat(deviations, width), minlength=n)
-    dependent = np.linalg.norm(sums) / (n * np.sqrt(width))
-    # If all points have the same neighbours, that sum is zero.
-    return float(max(dependent, deviations.std() / np.sqrt(n)))
-
-
-def _neighbors_of_distinct(X: Points, k: int, neighbors: Any) -> Neighbors:
-    """Return every distinct point and its k nearest neighbours, at positive distances."""
-    rows, _ = distinct_rows(X)
-    n = len(rows)
-    if n < 3:
-        raise ValueError(f"X has {n} distinct point(s); pass at least 3.")
-    if sparse.issparse(neighbors):
-        X, neighbors = X[rows], sparse.csr_matrix(neighbors)[rows][:, rows]
-    search, _, _ = ordered_search(neighbors, X)
-    found = search.query(None, feasible_neighbors(k, n) + 1)
-    equal = np.flatnonzero(found.distances[:, 1] == 0)
-    if len(equal):
-        raise ValueError(
-            f"{len(equal)} distinct points (numbers {name_rows(equal)} of these) have neighbours "
-            "at distance zero: the given distances are zero, or too small for float64 relative to "
-            "X; leave out copies, or points that are very far away."
-        )
-    return found
+    return float(1 / inverse)
