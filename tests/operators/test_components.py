@@ -91,8 +91,3 @@ def test_the_size_of_the_diagonal_does_not_matter():
     K = np.array([[7.0, 0.0, 0.0], [0.0, 0.0, 2.0], [0.0, 2.0, 5.0]])
     with pytest.warns(DisconnectedWarning):
         assert connectivity(Dense(K), K.sum(axis=1), np.arange(len(K)))["isolated"] == 1
-
-
-def test_links_too_faint_to_carry_anything_do_not_connect():
-    faint = sparse.csr_matrix([[1.0, 0.5, 0.0], [0.5, 1.0, 1e-15], [0.0, 1e-15, 1.0]])
-    assert Sparse(faint).components().tolist() == [0, 0, 1]

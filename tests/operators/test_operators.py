@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.linalg import circulant
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from scipy.spatial.distance import cdist
@@ -19,6 +20,7 @@ from heatsketch.operators.graph import as_operator
 from heatsketch.operators.kernel import EXPONENT_BOUND
 from heatsketch.operators.operator import Operator
 from problems.matrices import kernel_matrix
+from problems.toy_operator import Circulant
 
 
 def without(matrix, directions):
@@ -40,6 +42,7 @@ TABLE = sparse.random(N, 90, density=0.1, random_state=4, format="csr")  # wider
 F = RNG.standard_normal((N, 5))
 V = np.linalg.qr(RNG.standard_normal((N, 2)))[0]
 EYE = np.eye(N)
+WAVE = circulant(np.cos(np.arange(N) * np.pi / N) ** 2)
 FAR = POINTS + 1e6 * (np.arange(N) % 2)[:, None]  # differences are taken
 M32, C32, F32 = M.astype(np.float32), C.astype(np.float32), F.astype(np.float32)
 
@@ -77,6 +80,7 @@ CASES = {
     "scaled-kernel": Case(hs.Scaled(hs.Kernel(POINTS, 0.8), s), s[:, None] * K * s),
     "affine": Case(hs.Affine(hs.Dense(M), 0.5, -3.0), M / 2 - 3 * EYE),
     "affine-laplacian": Case(hs.Affine(hs.Kernel(POINTS, 0.8), -1.0, 1.0), EYE - K),
+    "toy": Case(Circulant(np.cos(np.arange(N) * np.pi / N) ** 2), WAVE),
     "deflated": Case(hs.Deflated(hs.Dense(M), V), without(M, V)),
     "deflated-vector": Case(hs.Deflated(hs.Sparse(C), V[:, 0]), without(C.toarray(), V[:, :1])),
     "deflated-negative": Case(hs.Deflated(hs.Dense(-EYE, (-1.0, -1.0)), V), V @ V.T - EYE),
