@@ -239,7 +239,7 @@ def test_no_more_rows_are_learned_from_than_enough(objective, monkeypatch):
     X = torus_factor(400)
     projection = fitted(X, 3, objective=objective)
     assert projection.embedding_.shape == (400, 3)
-    assert projection.history_[0]["pairs"] == min(150 * 149 // 2, learn._PAIRS[objective])
+    assert projection.history_[0]["pairs"] == min(150 * 149 // 2, learn.PAIRS[objective])
     order = np.random.default_rng(1).permutation(400)
     again = fitted(X[order], 3, objective=objective)  # the same 150, whatever their places
     one, other = (W / np.linalg.norm(W) for W in (projection.components_, again.components_))

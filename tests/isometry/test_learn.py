@@ -285,7 +285,7 @@ def held_out_log_L(on_the_line, n_held, rank=None):
     F = cloud(90, 30)
     F[list(on_the_line)] = 0
     F[list(on_the_line), 0] = 1e7 * np.arange(1, len(on_the_line) + 1)
-    return module.validate(F, n_held, 2, rank, max_iter=30, for_new_points=True)[1]
+    return module.validate(F, n_held, 2, rank, max_iter=30)[1]
 
 
 @pytest.mark.parametrize(

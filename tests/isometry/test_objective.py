@@ -11,10 +11,10 @@ from threadpoolctl import threadpool_limits
 
 from heatsketch.isometry import objective as module
 from heatsketch.isometry.objective import (
-    Basis,
     LogDistortion,
     OutsideFraction,
     PairObjective,
+    principal_axes,
     stress,
 )
 from problems.clouds import cloud
@@ -38,14 +38,14 @@ def ellipsoid(n=30, scales=SCALES, seed=0):
 
 
 def stated(F, max_rank=256):
-    """Return the objective of keeping all distances between the rows, and their basis."""
-    basis = Basis.of(F, max_rank)
-    return PairObjective(F, basis, np.triu_indices(len(F), 1)), basis
+    """Return the objective of keeping all distances between the rows."""
+    return PairObjective(F, principal_axes(F, max_rank), np.triu_indices(len(F), 1))
 
 
-def express(basis, W):
-    """Write a linear map (r, k) in a basis, (R, k), up to what lies outside its span."""
-    return basis.weights[:, None] * ((basis.axes * basis.weights).T @ W)
+def express(objective, F, W):
+    """Write a linear map (r, k) in the coordinates, (R, k), up to what lies outside their span."""
+    axes = principal_axes(F, 256)
+    return objective.scales[:, None] * ((axes * objective.scales).T @ W)
 
 
 def random_map(shape, seed=1):
@@ -62,23 +62,19 @@ def test_coordinates_times_weights_are_principal_components(shape, max_rank, wid
     monkeypatch.setattr(module, "_WIDE", wide)
     n, r = shape
     F = ellipsoid(n, 0.8 ** np.arange(r)) + 5.0
-    basis = Basis.of(F, max_rank)
-    U, scales, _ = np.linalg.svd(F - F.mean(axis=0), full_matrices=False)
-    scores, R = U * scales, min(max_rank, n - 1, r)
-    assert basis.rank == R
-    assert_allclose(basis.weights**2, scales[:R] / math.sqrt(n), rtol=1e-5)
-    Z = basis.coordinates(F)
-    assert_allclose(np.abs(Z * basis.weights), np.abs(scores[:, :R]), rtol=1e-5, atol=1e-6)
-    assert_allclose(Z.std(axis=0), basis.weights, rtol=1e-5)  # in coordinates of scale √σ
-    assert_allclose(pdist(Z @ basis.leading(2)), pdist(scores[:, :2]), rtol=1e-5)
-    cut, some = basis.cut(2), Basis.of(F, 2)
-    assert_allclose(cut.axes, some.axes, rtol=1e-6)
-    assert_allclose(cut.weights, some.weights, rtol=1e-6)
+    objective = stated(F, max_rank)
+    U, sizes, _ = np.linalg.svd(F - F.mean(axis=0), full_matrices=False)
+    scores, R = U * sizes, min(max_rank, n - 1, r)
+    Z, scales = objective.Z, objective.scales
+    assert_allclose(scales**2, sizes[:R] / math.sqrt(n), rtol=1e-5)
+    assert_allclose(np.abs(Z * scales), np.abs(scores[:, :R]), rtol=1e-5, atol=1e-6)
+    assert_allclose(Z.std(axis=0), scales, rtol=1e-5)  # in coordinates of scale √σ
+    assert_allclose(pdist(Z @ objective.leading(2)), pdist(scores[:, :2]), rtol=1e-5)
 
 
 def test_directions_that_are_rounding_do_not_count():
     F = np.hstack([ellipsoid(), 1e-9 * cloud(30, 3, seed=2)])
-    assert Basis.of(F, 256).rank == 6
+    assert principal_axes(F, 256).shape[1] == 6
 
 
 # The pairs of an objective
@@ -86,15 +82,15 @@ def test_directions_that_are_rounding_do_not_count():
 
 def test_log_ratios_are_those_of_distances_and_pairs_join():
     F, W = ellipsoid(), random_map((6, 2))
-    (i, j), basis = np.triu_indices(len(F), 1), Basis.of(F, 6)
-    objective = PairObjective(F, basis, (i[:9], j[:9]))
+    i, j = np.triu_indices(len(F), 1)
+    objective = PairObjective(F, principal_axes(F, 6), (i[:9], j[:9]))
     objective.add(i[9:], j[9:])
     expected = np.log(pdist(F @ W) / pdist(F))
-    assert_allclose(objective.log_ratios(express(basis, W)), expected, atol=1e-12)
+    assert_allclose(objective.log_ratios(express(objective, F, W)), expected, atol=1e-12)
 
 
 def test_a_map_of_few_rows_maps_the_first_coordinates():
-    objective, _ = stated(ellipsoid())
+    objective = stated(ellipsoid())
     Q = random_map((6, 2))
     Q[3:] = 0.0
     assert_allclose(objective.log_ratios(Q[:3]), objective.log_ratios(Q), atol=1e-12)
@@ -107,7 +103,7 @@ def test_a_map_of_few_rows_maps_the_first_coordinates():
 @every_loss
 @pytest.mark.parametrize("kept", [None, 2])
 def test_the_objective_has_the_gradient_that_differences_give(loss, kept, monkeypatch):
-    objective, _ = stated(ellipsoid())
+    objective = stated(ellipsoid())
     seen = {}
 
     def look(function, start, **options):
@@ -128,7 +124,7 @@ def test_the_objective_has_the_gradient_that_differences_give(loss, kept, monkey
 
 @every_loss
 def test_descent_lowers_the_loss_and_keeps_a_record(loss):
-    objective, _ = stated(ellipsoid())
+    objective = stated(ellipsoid())
     Q = random_map((6, 2))
     lower = objective.descend(Q, loss, 50)
     before, after = (loss(objective.log_ratios(at))[0] for at in (Q, lower))
@@ -143,17 +139,17 @@ def test_descent_lowers_the_loss_and_keeps_a_record(loss):
 
 def test_a_minimum_is_left_as_it_is():
     F = ellipsoid(scales=SCALES[:2])
-    objective, basis = stated(F)
-    Q = np.diag(basis.weights)  # all distances are kept
-    after = objective.descend(Q, stress, 50)
+    objective = stated(F)
+    Q = objective.leading(2)  # all distances are kept
+    after = np.abs(objective.descend(Q, stress, 50))
     assert_allclose(after * Q[0, 0] / after[0, 0], Q, rtol=0, atol=1e-4)
 
 
 def test_points_that_coincide_are_moved_apart():
     # The grid seen along an axis: without a push the gradient keeps points of a line together.
     grid = np.stack(np.meshgrid(np.arange(4.0), np.arange(4.0)), axis=-1).reshape(-1, 2)
-    objective, basis = stated(grid)
-    start = express(basis, np.array([[1.0], [0.0]]))
+    objective = stated(grid)
+    start = express(objective, grid, np.array([[1.0], [0.0]]))
     assert objective.log_ratios(start).min() < -20
     after = objective.descend(start, LogDistortion(16), 60)
     assert objective.log_ratios(after).min() > -4
@@ -164,18 +160,16 @@ def test_points_that_coincide_are_moved_apart():
 # Annealing
 
 
-def test_principal_axes_change_no_distance():
-    F = ellipsoid()
-    objective, basis = stated(F)
-    Q, Z = random_map((6, 3)), basis.coordinates(F)
-    Y, turned = Z @ Q, Z @ objective.principal(Q)
-    assert_allclose(pdist(turned), pdist(Y), rtol=1e-12)
-    covariance = turned.T @ turned
-    assert (np.diff(np.diag(covariance)) < 0).all()
-    assert_allclose(covariance, np.diag(np.diag(covariance)), atol=1e-10)
-    # Without spare dimensions annealing only rotates.
-    assert_allclose(pdist(Z @ objective.annealed(Q, 3)), pdist(Y), rtol=1e-12)
-    assert objective.history == []
+def test_columns_of_a_map_are_uncorrelated_and_ordered_by_variance():
+    objective = stated(ellipsoid())
+    for found in (
+        objective.descend(random_map((6, 3)), stress, 5),
+        objective.annealed(random_map((6, 5)), 3, 5),
+    ):
+        Y = objective.Z @ found
+        covariance = Y.T @ Y
+        assert (np.diff(np.diag(covariance)) < 0).all()
+        assert_allclose(covariance, np.diag(np.diag(covariance)), atol=1e-10)
 
 
 @pytest.mark.parametrize("width", [3, 5])
@@ -183,8 +177,8 @@ def test_principal_axes_change_no_distance():
 def test_a_map_is_annealed_out_of_the_dimensions_it_has_to_spare(seed, width):
     # Points of the plane in R^5: the way to keep all distances is in reach of any start.
     F = cloud(30, 2, seed) @ cloud(2, 5, seed=9) + 1e-3 * cloud(30, 5, seed=8)
-    objective, _ = stated(F)
-    annealed = objective.annealed(random_map((5, width), seed), 2)
+    objective = stated(F)
+    annealed = objective.annealed(random_map((5, width), seed), 2, 30)
     assert annealed.shape == (5, 2)
     assert np.ptp(objective.log_ratios(annealed)) < 0.2
 
@@ -198,14 +192,16 @@ def figure_eight(n=60):
     "F", [figure_eight(), ellipsoid(60, 0.8 ** np.arange(10))], ids=["loop", "cloud"]
 )
 def test_with_dimensions_to_spare_the_start_hardly_counts(F):
-    objective, basis = stated(F)
+    objective = stated(F)
 
     def least_stress(width, seed):
-        Q = basis.weights[:, None] * random_map((basis.rank, width), seed)
-        Q = objective.descend(objective.annealed(Q, 2), stress, 100)
+        Q = objective.scales[:, None] * random_map((len(objective.scales), width), seed)
+        Q = objective.annealed(Q, 2, 100)
         return stress(objective.log_ratios(Q))[0]
 
-    plane, spare = ([least_stress(width, s) for s in range(3)] for width in (2, basis.rank))
+    plane, spare = (
+        [least_stress(width, s) for s in range(3)] for width in (2, len(objective.scales))
+    )
     assert max(plane) > 1.1 * min(plane)
     assert max(spare) < 1.01 * min(spare)
     assert max(spare) < 1.01 * min(plane)

@@ -15,17 +15,18 @@ from heatsketch.estimators.time_choice import TimeCurve, time_curve
 from heatsketch.isometry.learn import (
     MAX_ROWS,
     OBJECTIVES,
+    PAIRS,
     first_equal,
     learn,
     oriented,
-    typical_ratio,
 )
+from heatsketch.isometry.pairs import random_pairs
 from heatsketch.markov.diffusion import Diffusion, component_labels, deflate_components
 from heatsketch.markov.rows import N_LEADING
 from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.metrics.distances import ComponentCoordinates
 from heatsketch.metrics.picture import PictureQuality, picture_quality
-from heatsketch.neighbors import COORDINATES, in_metric
+from heatsketch.neighbors import COORDINATES, in_metric, pair_distances
 from heatsketch.operators.operator import Deflated
 from heatsketch.spectral.apply import check_range
 from heatsketch.spectral.filters import FILTERS, make_filter
@@ -240,10 +241,12 @@ class HeatEmbedding(DiffusionEstimator):
                     factor=self.factor,
                     n_init=self.n_init,
                     validation_fraction=_HELD_OUT * spared,
-                    for_new_points=False,
                 )
-                map_ = oriented(learned.components, S[:, used]).T
-                W[used, :dimensions] = map_ / typical_ratio(map_, S[:, used])
+                W[used, :dimensions] = oriented(learned.components, S[:, used]).T
+                i, j = random_pairs(len(S), PAIRS["worst"])
+                ratios = pair_distances(S @ W, S @ W, i, j) / pair_distances(S, S, i, j)
+                median, largest = float(np.median(ratios)), float(ratios.max())
+                W /= median if median > _DEGENERATE * largest else largest
                 held_out = np.fmax(held_out, learned.held_out_log_L)
             maps.append(W)
         return maps, float(held_out)

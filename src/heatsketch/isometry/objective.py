@@ -23,6 +23,7 @@ from heatsketch.neighbors import pair_distances
 
 Loss = Callable[[Array], tuple[float, Array]]  # ℓ (m,) -> value, slope (m,)
 
+SEARCH_BETA = 16.0  # of the first J_β
 _WIDTH = 2.0  # of the window of `OutsideFraction`, in units of log factor
 _CENTRING_STEPS = 8
 _MIN_RELATIVE_SCALE = 1e-7  # of a direction: smaller ones are rounding
@@ -50,10 +51,12 @@ class OutsideFraction:
 
     The mean of 1 - exp(-(ℓ - c)²/2w²), with the centre c at which it is least and the width w twice
     log `factor`. Windows of 1.25 log `factor` keep 1-3 % more pairs within it, and give up the
-    others, which then coincide in the picture (docs/embeddings.md).
+    others, which then coincide in the picture (docs/embeddings.md). `log_L_weight` times J_16 is
+    added, so that no two points coincide.
     """
 
     factor: float
+    log_L_weight: float = 0.0
 
     def __call__(self, log_ratios: Array) -> tuple[float, Array]:
         """Return the value and its slope; that of c does not enter at a minimum over c."""
@@ -64,7 +67,11 @@ class OutsideFraction:
             centre = float(near @ log_ratios / max(near.sum(), 1e-30))
         centred = log_ratios - centre
         near = np.exp(-((centred / width) ** 2) / 2)
-        return 1 - float(near.mean(dtype=float)), near * centred / (width**2 * len(near))
+        value, slope = 1 - float(near.mean(dtype=float)), near * centred / (width**2 * len(near))
+        if self.log_L_weight:
+            log_L, its_slope = LogDistortion(SEARCH_BETA)(log_ratios)
+            value, slope = value + self.log_L_weight * log_L, slope + self.log_L_weight * its_slope
+        return value, slope
 
 
 @dataclass(frozen=True)
@@ -78,84 +85,60 @@ class LogDistortion:
 
     def __call__(self, log_ratios: Array) -> tuple[float, Array]:
         """Return the value and its slope."""
-        up, up_slope = _log_mean_exp(self.beta * log_ratios)
-        down, down_slope = _log_mean_exp(-self.beta * log_ratios)
-        return (up + down) / self.beta, up_slope - down_slope
+        low, high = log_ratios.min(), log_ratios.max()
+        up, down = np.exp(self.beta * (log_ratios - high)), np.exp(self.beta * (low - log_ratios))
+        total, total_down = float(up.sum(dtype=float)), float(down.sum(dtype=float))
+        rest = math.log(total / len(up)) + math.log(total_down / len(up))
+        return float(high - low) + rest / self.beta, up / total - down / total_down
 
 
-def _log_mean_exp(x: Array) -> tuple[float, Array]:
-    top = x.max()
-    weights = np.exp(x - top)
-    total = float(weights.sum(dtype=float))
-    return float(top) + math.log(total / len(x)), weights / total
+def principal_axes(F: Array, max_rank: int) -> Array:
+    """Return axes (r, R): coordinates F · axes have variances σ, those of principal components σ².
 
-
-@dataclass(frozen=True, eq=False)
-class Basis:
-    """Principal directions of scale σ above rounding, in coordinates of scale √σ.
-
-    With σ itself the directions that keep small distances would hardly count in the first steps,
-    and with 1 (whitening) noise would count as much as any direction.
+    With the components themselves the directions that keep small distances would hardly count in
+    the first steps of a descent, and with whitened ones noise would count as much as any direction.
+    There are at most `max_rank`, and none below rounding.
     """
-
-    axes: Array  # (r, R): coordinates are x @ axes
-    weights: Array  # (R,), decreasing: coordinates · weights are principal components
-
-    @classmethod
-    def of(cls, F: Array, max_rank: int) -> Basis:
-        """Return at most `max_rank` directions of the rows of F."""
-        centred = F - F.mean(axis=0)
-        if F.shape[1] > _WIDE:  # some of very many directions
-            gram, last = centred.T @ centred, F.shape[1] - 1
-            squares, vectors = eigh(gram, subset_by_index=[max(0, last + 1 - max_rank), last])
-            scales, axes = np.sqrt(np.maximum(squares[::-1], 0.0)), vectors[:, ::-1].T
-        else:
-            if len(F) > F.shape[1]:  # the same directions, cheaper
-                centred = np.linalg.qr(centred, mode="r")
-            _, scales, axes = np.linalg.svd(centred, full_matrices=False)
-        used = min(max_rank, int(np.sum(scales > _MIN_RELATIVE_SCALE * scales[0])))
-        weights = np.sqrt(scales[:used] / math.sqrt(len(F)))
-        return cls((axes[:used] / weights[:, None]).T, weights)
-
-    @property
-    def rank(self) -> int:
-        """Number of directions R."""
-        return len(self.weights)
-
-    def coordinates(self, F: Array) -> Array:
-        """Return the coordinates (n, R) of rows F (n, r), up to a shift of all."""
-        return (F - F.mean(axis=0)) @ self.axes
-
-    def cut(self, rank: int) -> Basis:
-        """Return the basis of the first `rank` directions."""
-        return Basis(self.axes[:, :rank], self.weights[:rank])
-
-    def leading(self, k: int) -> Array:
-        """Return the projection to the k directions of largest variance, (R, k)."""
-        return np.diag(self.weights)[:, :k]
+    centred = F - F.mean(axis=0)
+    if F.shape[1] > _WIDE:  # some of very many directions
+        gram, last = centred.T @ centred, F.shape[1] - 1
+        squares, vectors = eigh(gram, subset_by_index=[max(0, last + 1 - max_rank), last])
+        scales, axes = np.sqrt(np.maximum(squares[::-1], 0.0)), vectors[:, ::-1].T
+    else:
+        if len(F) > F.shape[1]:  # the same directions, cheaper
+            centred = np.linalg.qr(centred, mode="r")
+        _, scales, axes = np.linalg.svd(centred, full_matrices=False)
+    used = min(max_rank, int(np.sum(scales > _MIN_RELATIVE_SCALE * scales[0])))
+    return (axes[:used] / np.sqrt(scales[:used, None] / math.sqrt(len(F)))).T
 
 
 class PairObjective:
     """Pairs of rows of F whose distances a map Q is to keep, up to one factor.
 
-    A map Q (R, k) takes the first R coordinates in the basis. One step takes n R k operations, and
-    m k for m pairs.
+    A map Q (R, k) takes the first R coordinates along the axes. One step takes n R k operations,
+    and m k for m pairs.
 
     Parameters
     ----------
     F : array (n, r)
-    basis : Basis
+    axes : array (r, R)
+        Principal axes.
     pairs : (i, j)
 
     Attributes
     ----------
+    Z : array (n, R)
+        The coordinates.
+    scales : array (R,)
+        Their standard deviations.
     history : list of dict
         A record of each descent.
     """
 
-    def __init__(self, F: Array, basis: Basis, pairs: Pairs) -> None:
-        self.F, self.Z = F, basis.coordinates(F)
+    def __init__(self, F: Array, axes: Array, pairs: Pairs) -> None:
+        self.F, self.Z = F, (F - F.mean(axis=0)) @ axes
         self.variances = self.Z.T @ self.Z / len(F)  # (R, R), the scatter of the coordinates
+        self.scales = np.sqrt(np.diag(self.variances))
         self.history: list[dict[str, Any]] = []
         self.differences = sparse.csr_array((0, len(F)))  # (m, n): takes rows to (z_i - z_j) / d_ij
         self.add(*pairs)
@@ -168,6 +151,10 @@ class PairObjective:
         more = sparse.csr_array(rows, (len(i), len(self.F)))
         self.differences = sparse.vstack([self.differences, more], format="csr")
 
+    def leading(self, k: int) -> Array:
+        """Return the projection to the k directions of largest variance, or all R, (R, k)."""
+        return np.diag(self.scales)[:, :k]
+
     def log_ratios(self, Q: Array) -> Array:
         """Return ℓ (m,) of all pairs."""
         images = self.differences @ (self.Z[:, : len(Q)] @ Q)
@@ -176,9 +163,16 @@ class PairObjective:
     def descend(
         self, Q: Array, loss: Loss, max_iter: int, kept: int | None = None, penalty: float = 0.0
     ) -> Array:
-        """Minimise loss + penalty · (fraction of variance beyond column `kept`), from Q (R, k)."""
+        """Minimise loss + penalty · (fraction of variance beyond column `kept`), from Q (R, k).
+
+        Columns of the map returned are uncorrelated, and have decreasing variance.
+        """
         Z, differences, transposed = self.Z[:, : len(Q)], self.differences, self.differences.T
         shape, variances = Q.shape, self.variances[: len(Q), : len(Q)]
+        ratios = self.log_ratios(Q)
+        if ratios.min() <= ratios.mean() + _COLLAPSED:  # no gradient moves points that coincide
+            noise = np.random.default_rng(0).standard_normal(shape) * self.scales[: len(Q), None]
+            Q = Q + _PERTURBATION * np.linalg.norm(Q) / np.linalg.norm(noise) * noise
 
         def objective(q: Array) -> tuple[float, Array]:
             Q = q.reshape(shape)
@@ -196,41 +190,23 @@ class PairObjective:
                 value, gradient = value + penalty * spare, gradient + penalty * slope
             return value, gradient.ravel()
 
-        found = minimize(
-            objective,
-            self._perturbed(Q).ravel(),
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": max_iter},
-        )
+        options = {"maxiter": max_iter}
+        found = minimize(objective, Q.ravel(), jac=True, method="L-BFGS-B", options=options)
         name, pairs = str(getattr(loss, "__name__", loss)), differences.shape[0]
         record = {"loss": name, "pairs": pairs, "objective": float(found.fun)}
         self.history.append(record | {"iterations": int(found.nit)})
         logger.info("learning the map: %s %.3g of %d pairs", name, found.fun, pairs)
         best = found.x.reshape(shape)
+        best = best @ np.linalg.eigh(best.T @ variances @ best)[1][:, ::-1]
         return best / np.linalg.norm(best)  # no loss depends on scale: avoid overflow
 
-    def annealed(self, Q: Array, k: int) -> Array:
-        """Reduce a map gradually to its first k dimensions, at little stress.
+    def annealed(self, Q: Array, k: int, max_iter: int) -> Array:
+        """Reduce a map gradually to its first k dimensions, and find one of little stress there.
 
         With many dimensions the distances can all be kept, and there is nothing to choose. The
         penalty on the variance in the spare dimensions then increases step by step: the map that is
         followed hardly depends on the start, and what crosses in the plane has room to pass.
         """
         for penalty in _PENALTIES if k < Q.shape[1] else ():
-            Q = self.descend(self.principal(Q), stress, _ANNEALING_STEPS, k, penalty)
-        return self.principal(Q)[:, :k]
-
-    def principal(self, Q: Array) -> Array:
-        """Rotate the map so that its columns have decreasing variance."""
-        variances, axes = np.linalg.eigh(Q.T @ self.variances[: len(Q), : len(Q)] @ Q)
-        return Q @ axes[:, np.argsort(-variances, kind="stable")]
-
-    def _perturbed(self, Q: Array) -> Array:
-        """Perturb a map under which points coincide: the gradient does not separate them."""
-        ratios = self.log_ratios(Q)
-        if ratios.min() > ratios.mean() + _COLLAPSED:
-            return Q
-        noise = np.random.default_rng(0).standard_normal(Q.shape)
-        noise *= np.sqrt(np.diag(self.variances)[: len(Q)])[:, None]
-        return Q + _PERTURBATION * np.linalg.norm(Q) / np.linalg.norm(noise) * noise
+            Q = self.descend(Q, stress, _ANNEALING_STEPS, k, penalty)
+        return self.descend(Q[:, :k], stress, max_iter)

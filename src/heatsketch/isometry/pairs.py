@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.spatial.distance import pdist
 
@@ -26,13 +24,9 @@ def sampled_pairs(
 
     With labels (n,), from 0, both have the same one; raise if there is no such pair.
     """
-    if labels is not None:
-        return _sampled_within(labels, count, rng)
-    i = rng.integers(0, n, count)
-    return i, (i + rng.integers(1, n, count)) % n
-
-
-def _sampled_within(labels: Array, count: int, rng: np.random.Generator) -> Pairs:
+    if labels is None:
+        i = rng.integers(0, n, count)
+        return i, (i + rng.integers(1, n, count)) % n
     sizes, order = np.bincount(labels), np.argsort(labels, kind="stable")
     starts, ends = np.cumsum(sizes) - sizes, np.cumsum(sizes * (sizes - 1))
     if ends[-1] == 0:
@@ -71,26 +65,6 @@ def near_pairs(F: Array) -> Pairs:
     return nearest_pairs(F, np.arange(min(len(F), NEAR_ROWS)), min(_NEAR, len(F) - 1))
 
 
-class LogDistanceRatios(NamedTuple):
-    """Logarithms of distance ratios, embedding over data, of many pairs."""
-
-    i: Array
-    j: Array
-    values: Array  # (m,)
-
-    @property
-    def log_L(self) -> float:
-        """The logarithm of the ratio between the largest and the smallest."""
-        return float(self.values.max() - self.values.min())
-
-    def most_changed(self, count: int) -> Pairs:
-        """Return the pairs most shrunk and most stretched, up to `count` of each."""
-        count = min(count, len(self.values) // 2)
-        order = np.argpartition(self.values, [count - 1, len(self.values) - count])
-        ends = np.concatenate([order[:count], order[len(order) - count :]])
-        return self.i[ends], self.j[ends]
-
-
 class DistortionEvaluator:
     """The pairs of rows of F (n, r) by which embeddings of F are compared.
 
@@ -107,15 +81,15 @@ class DistortionEvaluator:
             i, j = (np.concatenate(side) for side in sides)
             self._pairs, self._logs = (i, j), _logs(pair_distances(F, F, i, j))
 
-    def __call__(self, Y: Array) -> LogDistanceRatios:
-        """Return the log ratios of the embedding Y (n, k)."""
+    def __call__(self, Y: Array) -> tuple[Array, Array, Array]:
+        """Return the log ratios of the embedding Y (n, k) to F, (m,), and their pairs i, j."""
         i, j = self._pairs
         if len(Y) <= ALL_PAIRS_UP_TO:
-            return LogDistanceRatios(i, j, _logs(pdist(Y)) - self._logs)
+            return _logs(pdist(Y)) - self._logs, i, j
         close = nearest_pairs(Y, np.arange(len(Y)), _COLLIDING)
         i, j = np.append(i, close[0]), np.append(j, close[1])
         known = np.append(self._logs, _logs(pair_distances(self._F, self._F, *close)))
-        return LogDistanceRatios(i, j, _logs(pair_distances(Y, Y, i, j)) - known)
+        return _logs(pair_distances(Y, Y, i, j)) - known, i, j
 
 
 def _logs(distances: Array) -> Array:
