@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.neighbors import KNeighborsTransformer
 
 import heatsketch as hs
@@ -47,14 +46,6 @@ def test_a_graph_of_distances_gives_what_our_own_search_gives(make):
     np.testing.assert_allclose(given.embedding_, make().fit(X).embedding_, rtol=1e-9, atol=1e-12)
     with pytest.raises(ValueError, match="no distances to new points; pass"):
         given.transform(X[:2])
-
-
-def test_a_full_matrix_and_a_graph_without_its_diagonal_are_graphs():
-    D = np.linalg.norm(X[:, None] - X[None], axis=-1)
-    for graph in (sparse.csr_matrix(D), sparse.coo_matrix(np.triu(D, 1) + np.triu(D, 1).T)):
-        d = hs.Diffusion.from_points(X, n_neighbors=8, neighbors=graph)
-        own = hs.Diffusion.from_points(X, n_neighbors=8)
-        assert abs(d.directed_step - own.directed_step).max() < 1e-12
 
 
 def test_the_transformer_that_was_passed_is_left_unfitted():

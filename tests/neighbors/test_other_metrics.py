@@ -38,7 +38,10 @@ WAYS = {
     "variable": {"affinity": "variable", "n_neighbors": 9},
     "ksum": {"affinity": "dense", "epsilon": "ksum"},
 }
-every_way = pytest.mark.parametrize("way", WAYS)
+# A metric has distances, a way has neighbours and scales of distances: each with one of the others.
+PAIRS = [("manhattan", way) for way in WAYS]
+PAIRS += [(name, way) for name in ("hamming", "jaccard", "callable") for way in ("dense", "radius")]
+every_pair = pytest.mark.parametrize(("name", "way"), PAIRS)
 
 
 def case(name):
@@ -58,17 +61,13 @@ def test_the_search_finds_the_nearest_and_of_ties_the_first(name):
     assert_allclose(within, np.where(np.median(D) >= D, D, 0), rtol=1e-12, atol=1e-15)
 
 
-@every_way
-@every_case
+@every_pair
 def test_points_and_their_distances_have_one_diffusion(name, way):
     X, D, metric = case(name)
     options = WAYS[way]
     d = hs.diffusion(X, metric=metric, **options)
     e = hs.diffusion(D, metric="precomputed", **options)
-    # Ties go by other contents.
-    ties = name in ("hamming", "jaccard") and way in ("knn", "knn with a number", "variable")
-    if not ties:
-        assert_allclose(of_points(d), of_points(e), rtol=1e-8, atol=1e-12)
+    assert_allclose(of_points(d), of_points(e), rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.7, "self-tuning"])
@@ -81,8 +80,7 @@ def test_the_dense_affinity_is_its_definition(epsilon):
     assert_allclose(of_points(d), K / np.sqrt(np.outer(q, q)), rtol=1e-9, atol=1e-15)
 
 
-@every_way
-@every_case
+@every_pair
 def test_training_points_are_mapped_to_where_they_are(name, way):
     X, D, metric = case(name)
     for points, kind in ((X, metric), (D, "precomputed")):
@@ -134,23 +132,33 @@ def test_classical_methods_embed_the_distances(make, name):
     assert_allclose(model.transform(X[:9] * 1.0), given.transform(D[:9]), atol=1e-8)
 
 
-def test_what_cannot_be_is_refused():
-    with pytest.raises(ValueError, match="metric='hamming' but X is sparse"):
-        hs.diffusion(sparse.csr_matrix(WORDS), metric="hamming")
-    with pytest.raises(ValueError, match="not symmetric"):
-        hs.diffusion(np.triu(CASES["manhattan"][1]), metric="precomputed")
-    with pytest.raises(ValueError, match="negative or not finite"):
-        hs.diffusion(POINTS, metric=lambda x, y: -1.0)
+FALSE_ZERO = CASES["manhattan"][1].copy()
+FALSE_ZERO[3, 8] = FALSE_ZERO[8, 3] = 0.0
+
+
+@pytest.mark.parametrize(
+    ("points", "options", "message"),
+    [
+        (sparse.csr_matrix(WORDS), {"metric": "hamming"}, "metric='hamming' but X is sparse"),
+        (np.triu(CASES["manhattan"][1]), {"metric": "precomputed"}, "not symmetric"),
+        (POINTS, {"metric": lambda x, y: -1.0}, "negative or not finite"),
+        (POINTS, {"metric": "manhatten"}, "metric"),
+        (POINTS, {"metric": "manhattan", "neighbors": sparse.eye(70).tocsr()}, "are both given"),
+        (FALSE_ZERO, {"metric": "precomputed"}, "a distance of 0 between points whose"),
+    ],
+)
+def test_what_cannot_be_is_refused(points, options, message):
+    with pytest.raises(ValueError, match=message):
+        hs.diffusion(points, **options)
+
+
+@pytest.mark.parametrize(
+    "door",
+    [
+        hs.ksum,
+        *(lambda X, m=m, **o: m(2, **o).fit(X) for m in (LandmarkMDS, LocallyLinearEmbedding)),
+    ],
+)
+def test_methods_of_coordinates_refuse_a_metric_that_has_none(door):
     with pytest.raises(ValueError, match="metric='manhattan' has no coordinates"):
-        hs.ksum(POINTS, metric="manhattan")
-    with pytest.raises(ValueError, match="metric"):
-        hs.diffusion(POINTS, metric="manhatten")
-    with pytest.raises(ValueError, match="are both given"):
-        hs.diffusion(POINTS, metric="manhattan", neighbors=sparse.csr_matrix(np.eye(70)))
-    D = CASES["manhattan"][1].copy()
-    D[3, 8] = D[8, 3] = 0.0
-    with pytest.raises(ValueError, match="a distance of 0 between points whose"):
-        hs.diffusion(D, metric="precomputed")
-    for make in (LandmarkMDS, LocallyLinearEmbedding):
-        with pytest.raises(ValueError, match="has no coordinates"):
-            make(2, metric="manhattan").fit(POINTS)
+        door(POINTS, metric="manhattan")
