@@ -8,11 +8,11 @@ and writes its result into `adata`. The library anndata is not imported: an obje
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.preprocessing import StandardScaler
 
 from heatsketch import __version__
 from heatsketch._checks import check_number
@@ -34,6 +34,8 @@ __all__ = [
     "neighbors",
     "pseudotime",
 ]
+
+_WHERE = ("use_rep", "n_pcs", "layer", "obsp")  # what represents the cells, in scanpy's words
 
 
 def heat_embedding(
@@ -97,28 +99,27 @@ def heat_embedding(
     >>> adata.obsm["X_heat"].shape
     (100, 2)
     """
-    estimator = HeatEmbedding(n_components, **{"random_state": 0} | parameters)
-    return _embed(adata, estimator, Cells(use_rep, n_pcs, layer, obsp), key_added, copy)
+    where = {"use_rep": use_rep, "n_pcs": n_pcs, "layer": layer, "obsp": obsp}
+    options = {"n_components": n_components} | where | parameters
+    return _embed(adata, HeatEmbedding, key_added, copy, options)
 
 
 def heat_sketch(
     adata: Any,
     n_components: int | str = 32,
     *,
-    use_rep: str | None = None,
-    n_pcs: int | None = None,
-    layer: str | None = None,
-    obsp: str | None = None,
     key_added: str = "heat_sketch",
     copy: bool = False,
-    **parameters: Any,
+    **options: Any,
 ) -> Any:
     """Sketch cells so that distances are diffusion distances, in expectation: `HeatSketch`.
 
     Parameters
     ----------
-    adata, n_components, use_rep, n_pcs, layer, obsp, key_added, copy, **parameters
+    adata, n_components, key_added, copy
         As in `heat_embedding`.
+    **options
+        `use_rep`, `n_pcs`, `layer`, `obsp`, and parameters of the estimator, as there.
 
     Returns
     -------
@@ -138,28 +139,23 @@ def heat_sketch(
     >>> adata.obsm["X_heat_sketch"].shape
     (100, 32)
     """
-    estimator = HeatSketch(n_components, **{"random_state": 0} | parameters)
-    return _embed(adata, estimator, Cells(use_rep, n_pcs, layer, obsp), key_added, copy)
+    return _embed(adata, HeatSketch, key_added, copy, {"n_components": n_components} | options)
 
 
 def diffusion_map(
     adata: Any,
     n_components: int | str = 15,
     *,
-    use_rep: str | None = None,
-    n_pcs: int | None = None,
-    layer: str | None = None,
-    obsp: str | None = None,
     key_added: str = "diffusion_map",
     copy: bool = False,
-    **parameters: Any,
+    **options: Any,
 ) -> Any:
     """Compute the diffusion map of cells: `DiffusionMap`.
 
     Parameters
     ----------
-    adata, n_components, use_rep, n_pcs, layer, obsp, key_added, copy, **parameters
-        As in `heat_embedding`. With ``obsp="connectivities", normalization="symmetric"`` it is that
+    adata, n_components, key_added, copy, **options
+        As in `heat_sketch`. With ``obsp="connectivities", normalization="symmetric"`` it is that
         of ``sc.tl.diffmap(adata)``, up to the lengths of columns and its trivial first one.
 
     Returns
@@ -180,8 +176,7 @@ def diffusion_map(
     >>> adata.uns["diffusion_map"]["eigenvalues"].shape
     (3,)
     """
-    estimator = DiffusionMap(n_components, **{"random_state": 0} | parameters)
-    return _embed(adata, estimator, Cells(use_rep, n_pcs, layer, obsp), key_added, copy)
+    return _embed(adata, DiffusionMap, key_added, copy, {"n_components": n_components} | options)
 
 
 def pseudotime(
@@ -189,20 +184,16 @@ def pseudotime(
     root: Any = None,
     *,
     time: float = 8,
-    use_rep: str | None = None,
-    n_pcs: int | None = None,
-    layer: str | None = None,
-    obsp: str | None = None,
     key_added: str = "heat_pseudotime",
     copy: bool = False,
-    **parameters: Any,
+    **options: Any,
 ) -> Any:
     """Say how late each cell is, from 0 at a root to 1 at the farthest.
 
     Parameters
     ----------
-    adata, use_rep, n_pcs, layer, obsp, copy, **parameters
-        As in `heat_embedding`; parameters of `DiffusionMap`.
+    adata, copy, **options
+        As in `diffusion_map`.
     root : str, int, several of them, or mask (n,), optional
         Names (of `obs_names`) or numbers of the cells where time starts; by default
         ``uns["iroot"]``, as in scanpy.
@@ -230,12 +221,19 @@ def pseudotime(
     True
     """
     adata = _target(adata, copy)
-    root = _roots(adata, root)
-    estimator = DiffusionMap(2, **{"random_state": 0} | parameters)
-    cells = Cells(use_rep, n_pcs, layer, obsp)
-    estimator.fit(cells.read(adata, estimator))
+    if root is None:
+        if "iroot" not in adata.uns:
+            raise ValueError('There is no root; pass a cell or its name, or set uns["iroot"].')
+        root = int(adata.uns["iroot"])
+    elif np.asarray(root).dtype.kind in "OU":
+        names = np.atleast_1d(root).astype(str).tolist()
+        require(names, adata.obs_names, "adata", "cell")
+        root = adata.obs_names.get_indexer_for(names)
+        if len(root) > len(names):
+            raise ValueError(f"Several cells are called as in {names}; pass the number of one.")
+    estimator, facts = _fitted(adata, DiffusionMap, {"n_components": 2} | options)
     adata.obs[key_added] = estimator.pseudotime(root, time=time).value
-    _record(adata, key_added, estimator, cells, time=time, root=root)
+    adata.uns[key_added] = _storable(facts | {"time": time, "root": root})
     return adata if copy else None
 
 
@@ -244,24 +242,20 @@ def audit(
     basis: str = "X_umap",
     *,
     labels: str | None = None,
-    use_rep: str | None = None,
-    n_pcs: int | None = None,
-    layer: str | None = None,
-    obsp: str | None = None,
-    **parameters: Any,
+    **options: Any,
 ) -> Audit:
     """Say of each cell how far its place in a picture can be believed: `heatsketch.audit`.
 
     Parameters
     ----------
-    adata, use_rep, n_pcs, layer, obsp
+    adata
         As in `heat_embedding`.
     basis : str, default "X_umap"
         The picture, a name in `obsm`.
     labels : str, optional
         A column of `obs`, between whose groups the gaps are compared.
-    **parameters
-        Of `HeatSketch`; by default 64 columns, ``filter="accumulated"``, time 8 and random_state 0.
+    **options
+        As in `heat_sketch`; by default 64 columns, ``filter="accumulated"`` and time 8.
 
     Returns
     -------
@@ -282,14 +276,11 @@ def audit(
     >>> bool(adata.obs["umap_trust"].mean() > 0.7)
     True
     """
-    cells = Cells(use_rep, n_pcs, layer, obsp)
     picture = _entry(_target(adata, False), "obsm", basis)
     groups = None if labels is None else _entry(adata, "obs", labels)
-    default: dict[str, Any] = {"n_components": 64, "filter": "accumulated", "random_state": 0}
-    estimator = HeatSketch(**default | parameters)
-    estimator.fit(cells.read(adata, estimator))
-    seed = estimator.random_state
-    found = audit_picture(estimator, picture, labels=groups, random_state=seed)
+    default = {"n_components": 64, "filter": "accumulated", "random_state": 0} | options
+    estimator, _ = _fitted(adata, HeatSketch, default)
+    found = audit_picture(estimator, picture, labels=groups, random_state=default["random_state"])
     name = basis.removeprefix("X_")
     adata.obs[f"{name}_trust"], adata.obs[f"{name}_dubious"] = found.trust, found.dubious
     return found
@@ -326,32 +317,27 @@ def coloring(adata: Any, genes: int | Sequence[str] = 20) -> dict[str, Any]:
     ['1']
     >>> page = hs.report(hs.DiffusionMap().fit(X), **shown)
     """
-    names = _most_variable(adata, genes) if isinstance(genes, int) else list(genes)
-    labels, raw = adata.obs.copy(), getattr(adata, "raw", None)
-    known = [adata.var_names, *([] if raw is None else [raw.var_names])]
-    require(names, [gene for each in known for gene in each], "adata", "gene")
-    for place, each in zip((adata, raw), known, strict=False):
-        own = [name for name in names if name in each and name not in labels]
+    if not isinstance(genes, int):
+        names = list(genes)
+    else:
+        stored = [name for name in ("variances_norm", "dispersions_norm") if name in adata.var]
+        if stored:
+            spread = adata.var[stored[0]].fillna(0).to_numpy()
+        else:
+            spread = StandardScaler(with_mean=False).fit(_in_memory(adata.X)).var_
+        names = adata.var_names[np.argsort(-spread, kind="stable")[:genes]].tolist()
+    labels, places = adata.obs.copy(), [each for each in (adata, adata.raw) if each is not None]
+    require(names, [gene for place in places for gene in place.var_names], "adata", "gene")
+    for place in places:
+        own = [name for name in names if name in place.var_names and name not in labels]
         if own:
-            values = _in_memory(place[:, own].X)
-            labels[own] = values.toarray() if sparse.issparse(values) else np.array(values)
+            labels[own] = sparse.csr_matrix(_in_memory(place[:, own].X)).toarray()
     colors = {
         name: dict(zip(map(str, column.cat.categories), adata.uns[f"{name}_colors"], strict=False))
         for name, column in adata.obs.items()
         if column.dtype == "category" and f"{name}_colors" in adata.uns
     }
     return {"labels": labels, "colors": colors}
-
-
-def _most_variable(adata: Any, count: int) -> list[str]:
-    """Return the names of the most variable genes, the first one first."""
-    stored = [name for name in ("variances_norm", "dispersions_norm") if name in adata.var]
-    if stored:
-        spread = adata.var[stored[0]].fillna(0).to_numpy()
-    else:
-        X = _in_memory(adata.X)
-        spread = sparse.csr_array(X).power(2).mean(axis=0) - np.ravel(X.mean(axis=0)) ** 2
-    return [str(name) for name in adata.var_names[np.argsort(-spread, kind="stable")[:count]]]
 
 
 def neighbors(
@@ -400,46 +386,65 @@ def neighbors(
     >>> adata.obsp["distances"].nnz
     1000
     """
-    adata, cells = _target(adata, copy), Cells(use_rep, n_pcs, layer)
-    points = cells.points(adata)
-    k = min(int(check_number(n_neighbors, "n_neighbors", low=1, integer=True)), len(adata.obs) - 1)
+    adata = _target(adata, copy)
+    points, n = _points(adata, use_rep, n_pcs, layer), len(adata.obs)
+    k = min(int(check_number(n_neighbors, "n_neighbors", low=1, integer=True)), n - 1)
     index = NeighborIndex(points, metric=metric, n_neighbors=k)
     built = knn_affinity(in_metric(points, metric), "self-tuning", k, index)
     weights = built.operator.matrix[built.vertex][:, built.vertex].tocsr()
     weights.setdiag(0)  # as scanpy has them
     weights.eliminate_zeros()
-    weights.sort_indices()
+    found = index.query(None, k + 1)
+    other = found.indices != np.arange(n)[:, None]
+    other[other.all(axis=1), -1] = False  # a cell with more copies than neighbours
+    near = found.distances[other], found.indices[other], np.arange(n + 1) * k
     prefix = "" if key_added is None else f"{key_added}_"
     adata.obsp[f"{prefix}connectivities"] = weights
-    adata.obsp[f"{prefix}distances"] = _distances(index, k)
+    adata.obsp[f"{prefix}distances"] = sparse.csr_matrix(near, shape=(n, n))
     params = {"n_neighbors": k, "method": "heatsketch", "random_state": 0, "metric": metric}
+    params |= {"use_rep": use_rep, "n_pcs": n_pcs, "layer": layer}
     adata.uns[key_added or "neighbors"] = {
         "connectivities_key": f"{prefix}connectivities",
         "distances_key": f"{prefix}distances",
-        "params": _storable(params | asdict(cells)),
+        "params": _storable(params),
     }
     return adata if copy else None
 
 
-def _embed(adata: Any, estimator: Any, cells: Cells, key: str, copy: bool) -> Any:
+def _embed(adata: Any, make: Any, key: str, copy: bool, options: dict[str, Any]) -> Any:
     """Fit an estimator to the cells, and write its coordinates and how they were made."""
     adata = _target(adata, copy)
-    adata.obsm[f"X_{key}"] = np.asarray(estimator.fit_transform(cells.read(adata, estimator)))
-    facts = {"time": getattr(estimator, "time_", estimator.time)}
+    estimator, facts = _fitted(adata, make, options)
+    adata.obsm[f"X_{key}"] = np.asarray(estimator.embedding_)
+    facts["time"] = getattr(estimator, "time_", estimator.time)
     facts["eigenvalues"] = getattr(estimator, "eigenvalues_", None)
-    found = getattr(estimator, "distortion_", None)
-    if found is not None:
+    if (found := getattr(estimator, "distortion_", None)) is not None:
         within = {f"{factor:g}": fraction for factor, fraction in found.within.items()}
         facts["distortion"] = {"log_L": found.log_L, "within": within, "words": found.describe()}
-    _record(adata, key, estimator, cells, **facts)
+    adata.uns[key] = _storable(facts)
     return adata if copy else None
 
 
-def _record(adata: Any, key: str, estimator: Any, cells: Cells, **facts: Any) -> None:
-    """Write how a result was made."""
-    params = estimator.get_params(deep=False) | asdict(cells) | {"neighbors": None}
-    method = type(estimator).__name__
-    adata.uns[key] = _storable({"method": method, "version": __version__, "params": params} | facts)
+def _fitted(adata: Any, make: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Fit an estimator to the cells, or to a graph of them; return it, and how it was made."""
+    given = {name: options.pop(name, None) for name in _WHERE}
+    estimator = make(**{"random_state": 0} | options)
+    *where, obsp = given.values()
+    if obsp is None:
+        X = _points(adata, *where)
+    elif obsp.endswith("distances"):
+        X, distances = _points(adata, *where), sparse.csr_matrix(_entry(adata, "obsp", obsp))
+        k = min(estimator.n_neighbors, int(np.diff(distances.indptr).min()))
+        if k == 0:
+            raise ValueError("A cell has no neighbours among the distances; compute them again.")
+        estimator.set_params(neighbors=distances, n_neighbors=k)
+    elif any(option is not None for option in where):
+        raise ValueError(f"obsp={obsp!r} and use_rep, n_pcs or layer; pass one of them.")
+    else:
+        X = graph(_entry(adata, "obsp", obsp), names=adata.obs_names)
+        estimator.set_params(affinity="precomputed")
+    params = estimator.fit(X).get_params(deep=False) | given | {"neighbors": None}
+    return estimator, {"method": make.__name__, "version": __version__, "params": params}
 
 
 def _target(adata: Any, copy: bool) -> Any:
@@ -454,55 +459,23 @@ def _target(adata: Any, copy: bool) -> Any:
     return adata.to_memory() if getattr(adata, "isbacked", False) else adata.copy()
 
 
-@dataclass(frozen=True)
-class Cells:
-    """What represents the cells of an AnnData, in the words of scanpy; see `heat_embedding`."""
-
-    use_rep: str | None = None
-    n_pcs: int | None = None
-    layer: str | None = None
-    obsp: str | None = None
-
-    def read(self, adata: Any, estimator: Any) -> Any:
-        """Return what the estimator is fitted to; for a graph, set its parameters accordingly."""
-        if self.obsp is None:
-            return self.points(adata)
-        matrix = _entry(adata, "obsp", self.obsp)
-        if self.obsp.endswith("distances"):
-            distances = sparse.csr_matrix(matrix)
-            k = min(estimator.n_neighbors, int(np.diff(distances.indptr).min()))
-            if k == 0:
-                raise ValueError(
-                    "A cell has no neighbours among the distances; compute them again."
-                )
-            estimator.set_params(neighbors=distances, n_neighbors=k)
-            return self.points(adata)
-        for name in ("use_rep", "n_pcs", "layer"):
-            if (value := getattr(self, name)) is not None:
-                raise ValueError(f"{name}={value!r} and obsp={self.obsp!r}; pass one of them.")
-        estimator.set_params(affinity="precomputed")
-        return graph(matrix, names=adata.obs_names)
-
-    def points(self, adata: Any) -> Any:
-        """Return the representation of the cells (n, d) that scanpy would choose."""
-        n_pcs = self.n_pcs
-        if n_pcs is not None:
-            check_number(n_pcs, "n_pcs", low=0, integer=True)
-        if self.layer is not None:
-            if self.use_rep not in (None, "X") or n_pcs:
-                raise ValueError(f"layer={self.layer!r} and use_rep or n_pcs; pass one.")
-            return _in_memory(_entry(adata, "layers", self.layer))
-        name = self.use_rep or "X"
-        if self.use_rep is None and n_pcs != 0:
-            name = default_array(adata.n_vars, adata.obsm, "adata", "use_rep='X'")
-        if name == "X":
-            if adata.X is None:
-                raise ValueError("adata has no X; pass use_rep, a name in obsm, or layer.")
-            return _in_memory(adata.X)
-        points = _entry(adata, "obsm", name)
-        if n_pcs is not None and n_pcs > points.shape[1]:
-            raise ValueError(f"n_pcs={n_pcs}; {name} has columns for n_pcs <= {points.shape[1]}.")
-        return points[:, : n_pcs or None]
+def _points(adata: Any, use_rep: str | None, n_pcs: int | None, layer: str | None) -> Any:
+    """Return the representation of the cells (n, d) that scanpy would choose."""
+    if layer is not None:
+        if use_rep not in (None, "X") or n_pcs:
+            raise ValueError(f"layer={layer!r} and use_rep or n_pcs; pass one.")
+        return _in_memory(_entry(adata, "layers", layer))
+    name = use_rep or "X"
+    if use_rep is None and n_pcs != 0:
+        name = default_array(adata.n_vars, adata.obsm, "adata", "use_rep='X'")
+    if name == "X":
+        if adata.X is None:
+            raise ValueError("adata has no X; pass use_rep, a name in obsm, or layer.")
+        return _in_memory(adata.X)
+    points = _entry(adata, "obsm", name)
+    if n_pcs is not None and not 0 <= n_pcs <= points.shape[1]:
+        raise ValueError(f"n_pcs={n_pcs}; {name} has columns for n_pcs <= {points.shape[1]}.")
+    return points[:, : n_pcs or None]
 
 
 def _entry(adata: Any, part: str, name: str) -> Any:
@@ -518,22 +491,6 @@ def _in_memory(X: Any) -> Any:
     return X if sparse.issparse(X) else X[:]
 
 
-def _roots(adata: Any, root: Any) -> Any:
-    """Return the numbers of the cells that are named, or what else says where time starts."""
-    if root is None:
-        if "iroot" not in adata.uns:
-            raise ValueError('There is no root; pass a cell or its name, or set uns["iroot"].')
-        return int(adata.uns["iroot"])
-    if np.asarray(root).dtype.kind not in "OU":
-        return root
-    known, names = np.asarray(adata.obs_names, dtype=str), np.atleast_1d(root).astype(str).tolist()
-    require(names, known, "adata", "cell")
-    for name in names:
-        if (count := int((known == name).sum())) > 1:
-            raise ValueError(f"{count} cells are called {name!r}; pass the number of one.")
-    return np.array([int((known == name).argmax()) for name in names])
-
-
 def _storable(value: Any) -> Any:
     """Return what .h5ad files hold: numbers, text, arrays and dictionaries, without None."""
     if isinstance(value, dict):
@@ -542,12 +499,3 @@ def _storable(value: Any) -> Any:
         return np.asarray(value)
     is_plain = isinstance(value, bool | int | float | str | np.ndarray | np.generic)
     return value if is_plain else repr(value)
-
-
-def _distances(index: NeighborIndex, k: int) -> sparse.csr_matrix:
-    """Return the distances to the k nearest others, CSR (n, n); those of equal cells are 0."""
-    found, n = index.query(None, k + 1), index.n
-    other = found.indices != np.arange(n)[:, None]
-    other[other.all(axis=1), -1] = False  # among more copies than neighbours
-    columns, values = found.indices[other], found.distances[other]
-    return sparse.csr_matrix((values, columns, np.arange(n + 1) * k), shape=(n, n))
