@@ -13,8 +13,6 @@ from scipy.spatial.distance import cdist
 import heatsketch as hs
 from problems.clouds import cloud
 
-_LONGEST = 115  # message in the page
-
 X = cloud(60, 4)
 K = np.exp(-cdist(X, X, "sqeuclidean") / 4.0)
 SELF_TUNING = {"knn": {"affinity": "knn"}, "dense": {"affinity": "dense"}}
@@ -36,27 +34,6 @@ class Case(NamedTuple):
     words: tuple[str, ...]
     kind: type[Exception] = ValueError
 
-    def message(self) -> str:
-        """Return what the call says."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            said: list[Any] = caught
-            try:
-                self.call()
-            except Exception as error:
-                said = [warnings.WarningMessage(error, type(error), "", 0)]  # type: ignore[arg-type]
-        of_kind = [str(one.message) for one in said if issubclass(one.category, self.kind)]
-        return next(text for text in of_kind if all(word in text for word in self.words))
-
-
-def row(case: Case) -> str:
-    """Return a case as a row of a table in Markdown."""
-    message = re.sub(r"(?<![\w.])[/\\][\w./\\~-]*[/\\]", "", " ".join(case.message().split()))
-    message = re.sub(r"\[[^\]]{60,}\]", "[…]", message).replace("|", "\\|")
-    if len(message) > _LONGEST:
-        message = message[: _LONGEST - 2] + " …"
-    return f"| {case.title} | `{case.kind.__name__}` | `{message}` |\n"
-
 
 def strictly(function: Callable[[], Any]) -> Any:
     """Call with every warning an error, but that of ties, of which whole numbers have many."""
@@ -66,9 +43,10 @@ def strictly(function: Callable[[], Any]) -> Any:
         return function()
 
 
-def refused(error: Any, *words: str) -> Any:
-    """Expect an error whose message has all the words."""
-    return pytest.raises(error, match="(?s)" + "".join(f"(?=.*{re.escape(w)})" for w in words))
+def refused(kind: Any, *words: str) -> Any:
+    """Expect an error, or a warning, whose message has all the words."""
+    expect = pytest.warns if issubclass(kind, Warning) else pytest.raises
+    return expect(kind, match="(?s)" + "".join(f"(?=.*{re.escape(w)})" for w in words))
 
 
 def rows_match(given: Any, clean: Any, tolerance: float) -> None:

@@ -97,11 +97,6 @@ MATRICES = [
 ]
 
 
-@pytest.mark.parametrize("case", MATRICES, ids=lambda case: case.title)
-def test_matrices(case: Case) -> None:
-    assert case.message()
-
-
 @every_door
 def test_affinities_that_are_none(door: Any) -> None:
     for bad, words in BAD.values():

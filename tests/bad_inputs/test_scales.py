@@ -86,11 +86,6 @@ OTHERS = [  # which the page does not list
 ]
 
 
-@pytest.mark.parametrize("case", SCALES + OTHERS, ids=lambda case: case.title)
-def test_scales(case: Case) -> None:
-    assert case.message()
-
-
 @pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, sparse.csr_matrix, np.ndarray.tolist])
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64])
 @pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
