@@ -13,10 +13,10 @@ from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding, check_fewer_components
 from heatsketch.graphs.landmarks import check_indices
 from heatsketch.graphs.neighborhoods import off_diagonal
-from heatsketch.graphs.shortest_paths import shortest_paths, spread_vertices
+from heatsketch.graphs.shortest_paths import shortest_paths, spread_paths
 from heatsketch.spectral.classical_scaling import classical_scaling
 
-_TILE_ENTRIES = 2**20  # distances computed at a time: 8 MB
+_TILE_ENTRIES = 2**18  # distances of points to landmarks at a time: 2 MB for each neighbour
 
 
 @dataclass(eq=False, repr=False)
@@ -44,13 +44,17 @@ class PathScaling(Embedding):
         graph, self._neighborhoods = self._graph_of(X)
         self.diagnostics_ = self._neighborhoods.counts(off_diagonal(graph))
         graph = self._neighborhoods.connected(graph)
-        landmarks = self._landmarks(graph, X.shape[0])
-        n, count = graph.shape[0], len(landmarks)
+        n, (count, landmarks) = graph.shape[0], self._landmarks(graph.shape[0])
         k = check_fewer_components(self.n_components, count)
         logger.info("paths from %d of %d points, over %d edges", count, n, graph.nnz // 2)
         what = f"Paths between {count:,} and {n:,} points"
         require(8.0 * count * (n + count), what, "pass LandmarkIsomap with fewer landmarks.")
-        self._paths = shortest_paths(graph, landmarks)
+        if landmarks is None:
+            landmarks, self._paths = spread_paths(graph, count, self._neighborhoods.vertex[0])
+        else:
+            self._paths = shortest_paths(graph, landmarks)
+        first = np.unique(self._neighborhoods.vertex, return_index=True)[1]
+        self.landmarks_ = first[landmarks]
         squares = self._paths[:, landmarks]
         self._scaling = classical_scaling(np.square(squares, out=squares), k)
         itself = sparse.csr_matrix((np.zeros(n), np.arange(n), np.arange(n + 1)))
@@ -81,18 +85,20 @@ class PathScaling(Embedding):
         return self._place(rows).astype(X.dtype)
 
     @abstractmethod
-    def _landmarks(self, graph: sparse.csr_matrix, n: int) -> Array:
-        """Return the vertices of the graph from which paths start; n is the number of points."""
+    def _landmarks(self, n: int) -> tuple[int, Array | None]:
+        """Return from how many of n vertices paths start, and from which.
+
+        None: from vertices spread over the graph.
+        """
 
     def _place(self, rows: sparse.csr_matrix) -> Array:
         """Return coordinates (m, k) of points with these distances to vertices."""
-        from heatsketch.graphs.path_kernels import shortest_through  # compiled loops
 
         def place(points: slice) -> Array:
-            starts = rows.indptr[points.start : points.stop + 1]
-            squares = np.empty((len(starts) - 1, len(self._paths)))
-            shortest_through(starts, rows.indices, rows.data, self._paths, squares)
-            return self._scaling.place(np.square(squares, out=squares))
+            near = rows[points]
+            through = near.data + self._paths[:, near.indices]  # a path leads through a neighbour
+            shortest = np.minimum.reduceat(through, near.indptr[:-1], axis=1)
+            return self._scaling.place(np.square(shortest).T)
 
         shape = (rows.shape[0], len(self._scaling.values))
         return filled(place, shape, _TILE_ENTRIES // len(self._paths) + 1)
@@ -154,7 +160,7 @@ class Isomap(PathScaling):
     components by a minimum spanning tree), with a warning: paths between clusters that are far
     apart are then nearly straight.
 
-    Cost: n searches of the graph (3 ms each for 10,000 points, in parallel), and about 50 products
+    Cost: n searches of the graph (3 ms each for 10,000 points), and about 50 products
     with an (n, n) matrix. Memory: 16 n² bytes, half of which are kept for `transform`.
 
     Examples
@@ -167,8 +173,8 @@ class Isomap(PathScaling):
     True
     """
 
-    def _landmarks(self, graph: sparse.csr_matrix, n: int) -> Array:
-        return np.arange(graph.shape[0])
+    def _landmarks(self, n: int) -> tuple[int, Array | None]:
+        return n, np.arange(n)
 
 
 @dataclass(eq=False, repr=False)
@@ -210,7 +216,7 @@ class LandmarkIsomap(PathScaling):
 
     Notes
     -----
-    Cost: l searches of the graph (30 ms each for 100,000 points, in parallel). Memory: 8 l n bytes,
+    Cost: l searches of the graph (30 ms each for 100,000 points). Memory: 8 l n bytes,
     which are kept for `transform`.
 
     Examples
@@ -226,13 +232,10 @@ class LandmarkIsomap(PathScaling):
     n_landmarks: int = 200
     landmarks: Any = "maxmin"
 
-    def _landmarks(self, graph: sparse.csr_matrix, n: int) -> Array:
-        vertex = self._neighborhoods.vertex
+    def _landmarks(self, n: int) -> tuple[int, Array | None]:
         if isinstance(self.landmarks, str):
             check_choice(self.landmarks, "landmarks", ("maxmin",))
-            count = check_number(self.n_landmarks, "n_landmarks", low=1, integer=True)
-            chosen = spread_vertices(graph, min(count, graph.shape[0]), vertex[0])
-        else:
-            chosen = np.unique(vertex[check_indices(np.asarray(self.landmarks), n)])
-        self.landmarks_ = np.unique(vertex, return_index=True)[1][chosen]
-        return chosen
+            return min(n, check_number(self.n_landmarks, "n_landmarks", low=1, integer=True)), None
+        vertex = self._neighborhoods.vertex
+        chosen = np.unique(vertex[check_indices(np.asarray(self.landmarks), len(vertex))])
+        return len(chosen), chosen

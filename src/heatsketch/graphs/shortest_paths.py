@@ -1,13 +1,12 @@
-"""Shortest paths in a graph of distances, and points spread evenly over it."""
+"""Shortest paths in a graph of distances, from given vertices or from some spread over it."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import reverse_cuthill_mckee
+from scipy.sparse.csgraph import dijkstra
 
 from heatsketch._progress import track
-from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array
 
 
@@ -24,29 +23,14 @@ def shortest_paths(graph: sparse.csr_matrix, sources: Array) -> Array:
     -------
     array (s, n)
         Infinite where there is no path.
-
-    Notes
-    -----
-    Cost: s searches, each visiting every edge twice; memory s n numbers and a few n for each
-    thread. SciPy's search is as fast for one source, but cannot run in parallel.
     """
-    from heatsketch.graphs.path_kernels import lower  # compiled loops
-
-    graph, order = _renumbered(graph)
-    first, n = np.argsort(order)[sources], graph.shape[0]
-    lengths = np.empty((len(sources), n))
-
-    def work(one: slice) -> None:
-        for s in range(one.start, one.stop):
-            d = np.full(n, np.inf)
-            lower(graph.indptr, graph.indices, graph.data, first[s], d)
-            lengths[s, order] = d
-
-    for_each_tile(work, len(sources), 1, track(None, "shortest paths", len(sources), "starts"))
+    lengths = np.empty((len(sources), graph.shape[0]))
+    for s in track(range(len(sources)), "shortest paths", len(sources), "starts"):
+        lengths[s] = dijkstra(graph, indices=sources[s])
     return lengths
 
 
-def spread_vertices(graph: sparse.csr_matrix, count: int, start: int = 0) -> Array:
+def spread_paths(graph: sparse.csr_matrix, count: int, start: int = 0) -> tuple[Array, Array]:
     """Choose vertices spread over a graph: each the farthest from those chosen before (max-min).
 
     The first is the farthest from `start`. Distances are lengths of shortest paths.
@@ -62,34 +46,16 @@ def spread_vertices(graph: sparse.csr_matrix, count: int, start: int = 0) -> Arr
 
     Returns
     -------
-    array of int (count,)
-        Distinct vertices.
-
-    Notes
-    -----
-    Cost: the search from a vertex visits only vertices nearer to it than to those before, so that
-    all take about as long as log(count) full searches; and count passes over n numbers.
+    vertices : array of int (count,)
+        They are distinct.
+    lengths : array (count, n)
+        Those of the shortest paths from them.
     """
-    from heatsketch.graphs.path_kernels import lower  # compiled loops
-
-    graph, order = _renumbered(graph)
-    d = np.full(graph.shape[0], np.inf)
-    lower(graph.indptr, graph.indices, graph.data, np.flatnonzero(order == start)[0], d)
-    chosen = np.empty(count, np.int64)
-    chosen[0] = d.argmax()
-    d[:] = np.inf
-    for m in range(count):
-        if m > 0:
-            chosen[m] = d.argmax()
-        lower(graph.indptr, graph.indices, graph.data, chosen[m], d)
-        d[chosen[m]] = -1.0  # not chosen again, even if others are at distance 0
-    return order[chosen]
-
-
-def _renumbered(graph: sparse.csr_matrix) -> tuple[sparse.csr_matrix, Array]:
-    """Return the graph renumbered so that neighbours are close in memory, and the order.
-
-    This halves the time. Vertex i of the new graph is vertex order[i] of the given one.
-    """
-    order = reverse_cuthill_mckee(graph, symmetric_mode=True)
-    return sparse.csr_matrix(graph[order][:, order]), order
+    chosen, lengths = np.empty(count, np.int64), np.empty((count, graph.shape[0]))
+    nearest = dijkstra(graph, indices=start)
+    for m in track(range(count), "shortest paths", count, "starts"):
+        chosen[m] = nearest.argmax()
+        lengths[m] = dijkstra(graph, indices=chosen[m])
+        nearest = np.minimum(nearest, lengths[m]) if m else lengths[m].copy()
+        nearest[chosen[: m + 1]] = -1.0  # not chosen again, even if others are at distance 0
+    return chosen, lengths
