@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 import heatsketch as hs
-from heatsketch.cli import outputs
+from heatsketch.cli import common
 
 pytest.importorskip("pyarrow")
 
@@ -23,7 +23,7 @@ def no_computing(monkeypatch):
 
 @pytest.mark.usefixtures("no_computing")
 def test_a_missing_writer_stops_the_run(clouds, tmp_path, monkeypatch, run):
-    monkeypatch.setitem(outputs.WRITERS, ".h5ad", "no_such_module")
+    monkeypatch.setitem(common.WRITERS, ".h5ad", "no_such_module")
     said = run("embed", clouds, "-o", tmp_path / "out.h5ad", code=1)
     assert 'pip install "heatsketch[io]"' in said.err
 

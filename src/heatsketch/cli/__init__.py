@@ -1,9 +1,9 @@
 """The command line: embed a file, show it in a page, compare methods, score an embedding, …
 
-`arguments` has the table of options; each verb is a module with a function `run`. They share
-`inputs` (from a file to a fitted estimator) and `outputs` (what is written and printed). Only the
-verb that is asked for is imported, and only after the files that it names were found: --help and a
-mistyped name wait for nothing.
+`arguments` has the table of options; each verb is a module with a function `run`, which returns the
+lines of its summary. They share `common`: from a file to a fitted estimator, and what is written.
+Only the verb that is asked for is imported, and only after the files that it names were found:
+--help and a mistyped name wait for nothing.
 """
 
 import contextvars
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from heatsketch._words import did_you_mean
-from heatsketch.cli.arguments import VERBS, parser_of
-from heatsketch.cli.printing import describe, report_to_stderr, say
+from heatsketch.cli.arguments import VERBS, parse
+from heatsketch.cli.printing import describe, print_summary, report_to_stderr, say
 
 __all__ = ["VERBS", "main"]
 
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if hasattr(sys.stdout, "reconfigure"):  # λ in a pipe of Windows becomes ? (as in stderr)
         sys.stdout.reconfigure(errors="replace")
     try:
-        return _run(argv)
+        _run(argv)
     except SystemExit as stop:  # argparse ends --help, --version and wrong usage this way
         return stop.code if isinstance(stop.code, int) else 2
     except BrokenPipeError:
@@ -64,30 +64,24 @@ def main(argv: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         say(f"error: {describe(error)}")
         return 1
+    return 0
 
 
-def _run(argv: list[str]) -> int:
-    """Run the verb that is asked for, or print help."""
+def _run(argv: list[str]) -> None:
+    """Run the verb that is asked for, and print its summary."""
     if {"--version", "--verbose"} <= set(argv):
         from heatsketch._version import show_versions
 
-        show_versions()
-        return 0
-    parser = parser_of()
-    if not argv:
-        parser.print_help(sys.stderr)
-        return 2
-    args, unknown = parser.parse_known_args(argv)
-    if unknown:
-        args.refuse(unknown)
-    args.parameters, args.read = dict(args.parameters or ()), dict(args.read or ())
+        return show_versions()
+    args = parse(argv)
     args.words, args.start = argv, time.monotonic()
     _check_inputs(args)
     verb = importlib.import_module(f"heatsketch.cli.{args.verb}")
     with report_to_stderr(quiet=args.quiet) as args.warned:
-        contextvars.copy_context().run(verb.run, args)  # what it sets ends with it
+        lines = contextvars.copy_context().run(verb.run, args)  # what it sets ends with it
+    if lines is not None:
+        print_summary(args, lines)
     sys.stdout.flush()
-    return 0
 
 
 def _check_inputs(args: Any) -> None:

@@ -3,6 +3,7 @@
 import argparse
 import csv
 import re
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -37,7 +38,8 @@ def value(text: str) -> Any:
     for kind in (int, float):
         with suppress(ValueError):
             return kind(text)
-    return {"true": True, "false": False, "none": None}.get(text.lower(), text)
+    words = {"true": True, "yes": True, "false": False, "no": False, "none": None}
+    return words.get(text.lower(), text)
 
 
 def _assignment(text: str) -> tuple[str, str]:
@@ -47,25 +49,8 @@ def _assignment(text: str) -> tuple[str, str]:
     return name.strip().replace("-", "_"), assigned
 
 
-def _parameter(text: str) -> tuple[str, Any]:
-    name, assigned = _assignment(text)
-    return name, value(assigned)
-
-
-def _format(text: str) -> tuple[str, Any]:
-    name, assigned = _assignment(text)
-    if name not in FORMAT:
-        raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(FORMAT)}")
-    yes_or_no = {"yes": True, "true": True, "no": False, "false": False}
-    return name, yes_or_no.get(assigned.lower(), assigned) if name == "header" else assigned
-
-
-def _names(text: str) -> list[str]:
-    """Read names with commas between; quotes protect commas."""
-    return next(csv.reader([text]), [])
-
-
-# By heading: verbs, names, what stands for the value (None of a switch), meaning, and more.
+# By heading: verbs, names, what stands for the value (None of a switch; in brackets if it may be
+# left out), meaning, and more.
 # fmt: off
 _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
     "": [
@@ -74,16 +59,17 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         ("all", "--debug", None, "print the traceback of an error"),
         ("transform", "model", "MODEL", "file of a model, from embed --save-model"),
         (_FITTING, "input", "INPUT", _POINTS),
-        ("transform", "input", "INPUT", _POINTS, {"nargs": "?"}),
+        ("transform", "input", "[INPUT]", _POINTS),
         ("score", "embedding", "EMBEDDING", "file of coordinates, with the rows of INPUT"),
         ("audit", "picture", "PICTURE", "file with the rows or ids of INPUT, or entry of its obsm"),
-        ("compare", "other", "OTHER", "file compared with INPUT, read alike", {"nargs": "?"}),
-        ("methods", "method", "METHOD", "whose parameters are listed", {"nargs": "?"}),
+        ("compare", "other", "[OTHER]", "file compared with INPUT, read alike"),
+        ("methods", "method", "[METHOD]", "whose parameters are listed"),
         ("embed transform", "-o --output", "FILE", "for coordinates; - is .csv on standard output"),
         ("report audit", "-o --output", "FILE", ".html, which any browser shows, offline"),
         ("compare", "-o --output", "PATH", "folder for table, picture and embeddings of the "
          "methods; with OTHER, a .csv, .tsv or .txt for the discrepancy of each point"),
-        ("distances", "-o --output", "FILE", ".csv, .tsv or .txt of the table (default: print)"),
+        ("distances", "-o --output", "FILE", ".csv, .tsv or .txt of the table (default: print)",
+         {"default": Path("-")}),
         ("embed report", "-m --method", "METHOD", "a name of 'heatsketch methods' (default "
          "heat-embedding)", {"default": "heat-embedding"}),
         ("embed compare scales", "--plot", "FILE", "draw a picture: .png, .pdf or .svg"),
@@ -118,42 +104,35 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         ("distances", "--simultaneous", None, "let all intervals hold at once, not each by itself"),
     ],
     "reading INPUT": [
-        (_READING, "--label", "NAME", "column of labels (may be repeated)", {"action": "append"}),
-        (_READING, "--id", "NAME", "column of ids (may be repeated)",
-         {"action": "append", "dest": "ids"}),
+        (_READING, "--label", "COLUMN", "column of labels (may be repeated)"),
+        (_READING, "--id", "COLUMN", "column of ids (may be repeated)", {"dest": "ids"}),
         (_READING, "--missing", "{error,drop,median}", "missing numbers: refuse them, drop their "
          "rows, or fill in the median of the column; drop and median count cells that are not "
          "numbers as missing (default error)", {"choices": ("error", "drop", "median")}),
         (_READING, "--read", "NAME=VALUE", "key (array or sheet to read), and of text sep "
          "(character between cells, tab or space), decimal (decimal mark, default .), and header "
          "(yes or no, whether the first row holds names); sep and header are recognised by "
-         "default", {"type": _format}),
+         "default"),
     ],
     "points in INPUT": [
-        (_FITTING, "--features", "NAME[,NAME...]", "feature columns", {"action": "extend"}),
-        (_FITTING, "--exclude", "NAME[,NAME...]", "columns to pass through", {"action": "extend"}),
+        (_FITTING, "--features", "NAME[,NAME...]", "feature columns"),
+        (_FITTING, "--exclude", "NAME[,NAME...]", "columns to pass through"),
         (_FITTING, "--standardize", None, "give every column mean 0 and variance 1"),
-        (_FITTING, "--graph", "NAME", "INPUT holds a graph: an edge list (two columns of names, "
+        (_FITTING, "--graph", "[NAME]", "INPUT holds a graph: an edge list (two columns of names, "
          "perhaps one of weights), a matrix (.mtx, .npz), or in .h5ad the entry NAME of obsp "
-         "(default connectivities); --filter is then heat", {"nargs": "?", "const": True}),
+         "(default connectivities); --filter is then heat"),
     ],
     "parameters": [
-        (_FITTING, "-p", "NAME=VALUE", "any parameter; those below have an option",
-         {"type": _parameter, "dest": "parameters"}),
+        (_FITTING, "-p", "NAME=VALUE", "any parameter of the method", {"dest": "parameters"}),
         (_FITTING, "--n-components", "VALUE", "number of coordinates"),
         (_FITTING, "--time", "VALUE", "diffusion time: a number, several (2,8), or a rule (auto)"),
         (_FITTING, "--n-neighbors", "VALUE", "number of nearest neighbours of each point"),
-        (_FITTING, "--epsilon", "VALUE", "bandwidth of the affinity: a number, or a rule "
-         "(self-tuning, ksum, ...)"),
-        (_FITTING, "--affinity", "VALUE", "knn, variable, dense, radius; precomputed if INPUT "
-         "holds the affinities"),
+        (_FITTING, "--epsilon", "VALUE", "bandwidth: a number, or self-tuning, ksum, ..."),
+        (_FITTING, "--affinity", "VALUE", "knn, variable, dense, radius, or precomputed (by INPUT)"),
         (_FITTING, "--metric", "VALUE", "distance of points: euclidean, cosine, correlation, ..."),
-        (_FITTING, "--normalization", "VALUE", "affinities are made markov, symmetric or "
-         "bistochastic"),
-        (_FITTING, "--alpha", "VALUE", "power of the density of the points that affinities are "
-         "divided by"),
-        (_FITTING, "--filter", "VALUE", "function of an eigenvalue at time t: power, heat, "
-         "accumulated"),
+        (_FITTING, "--normalization", "VALUE", "of affinities: markov, symmetric, bistochastic"),
+        (_FITTING, "--alpha", "VALUE", "power of the density by which affinities are divided"),
+        (_FITTING, "--filter", "VALUE", "function of eigenvalues: power, heat, accumulated"),
         (_FITTING, "--random-state", "VALUE", "seed of the random numbers (default 0)"),
     ],
 }
@@ -190,24 +169,29 @@ _KINDS: dict[str | None, dict[str, Any]] = {  # by what stands for the value
     "N": {"type": int},
     "P": {"type": float, "default": 0.95},
     "T[,T...]": {"type": value},
-    "NAME[,NAME...]": {"type": _names},
-    "NAME=VALUE": {"action": "append", "default": []},
-    "VALUE": {"action": "append", "dest": "parameters", "default": []},
+    "COLUMN": {"action": "append"},
+    "NAME[,NAME...]": {
+        "type": lambda text: next(csv.reader([text]), []),  # quotes protect commas
+        "action": "extend",
+    },
+    "NAME=VALUE": {"type": _assignment, "action": "append"},
+    "VALUE": {"action": "append", "dest": "parameters"},
 }
 
 
 def _add_options(parser: _Parser, verb: str) -> None:
     """Add the options of a verb to its parser."""
     for heading, rows in _OPTIONS.items():
-        own = [row for row in rows if verb in row[0].split() or row[0] == "all"]
+        own = [row for row in rows if verb in row[0].split()]
         about = _ABOUT if heading == "parameters" else None
         group = parser.add_argument_group(heading, about) if heading and own else parser
         for _, names, metavar, meaning, *more in own:
-            shown = {} if metavar is None else {"metavar": metavar}
             kind = _KINDS.get(metavar, {}) | (more[0] if more else {})
             if metavar == "VALUE":
-                kind["type"] = lambda text, name=names[2:]: _parameter(f"{name}={text}")
-            group.add_argument(*names.split(), help=meaning, **shown, **kind)
+                kind["type"] = lambda text, name=names[2:]: _assignment(f"{name}={text}")
+            if metavar and metavar[0] == "[":  # argparse writes the brackets
+                kind, metavar = {"nargs": "?", "const": True}, metavar[1:-1]
+            group.add_argument(*names.split(), help=meaning, metavar=metavar, **kind)
 
 
 def parser_of() -> _Parser:
@@ -229,21 +213,34 @@ def parser_of() -> _Parser:
         required=True, metavar="COMMAND", dest="verb", prog="heatsketch"
     )
     for name, (does, example) in VERBS.items():
+        needed = [row[2] for row in _OPTIONS[""] if name in row[0].split() and row[1][0] != "-"]
         verb = commands.add_parser(
             name,
+            usage=" ".join(["%(prog)s [OPTION ...]", *needed]),
             help=does[0].lower() + does[1:-1],
             description=does,
             epilog=f"Example: heatsketch {name} {example}",
             allow_abbrev=False,
             argument_default=argparse.SUPPRESS,
         )
+        _add_options(verb, "all")
         _add_options(verb, name)
-        needed = [
-            str(action.metavar) if action.required else f"[{action.metavar}]"
-            for action in verb._actions
-            if not action.option_strings
-        ]
-        verb.usage = " ".join(["%(prog)s [OPTION ...]", *needed])
         verb.set_defaults(usage_error=verb.error, refuse=verb.refuse)
         parser.set_defaults(**dict.fromkeys(action.dest for action in verb._actions))
     return parser
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments of a verb; exit after --help, --version and wrong usage."""
+    parser = parser_of()
+    if not argv:
+        parser.print_help(sys.stderr)
+        parser.exit(2)
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:
+        args.refuse(unknown)
+    args.parameters = {name: value(text) for name, text in args.parameters or ()}
+    args.read = {name: value(x) if name == "header" else x for name, x in args.read or ()}
+    for name in args.read.keys() - FORMAT:
+        args.usage_error(f"argument --read: {name!r} is not one of {', '.join(FORMAT)}")
+    return args

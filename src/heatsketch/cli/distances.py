@@ -6,42 +6,39 @@ import numpy as np
 
 import heatsketch as hs
 from heatsketch._typing import Array
-from heatsketch.cli import inputs
-from heatsketch.cli.outputs import ROW_SUFFIXES, check_files, write_rows
-from heatsketch.cli.printing import print_summary
+from heatsketch.cli import common
+from heatsketch.io.formats import STDOUT
 from heatsketch.reports.summary import summary
 
-COLUMNS = ("from", "to", "distance", "low", "high")
 EXACT_UP_TO = 2_048  # points, as elsewhere
 
 
-def run(args: Namespace) -> None:
-    """Find the distances of the pairs asked for; write or print them."""
+def run(args: Namespace) -> dict[str, str]:
+    """Find the distances of the pairs asked for, write or print them, return the summary."""
     if (args.origin is None) == (args.pairs_file is None):
         args.usage_error("pass one of --from ID and --pairs FILE")
-    check_files(args, *ROW_SUFFIXES)
-    sketch = inputs.estimator_of(args, "heat-sketch", n_components="auto")
+    common.check_files(args, *common.ROW_SUFFIXES, STDOUT)
+    sketch = common.estimator_of(args, "heat-sketch", n_components="auto")
     if np.size(sketch.time) > 1:
         args.usage_error("--time names several times; distances are those of one")
-    table = inputs.read_points(args)
-    Y = inputs.fit(args, sketch, table)
-    whose = "as given" if "time" in args.parameters else "the default; --time sets another"
-    names = inputs.names_of(args, table)
+    table = common.read_points(args)
+    Y = common.fit(args, sketch, table)
+    names = common.names_of(args, table)
     i, j = _pairs(args, names)
-    labels = sketch.diffusion_.operator.components()
-    labels = None if labels is None else sketch.diffusion_.expand(labels)
-    joined = np.ones(len(i), dtype=bool) if labels is None else labels[i] == labels[j]
+    diffusion = sketch.diffusion_
+    a, b, labels = diffusion.vertex[i], diffusion.vertex[j], diffusion.operator.components()
+    joined = np.full(len(i), True) if labels is None else labels[a] == labels[b]
     found, pairs = np.full((3, len(i)), np.nan), (i[joined], j[joined])
+    more = {}
     if len(names) <= EXACT_UP_TO:
-        known = sketch.diffusion_, sketch.time
-        found[:, joined] = hs.diffusion_distance(*known, filter=sketch.filter, pairs=pairs)
-        how, more = "exact", {}
+        how = "exact"
+        given = {"filter": sketch.filter, "pairs": pairs}
+        found[:, joined] = hs.diffusion_distance(diffusion, sketch.time, **given)
     else:
-        given = {"level": args.level, "simultaneous": args.simultaneous}
-        found[:, joined] = sketch.distance(*pairs, **given)
         how = f"by a sketch of {Y.shape[1]} columns"
+        found[:, joined] = sketch.distance(*pairs, level=args.level, simultaneous=args.simultaneous)
         together = "all of them at once" if args.simultaneous else "each by itself"
-        more = {"low, high": f"hold the distance with probability {args.level:g}, {together}"}
+        more["low, high"] = f"hold the distance with probability {args.level:g}, {together}"
     if apart := np.count_nonzero(~joined):
         more["left out"] = f"{apart:,} pair(s) in two components, between which nothing diffuses"
     if args.origin is not None:  # sorted, and nothing of other components
@@ -49,19 +46,20 @@ def run(args: Namespace) -> None:
         i, j, found = i[order], j[order], found[:, order]
     cells = [["" if np.isnan(x) else f"{x:.6g}" for x in row] for row in found.T]
     rows = [(names[a], names[b], *row) for a, b, row in zip(i, j, cells, strict=True)]
-    write_rows(args, [COLUMNS, *rows])
-    lines = {
-        "input": f"{table.source}: {inputs.size_of(args, table)}",
+    common.write_rows(args, [("from", "to", "distance", "low", "high"), *rows])
+    whose = "as given" if "time" in args.parameters else "the default; --time sets another"
+    return {
+        "input": f"{table.source}: {common.size_of(args, table)}",
         "distances": f"at diffusion time {sketch.time:g} ({whose}), {how}",
+        **more,
+        **summary(sketch),
     }
-    if args.output is not None or not args.quiet:
-        print_summary(args, lines | more | summary(sketch), to_stderr=args.output is None)
 
 
 def _pairs(args: Namespace, names: list[str]) -> tuple[Array, Array]:
     """Return the rows of the pairs asked for."""
     if args.origin is not None:
-        origin = inputs.rows_of(names, [args.origin], args.input)
+        origin = common.rows_of(names, [args.origin], args.input)
         return np.repeat(origin, len(names)), np.arange(len(names))
     text = args.pairs_file.read_text(encoding="utf-8-sig")
     lines = [line for line in text.splitlines() if line.strip()] or [""]
@@ -71,5 +69,5 @@ def _pairs(args: Namespace, names: list[str]) -> tuple[Array, Array]:
         if len(row) != 2:
             where = f"{args.pairs_file}, line {number},"
             raise ValueError(f"{where} does not hold a pair; write two ids with a comma between.")
-    ends = inputs.rows_of(names, [name for row in cells for name in row], args.input)
+    ends = common.rows_of(names, [name for row in cells for name in row], args.input)
     return ends[::2], ends[1::2]

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from heatsketch import io, plot
+from heatsketch._checks import logger
 from heatsketch._typing import Array
-from heatsketch.cli import inputs, streams
-from heatsketch.cli.outputs import check_files, key_of_method, write_coordinates
-from heatsketch.cli.printing import logger, print_summary
+from heatsketch.cli import common, streams
 from heatsketch.comparison.methods import ESTIMATORS
 from heatsketch.io.files import listed, suffix_of
-from heatsketch.io.formats import STDOUT, check_key
+from heatsketch.io.formats import STDOUT
 from heatsketch.io.models import write_model
 from heatsketch.io.refine import reading_record
 from heatsketch.io.table import default_names
@@ -26,33 +25,9 @@ PSEUDOTIME = ("heat_pseudotime", "heat_pseudotime_low", "heat_pseudotime_high")
 AGREEMENT_MAX_POINTS = 20_000  # beyond, neighbours in the input take longer than the embedding
 
 
-def run(args: Namespace) -> None:
-    """Embed the points, write and draw the result, print a summary."""
-    estimator = inputs.estimator_of(args, args.method)
-    args.output_key = args.output_key or key_of_method(args.method)
-    _check(args)
-    if streams.takes(args, estimator):
-        print_summary(args, streams.run(args, estimator))
-        return
-    check_key(args.output, args.input, args.output_key, force=args.force)
-    table = inputs.read_points(args)
-    root = None
-    if args.pseudotime is not None:
-        (root,) = inputs.rows_of(inputs.names_of(args, table), [args.pseudotime], args.input)
-    added = (CONFIDENCE,) * bool(args.intervals) + PSEUDOTIME * (root is not None)
-    twice = [name for name in added if name in table.extra]
-    if twice and not (args.in_place and args.force):
-        raise ValueError(
-            f"{args.input} has a column {twice[0]!r}, which this run adds; give it another name."
-        )
-    Y = inputs.fit(args, estimator, table)
-    columns, lines = _columns(args, estimator, root)
-    _write(args, replace(table, extra=table.extra | columns), estimator, Y)
-    print_summary(args, described(args, table, estimator, Y) | lines)
-
-
-def _check(args: Namespace) -> None:
-    """Raise before the work begins for what the verb cannot do, or files it could not write."""
+def run(args: Namespace) -> dict[str, str]:
+    """Embed the points, write and draw the result, return the summary."""
+    estimator = common.estimator_of(args, args.method)
     if args.in_place:
         if args.output is not None:
             args.usage_error("--in-place writes to INPUT; leave out --output")
@@ -65,49 +40,55 @@ def _check(args: Namespace) -> None:
             args.usage_error(f"--{option} belongs to {', '.join(able)}; leave it out")
         if suffix_of(args.output or "") == ".npy":
             args.usage_error(f"--{option} adds columns; write them to a file other than .npy")
-    check_files(args, *io.SUFFIXES, STDOUT, required=", or --in-place for an .h5ad file")
-
-
-def _columns(args: Namespace, estimator: Any, root: Any) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the columns that are asked for, and a line of the summary about each."""
-    columns, lines = {}, {}
+    required = ", or --in-place for an .h5ad file"
+    common.check_files(args, *io.SUFFIXES, STDOUT, required=required)
+    common.check_entry(args, args.method)
+    if streams.takes(args, estimator):
+        return streams.run(args, estimator)
+    table = common.read_points(args)
+    root = None
+    if args.pseudotime is not None:
+        (root,) = common.rows_of(common.names_of(args, table), [args.pseudotime], args.input)
+    added = (CONFIDENCE,) * bool(args.intervals) + PSEUDOTIME * (root is not None)
+    twice = [name for name in added if name in table.extra]
+    if twice and not (args.in_place and args.force):
+        raise ValueError(
+            f"{args.input} has a column {twice[0]!r}, which this run adds; give it another name."
+        )
+    Y = common.fit(args, estimator, table)
+    extra, lines, colour = dict(table.extra), described(args, table, estimator, Y), table.label
     if args.intervals:
         logger.info("how certain neighbours are")
-        found = columns[CONFIDENCE] = estimator.neighbor_confidence_
-        low = np.quantile(found, 0.1)
-        worst = f"for a tenth of the points less than {low:.1%}"
+        colour = CONFIDENCE
+        found = extra[colour] = estimator.neighbor_confidence_
+        worst = f"for a tenth of the points less than {np.quantile(found, 0.1):.1%}"
         lines["neighbours"] = f"{found.mean():.1%} certain, {worst}"
     if root is not None:
         logger.info("pseudotime")
+        colour = PSEUDOTIME[0]
         found = estimator.pseudotime(root)
-        columns |= zip(PSEUDOTIME, found, strict=True)
+        extra |= zip(PSEUDOTIME, found, strict=True)
         reached = np.isfinite(found.value)
         width = (found.high - found.low)[reached] / 2
         words = f"known to ± {np.median(width):.1g}, at worst ± {width.max():.1g}"
         lines["pseudotime"] = words if width.any() else "exact for these points"
         if lost := np.count_nonzero(~reached):
             lines["pseudotime"] += f"; {lost} point(s) in other components"
-    return columns, lines
-
-
-def _write(args: Namespace, table: io.Table, estimator: Any, Y: Array) -> None:
-    """Write the embedding, and what else is asked for: metadata, model, picture."""
-    given, how = estimator.get_params(deep=False), inputs.reading(args)
+    given, how = estimator.get_params(deep=False), common.reading(args)
     time = getattr(estimator, "time_", given.get("time"))
     made = {"method": args.method, "parameters": given, "time": time, "reading": how}
-    names = write_coordinates(args, table, estimator, Y, **made)
+    names = common.write_coordinates(args, replace(table, extra=extra), estimator, Y, **made)
     if args.save_model is not None:
         logger.info("writing %s", args.save_model)
-        how = reading_record(table, suffix_of(table.source), how)
-        write_model(estimator, args.save_model, how, force=args.force)
+        record = reading_record(table, suffix_of(table.source), how)
+        write_model(estimator, args.save_model, record, force=args.force)
     if args.plot is not None:
         logger.info("drawing %s", args.plot)
-        colour = CONFIDENCE if args.intervals else table.label
-        colour = colour if args.pseudotime is None else PSEUDOTIME[0]
-        labels = None if colour is None else table.extra[colour]
+        labels = None if colour is None else extra[colour]
         title = f"{Path(table.source).name}: {args.method}"
         title += "" if time is None else f", time {time}"
         plot.scatter(Y, labels, title=title, names=names, path=args.plot, whole=args.whole)
+    return lines
 
 
 def described(
@@ -119,18 +100,17 @@ def described(
     named = f": {listed(table.columns, 5)}" if has_names else ""
     aside = f" (passed through: {listed(table.extra)})" if table.extra else ""
     lines = {
-        "input": f"{table.source}: {inputs.size_of(args, table)}{named}{aside}",
+        "input": f"{table.source}: {common.size_of(args, table)}{named}{aside}",
         **({"changed": "; ".join(table.notes)} if table.notes else {}),
         "method": f"{args.method}, {parameters(estimator)}",
         **summary(estimator, explained),
     }
-    groups = None if table.label is None else plot.categories(table.extra[table.label])
-    known = np.empty(0, int) if groups is None else np.flatnonzero(groups[0] >= 0)
-    if groups is not None and len(known) > 1 and len(Y) <= AGREEMENT_MAX_POINTS:
+    groups = common.groups_of(table)
+    k = min(10, int(np.count_nonzero(groups)) - 1)
+    if k > 0 and len(Y) <= AGREEMENT_MAX_POINTS:
         logger.info("agreement of the labels of neighbours")
-        codes, k = groups[0][known], min(10, len(known) - 1)
-        figures = [f"embedding {knn_accuracy(Y[known], codes, k):.3f}"]
+        figures = [f"embedding {knn_accuracy(Y, groups, k):.3f}"]
         if "precomputed" not in estimator.get_params().values():
-            figures.append(f"input {knn_accuracy(table.values[known], codes, k):.3f}")
+            figures.append(f"input {knn_accuracy(table.values, groups, k):.3f}")
         lines["agreement"] = f"{', '.join(figures)} ({table.label} by {k} nearest, leave one out)"
     return lines

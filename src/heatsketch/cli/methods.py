@@ -5,7 +5,7 @@ import re
 import textwrap
 from argparse import Namespace
 
-from heatsketch.cli.inputs import check_methods
+from heatsketch.cli.common import check_methods
 from heatsketch.comparison.methods import ESTIMATORS, defaults
 
 # The part of a docstring below "Parameters" and its line, up to the next heading.

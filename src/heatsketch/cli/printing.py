@@ -46,9 +46,6 @@ def report_to_stderr(*, quiet: bool) -> Iterator[list[str]]:
 
     warned: list[str] = []
     with nullcontext() if quiet else progress(), warnings.catch_warnings():
-        if quiet:
-            warnings.simplefilter("ignore")
-            warnings.filterwarnings("default", category=UserWarning)
 
         def show(message: Warning | str, *_: Any, **__: Any) -> None:
             text = " ".join(str(message).split())
@@ -63,19 +60,21 @@ def report_to_stderr(*, quiet: bool) -> Iterator[list[str]]:
         yield warned
 
 
-def print_summary(
-    args: Any, lines: dict[str, str], written: str = "", *, to_stderr: bool = False
-) -> None:
-    """Print names and texts in two columns, then the seconds and the files that were written."""
-    stream = sys.stderr if to_stderr or str(args.output) == "-" else sys.stdout
+def print_summary(args: Any, lines: dict[str, str]) -> None:
+    """Print names and texts in two columns, then the seconds and the files that were written.
+
+    They go to stderr where standard output has the result itself.
+    """
+    files = [str(path) for name in OUTPUTS if (path := getattr(args, name))]
+    to_stderr = "-" in files
+    if to_stderr and args.quiet:
+        return
+    written = lines.pop("written", ", ".join(name for name in files if name != "-"))
     if args.verb in TIMED and not args.info:
-        lines = lines | {"seconds": f"{time.monotonic() - args.start:.1f}"}
-    written = written or ", ".join(str(path) for name in OUTPUTS if (path := getattr(args, name)))
-    if written:
-        lines = lines | {"written": written}
-    for name, text in lines.items():
+        lines["seconds"] = f"{time.monotonic() - args.start:.1f}"
+    for name, text in (lines | {"written": written}).items():
         if text:
-            print(f"{name:<12} {text}", file=stream)
+            print(f"{name:<12} {text}", file=sys.stderr if to_stderr else sys.stdout)
 
 
 def print_json(facts: dict[str, Any]) -> None:

@@ -4,8 +4,7 @@ from argparse import Namespace
 from typing import Any
 
 from heatsketch import plot
-from heatsketch.cli.inputs import estimator_of, fit, is_precomputed, read_points
-from heatsketch.cli.outputs import check_files
+from heatsketch.cli.common import check_files, estimator_of, fit, is_precomputed, read_points
 from heatsketch.cli.printing import print_json, print_summary
 from heatsketch.plot.curves import check_curve
 from heatsketch.reports.summary import dimension_lines

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from heatsketch import distributed
-from heatsketch.cli.inputs import is_precomputed, reading
+from heatsketch.cli.common import is_precomputed, reading
 from heatsketch.distributed.stream import size
 from heatsketch.io.files import suffix_of
 from heatsketch.io.formats import BLOCK_FORMATS, open_blocks, parts_of
@@ -13,7 +13,6 @@ from heatsketch.io.metadata import write_metadata
 from heatsketch.io.table import Reading
 from heatsketch.reports.summary import parameters, summary
 
-_WHOLE_ONLY = ("plot", "in_place", "pseudotime", "intervals")  # look at all points at once
 _READ_WHOLE_BYTES = 2**27  # smaller files are embedded whole unless a sample is asked for
 _SAMPLED = ("heat-embedding", "heat-sketch", "diffusion-map", "mixture-diffusion")  # unasked
 _LEAST_SAMPLE = 20_000  # if memory holds fewer, it is too little, and that is said
@@ -22,15 +21,13 @@ _LEAST_SAMPLE = 20_000  # if memory holds fewer, it is too little, and that is s
 def takes(args: Namespace, estimator: Any) -> bool:
     """Say whether points are read by blocks: a sample is asked for, or memory holds no more."""
     path = Path(args.input)
-    asked = [
-        name for name in ("resume", "cluster", "fit_points") if getattr(args, name) is not None
-    ]
     is_folder = bool(parts_of(path))
     able = is_folder or (suffix_of(path) in BLOCK_FORMATS and path.exists())
     if not able or args.graph is not None or is_precomputed(estimator.get_params(deep=False)):
-        if asked:
-            option, kinds = asked[0].replace("_", "-"), ", ".join(BLOCK_FORMATS)
-            args.usage_error(f"--{option} is for points in {kinds} or a folder of parts")
+        for option in ("resume", "cluster", "fit-points"):
+            if getattr(args, option.replace("-", "_")) is not None:
+                kinds = ", ".join(BLOCK_FORMATS)
+                args.usage_error(f"--{option} is for points in {kinds} or a folder of parts")
         return False
     if is_folder or args.resume or args.cluster:
         return True
@@ -50,9 +47,9 @@ def takes(args: Namespace, estimator: Any) -> bool:
 
 def run(args: Namespace, estimator: Any) -> dict[str, str]:
     """Embed by blocks; return the lines of the summary."""
-    if given := [name for name in _WHOLE_ONLY if getattr(args, name) is not None]:
-        option = given[0].replace("_", "-")
-        args.usage_error(f"--{option} needs all points at once, but they are read by blocks")
+    for option in ("plot", "in-place", "pseudotime", "intervals"):
+        if getattr(args, option.replace("-", "_")) is not None:
+            args.usage_error(f"--{option} needs all points at once, but they are read by blocks")
     done = distributed.embed(
         args.input,
         args.output,

@@ -6,43 +6,40 @@ from argparse import Namespace
 import numpy as np
 
 from heatsketch import io
-from heatsketch.cli.inputs import read_for_model, size_of
-from heatsketch.cli.outputs import check_files, key_of_method, write_coordinates
-from heatsketch.cli.printing import logger, print_summary
+from heatsketch._checks import logger
+from heatsketch.cli import common
 from heatsketch.comparison.methods import ESTIMATORS
 from heatsketch.io.files import listed
-from heatsketch.io.formats import STDOUT, check_key
+from heatsketch.io.formats import STDOUT
 from heatsketch.io.models import read_facts, read_model
 
 
-def run(args: Namespace) -> None:
-    """Read model and points, transform them, write the result, print a summary."""
+def run(args: Namespace) -> dict[str, str]:
+    """Read model and points, transform them, write the result, return the summary."""
     if args.info:
-        print_summary(args, _info(args))
-        return
+        return _info(args)
     if args.input is None or args.output is None:
         args.usage_error("pass INPUT and -o FILE, or --info to see what MODEL is")
-    check_files(args, *io.SUFFIXES, STDOUT)
+    common.check_files(args, *io.SUFFIXES, STDOUT)
     logger.info("reading %s", args.model)
     stored = read_model(args.model)
     model, kind = stored.model, type(stored.model)
     if not hasattr(model, "transform"):
         raise ValueError(f"{args.model} ({kind.__name__}) has no rule for new points.")
     methods = {make: name for name, make in ESTIMATORS.items()}
-    args.output_key = args.output_key or key_of_method(methods.get(kind, kind.__name__.lower()))
-    check_key(args.output, args.input, args.output_key, force=args.force)
-    table = read_for_model(args, stored)
+    common.check_entry(args, methods.get(kind, kind.__name__.lower()))
+    table = common.read_for_model(args, stored)
     with warnings.catch_warnings():  # columns have been found by their names
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         Y = np.asarray(model.transform(table.values))
     # Not the parameters: distances are those of the training points, not of a diffusion on these.
-    write_coordinates(args, table, model, Y, model={"file": str(args.model), **stored.facts})
-    lines = {
-        "input": f"{table.source}: {size_of(args, table)}",
+    made = {"file": str(args.model), **stored.facts}
+    common.write_coordinates(args, table, model, Y, model=made)
+    return {
+        "input": f"{table.source}: {common.size_of(args, table)}",
         "changed": "; ".join(table.notes),
         "model": f"{args.model}: {kind.__name__}, {Y.shape[1]} coordinates",
     }
-    print_summary(args, lines)
 
 
 def _info(args: Namespace) -> dict[str, str]:

@@ -1,27 +1,34 @@
-"""From a file to points, and to an estimator that is fitted to them: one way for all verbs."""
+"""What verbs share: from a file to points and a fitted estimator, and what is written."""
 
+import csv
+import os
+import sys
 import warnings
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from heatsketch import io, plot
-from heatsketch._checks import feature_names, warn_of_scales
+from heatsketch import __version__, io, plot
+from heatsketch._checks import feature_names, logger, warn_of_scales
 from heatsketch._typing import Array
 from heatsketch._words import did_you_mean
 from heatsketch.cli.arguments import FORMAT
-from heatsketch.cli.printing import logger
+from heatsketch.cli.printing import OUTPUTS
 from heatsketch.comparison.methods import ESTIMATORS, defaults, needs_labels
-from heatsketch.io.files import suffix_of
-from heatsketch.io.formats import read_like
+from heatsketch.io import text
+from heatsketch.io.files import check_target, need, suffix_of
+from heatsketch.io.formats import STDOUT, check_in_place, check_key, read_like
+from heatsketch.io.metadata import write_metadata
 from heatsketch.io.models import Stored
 from heatsketch.io.refine import Learned
 from heatsketch.io.table import is_id
 from heatsketch.operators.graph import Graph
 
+ROW_SUFFIXES = (".csv", ".tsv", ".txt")
+WRITERS = dict.fromkeys((*text.SUFFIXES, ".parquet"), "pyarrow") | {".h5ad": "anndata"}
 _OPTIONS = ("label", "ids", "features", "exclude", "missing", "standardize", "graph")
 
 
@@ -40,27 +47,22 @@ def read_points(args: Namespace, recorded: Any = None) -> io.Table:
     """Read INPUT, points or a graph, as given and else as recorded in the file of an embedding."""
     logger.info("reading %s", args.input)
     options = reading(args, recorded)
-    if "graph" not in options:
-        table = io.read_table(args.input, **{"missing": "error"} | options)
-        _warn_of_edges(table)
-        return table
-    entry = options.pop("graph")
-    if isinstance(entry, str):
-        options["key"] = entry
-    for name in options.keys() - defaults(io.read_graph).keys():
-        args.usage_error(f"--{name} is for points, but INPUT is a graph; leave it out")
-    return io.read_graph(args.input, **options)
-
-
-def _warn_of_edges(table: io.Table) -> None:
-    """Warn of a table that is an edge list: two columns of the same names, and one of numbers."""
-    named = {name: set(x.tolist()) for name, x in table.extra.items() if x.dtype.kind in "OU"}
-    if table.values.shape[1] != 1 or len(named) != 2:
-        return
-    (tail, tails), (head, heads) = named.items()
-    if 2 * len(tails & heads) >= min(len(tails), len(heads)):
-        text = f"{table.source} looks like the edges of a graph from {tail!r} to {head!r}"
-        warnings.warn(f"{text}; pass --graph to embed its nodes, not its rows.", stacklevel=2)
+    if "graph" in options:
+        entry = options.pop("graph")
+        if isinstance(entry, str):
+            options["key"] = entry
+        for name in options.keys() - defaults(io.read_graph).keys():
+            args.usage_error(f"--{name} is for points, but INPUT is a graph; leave it out")
+        return io.read_graph(args.input, **options)
+    table = io.read_table(args.input, **{"missing": "error"} | options)
+    words = {name: set(x.tolist()) for name, x in table.extra.items() if x.dtype.kind in "OU"}
+    if len(words) == 2 and table.values.shape[1] == 1:  # two columns of names, one of weights?
+        tails, heads = words.values()
+        if 2 * len(tails & heads) >= min(len(tails), len(heads)):
+            what = "{} looks like the edges of a graph from {!r} to {!r}"
+            remedy = "pass --graph to embed its nodes, not its rows."
+            warnings.warn(f"{what.format(table.source, *words)}; {remedy}", stacklevel=2)
+    return table
 
 
 def read_for_model(args: Namespace, stored: Stored) -> io.Table:
@@ -91,15 +93,15 @@ def coordinates(args: Namespace, table: io.Table, mapped: io.Table) -> Array:
     if mapped.metadata.get("dtype") == "float32":  # which text says shorter
         Y = Y.astype(np.float32)
     ids, theirs = ids_of(args, table), ids_of(args, mapped)
-    if ids is None or theirs is None or ids == theirs:
-        if len(Y) != table.values.shape[0]:
-            n, rows = table.values.shape[0], f"{mapped.source} has {len(Y):,} rows"
-            raise ValueError(f"{rows} but {args.input} has {n:,}; pass the same rows, or ids.")
-        return Y
-    return Y[rows_of(theirs, ids, mapped.source)]
+    if ids and theirs and ids != theirs:
+        return Y[rows_of(theirs, ids, mapped.source)]
+    if len(Y) != table.values.shape[0]:
+        n, rows = table.values.shape[0], f"{mapped.source} has {len(Y):,} rows"
+        raise ValueError(f"{rows} but {args.input} has {n:,}; pass the same rows, or ids.")
+    return Y
 
 
-# The ids of points
+# Ids and labels of points
 
 
 def id_columns(args: Namespace, table: io.Table) -> dict[str, Array]:
@@ -108,11 +110,10 @@ def id_columns(args: Namespace, table: io.Table) -> dict[str, Array]:
     return {name: table.extra[name] for name in names if name in table.extra}
 
 
-def ids_of(args: Namespace, table: io.Table) -> list[str] | None:
-    """Return the ids of the points, by the first column of ids; None without one."""
-    for column in id_columns(args, table).values():
-        return [str(name).strip() for name in column.tolist()]
-    return None
+def ids_of(args: Namespace, table: io.Table) -> list[str]:
+    """Return the ids of the points, by the first column of ids; none without one."""
+    first = next(iter(id_columns(args, table).values()), np.empty(0))
+    return [str(name).strip() for name in first.tolist()]
 
 
 def names_of(args: Namespace, table: io.Table) -> list[str]:
@@ -131,6 +132,13 @@ def rows_of(names: list[str], wanted: Iterable[str], source: Any) -> Array:
             hint = did_you_mean(name, names)
             raise ValueError(f"{source} has no point {name!r}; pass one of its ids{hint}")
     return np.array([row_of[name] for name in wanted])
+
+
+def groups_of(table: io.Table) -> Array:
+    """Return the names of the groups of the points (n,), None without a label."""
+    found = None if table.label is None else plot.categories(table.extra[table.label])
+    codes, names = found or (np.full(table.values.shape[0], -1), ())
+    return np.array([*names, None], dtype=object)[codes]
 
 
 def size_of(args: Namespace, table: io.Table) -> str:
@@ -170,11 +178,10 @@ def parameters(args: Namespace, known: Collection[str], name: str, **chosen: Any
             hint = f"; it belongs to {', '.join(owners)}" if owners else ""
             hint = hint or did_you_mean(parameter, known, end="")
             args.usage_error(f"{name} has no parameter {parameter!r}{hint}")
-    seed = {"random_state": 0} if "random_state" in known else {}
-    options = seed | chosen | graph_options(reading(args)) | args.parameters
     if args.graph is not None and "affinity" not in known:
         args.usage_error(f"--graph: {name} is about points; choose a diffusion method")
-    return options
+    seed = {"random_state": 0} if "random_state" in known else {}
+    return seed | chosen | graph_options(reading(args)) | args.parameters
 
 
 def graph_options(how: dict[str, Any]) -> dict[str, Any]:
@@ -206,11 +213,75 @@ def fit(args: Namespace, estimator: Any, table: io.Table) -> Array:
         warn_of_units(estimator.get_params(deep=False), table)
         X = table.values if args.graph is None else Graph(table.values)
         return np.asarray(estimator.fit_transform(X))
-    groups = None if table.label is None else plot.categories(table.extra[table.label])
-    if groups is None:
+    groups = groups_of(table)
+    known = groups.astype(bool)
+    if not known.any():
         raise ValueError(
             f"{type(estimator).__name__} is fitted to classes; name their column with --label."
         )
-    known = groups[0] >= 0
-    estimator.fit(table.values[known], np.asarray(groups[1])[groups[0][known]])
+    estimator.fit(table.values[known], groups[known].astype(str))
     return np.asarray(estimator.transform(table.values))
+
+
+# Files that are written
+
+
+def check_files(args: Namespace, *suffixes: str, required: str | None = None) -> None:
+    """Raise before the work begins if a file that is asked for could not be written.
+
+    The output has one of the suffixes. Text in `required` ends the message where there is none.
+    """
+    if required is not None and args.output is None:
+        args.usage_error(f"the following arguments are required: -o/--output{required}")
+    files = [path for name in OUTPUTS if (path := getattr(args, name)) is not None]
+    if str(args.output) == STDOUT and STDOUT in suffixes:
+        files.remove(args.output)
+    for path in files:
+        if [other.resolve() for other in files].count(path.resolve()) > 1:  # with --force one stays
+            args.usage_error(f"{path} is another output, too; name a file")
+        if path is args.output:
+            if suffix_of(path) not in suffixes:
+                args.usage_error(f"{path} has no known suffix; choose from {', '.join(suffixes)}")
+            if suffix_of(path) in WRITERS:
+                need(WRITERS[suffix_of(path)], path)
+        if path is args.output and args.in_place:
+            check_in_place(path, args.input)
+        elif path is not args.output or not args.resume:
+            check_target(path, force=args.force, source=args.input)
+        if not os.access(path.parent, os.W_OK):
+            raise OSError(f"{path.parent} is not writable; choose another folder.")
+    if args.plot is not None:
+        plot.check_picture(args.plot)
+
+
+def check_entry(args: Namespace, method: str) -> None:
+    """Name the entry of obsm after the method, as in `heatsketch.anndata`, unless a name is given.
+
+    Raises if the copy of INPUT that is to be written has it already.
+    """
+    name = "heat" if method == "heat-embedding" else method.replace("-", "_")
+    args.output_key = args.output_key or f"X_{name}"
+    check_key(args.output, args.input, args.output_key, force=args.force)
+
+
+def write_coordinates(
+    args: Namespace, table: io.Table, estimator: Any, Y: Array, **made: Any
+) -> tuple[str, ...]:
+    """Write coordinates, and how they were made; return their names."""
+    names = tuple(map(str, estimator.get_feature_names_out()))
+    made = {"version": __version__, **made, "dtype": str(Y.dtype), "columns": names}
+    made["data"] = io.data_hash(table.values)
+    logger.info("writing %s", args.output)
+    how = {"key": args.output_key, "in_place": bool(args.in_place), "force": args.force}
+    io.write_table(args.output, Y, names, table, metadata=made, **how)
+    if args.metadata is not None:
+        write_metadata(args.metadata, made, force=args.force)
+    return names
+
+
+def write_rows(args: Namespace, rows: Iterable[Sequence[Any]]) -> None:
+    """Write rows, the names of the columns first, to the output, or print them for -."""
+    if str(args.output) == STDOUT:
+        csv.writer(sys.stdout, lineterminator="\n").writerows(rows)
+    else:
+        io.files.write_rows(args.output, rows, force=args.force)
