@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import heatsketch as hs
-from heatsketch.spectral.aggregation import _distant_points, aggregates, coarser
+from heatsketch.spectral.aggregation import aggregates, coarser
 from problems.spectra import lazy_torus, path_graph, star_graph
 
 
@@ -29,12 +29,11 @@ def within_two(matrix):
 @pytest.mark.parametrize("name", ["path", "star", "torus", "points", "isolated"])
 def test_aggregates_are_points_around_roots_three_links_apart(name):
     matrix = graph_of(name)
-    roots, near = _distant_points(matrix), within_two(matrix)
+    (label, roots), near = aggregates(matrix), within_two(matrix)
     assert_array_equal(near[np.ix_(roots, roots)], np.eye(len(roots), dtype=bool))
     assert near[roots].any(axis=0).all()  # no other root could be added
-    label, m = aggregates(matrix)
-    assert_array_equal(np.unique(label), np.arange(m))
-    assert_array_equal(label[roots], np.arange(m))
+    assert_array_equal(np.unique(label), np.arange(len(roots)))
+    assert_array_equal(label[roots], np.arange(len(roots)))
     assert near[np.arange(len(label)), roots[label]].all()
 
 

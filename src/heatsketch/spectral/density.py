@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
 from heatsketch._random import random_block
-from heatsketch._tiles import sum_over_tiles
 from heatsketch._typing import Array
 from heatsketch.operators.operator import Deflated, Operator
 from heatsketch.spectral.cache import cached
@@ -54,16 +54,17 @@ def quadrature(A: Operator, X: Array, steps: int) -> SpectralDensity:
     """
     steps = min(steps, A.n - A.V.shape[1])
     X = A.asarray(X)
-    squares, before = np.maximum(_column_dots(X, X), np.finfo(A.dtype).tiny), 0 * X
+    dots = functools.partial(np.einsum, "ij,ij->j", dtype=float)  # of columns, in the same order
+    squares, before = np.maximum(dots(X, X), np.finfo(A.dtype).tiny), 0 * X
     diagonals, off_diagonals = np.zeros((2, steps, X.shape[1]))
     X = X / np.sqrt(squares).astype(A.dtype)
     for step in range(steps):
         Y = A.multiply_projected(X)
-        diagonals[step] = _column_dots(X, Y)
+        diagonals[step] = dots(X, Y)
         combine(
             Y, -diagonals[step].astype(A.dtype), X, -off_diagonals[step - 1].astype(A.dtype), before
         )
-        off_diagonals[step] = np.sqrt(_column_dots(Y, Y))
+        off_diagonals[step] = np.sqrt(dots(Y, Y))
         # Where nothing is left the quadrature is exact, and what follows has no weight.
         sizes = np.maximum(off_diagonals[step], np.finfo(A.dtype).tiny)
         Y /= sizes.astype(A.dtype)
@@ -76,8 +77,3 @@ def quadrature(A: Operator, X: Array, steps: int) -> SpectralDensity:
         values.append(nodes)
         counts.append(square * vectors[0] ** 2)
     return SpectralDensity(np.concatenate(values), np.concatenate(counts))
-
-
-def _column_dots(X: Array, Y: Array) -> Array:
-    """Return the products (k,) of columns, summed in float64 and always in the same order."""
-    return sum_over_tiles(lambda rows: np.einsum("ij,ij->j", X[rows], Y[rows], dtype=float), len(X))

@@ -31,13 +31,11 @@ _POINTS_PER_COLUMN = 16  # and for many: points for each column that an iteratio
 _DENSE_RESCUE_LIMIT = 4096  # points up to which the dense matrix is the way out
 _MAX_COPIES_OF_TOP = 8  # multiplicity of the largest eigenvalue that is looked for
 _COARSE_RESIDUAL = 0.03  # of coarse eigenpairs, in units of 1 - λ of the last one wanted
-_MAX_COARSE_PRODUCTS = 1000
+_MAX_PRODUCTS, _MAX_COARSE_PRODUCTS = 20_000, 1000
 _SINGLE_PRECISION_TOL = 1e-4  # from which on products in float32 are accurate enough
-_FIRST_DEGREE = 10  # of the first filter polynomial
+_SMOOTHING_DEGREE, _SMOOTHING_CUT = 8, 0.9  # of the first: it is 100 at the last value wanted
 _LONGEST_SECOND = 80  # degree; each later one may be twice as long, up to
 _LONGEST = 320
-_SMOOTHING_DEGREE = 8  # of the first one on vectors of a coarser graph
-_SMOOTHING_GROWTH = 100.0
 _GRAM_TILE = 8192  # rows whose Gram matrix is one summand
 
 Limit = Callable[[Array], float]  # Ritz values (p,), descending -> the largest residual to leave
@@ -65,7 +63,6 @@ def eigh(
     n_components: int = 6,
     *,
     tol: float = 1e-8,
-    max_products: int = 20_000,
     rng: Rng = None,
 ) -> Spectrum:
     """Compute the eigenpairs of the largest eigenvalues of a symmetric operator.
@@ -83,8 +80,6 @@ def eigh(
     n_components : int, 1 <= n_components <= n (less the directions taken out)
     tol : float, default 1e-8
         Largest residual |A v - λ v| relative to the largest |λ| found; no less than rounding.
-    max_products : int
-        Bound on the number of products by A.
     rng : int, Generator or None
         Start of the iteration; the result does not depend on it beyond `tol`.
 
@@ -101,7 +96,7 @@ def eigh(
     Warns
     -----
     UserWarning
-        The residuals did not reach `tol` within `max_products`.
+        The residuals did not reach `tol` within 20,000 products by A.
 
     Notes
     -----
@@ -131,30 +126,24 @@ def eigh(
     def limit(values: Array) -> float:
         return max(tol, 50 * eps) * float(np.abs(values).max()) + rounding
 
-    B = _in_single_precision(A) if tol >= _SINGLE_PRECISION_TOL else A
-    values, vectors = _leading_block(B, k, limit, max_products, seed_entropy(rng))
+    # Products by a large stored matrix take half the time in single precision.
+    B, matrix, stored = A, A.sparse_matrix(), A.undeflated
+    is_double = A.device is None and A.dtype != np.float32
+    if tol >= _SINGLE_PRECISION_TOL and matrix is not None and is_large(A.n) and is_double:
+        B = Sparse(matrix.astype(np.float32), stored.spectrum, stored.leading).deflated(A.V)
+    values, vectors = _leading_block(B, k, limit, _MAX_PRODUCTS, seed_entropy(rng))
     if B is not A:
-        vectors = _orthonormal(A, A.asarray(vectors[:, :k]))
-        values = _rayleigh_ritz(vectors, A @ vectors)
+        values, vectors, _ = _rayleigh_ritz(A, A.asarray(vectors[:, :k]))
     values, vectors = values[:k], vectors[:, :k]
     residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
     vectors = fix_signs(vectors[vertex])
     if residuals.max() > 2 * limit(values):
         warnings.warn(
-            f"eigenpairs have residuals up to {residuals.max():.1e}, above tol={tol:.1e}; raise "
-            "max_products or read .residuals.",
+            f"eigenpairs have residuals up to {residuals.max():.1e}, above tol={tol:.1e}, after "
+            f"{_MAX_PRODUCTS} products; read .residuals.",
             stacklevel=2,
         )
     return Spectrum(*(to_device(found, A.device) for found in (values, vectors, residuals)))
-
-
-def _in_single_precision(A: Operator) -> Operator:
-    """Return a large stored matrix in float32, whose products take half the time; others as is."""
-    matrix = A.sparse_matrix()
-    if matrix is None or not is_large(A.n) or A.dtype == np.float32 or A.device is not None:
-        return A
-    single = Sparse(matrix.astype(np.float32), A.undeflated.spectrum, A.undeflated.leading)
-    return single.deflated(A.V)
 
 
 def _leading_block(
@@ -181,9 +170,7 @@ def _leading_block(
     if A.n <= _DENSE_RESCUE_LIMIT:
         # So many products take some eight times as long as the dense matrix does.
         most = min(most, max(300, A.n**2 // (200 * block)))
-    values, vectors, done = subspace_iteration(
-        A, A.asarray(start), k, limit, most, near=coarse is not None
-    )
+    values, vectors, done = subspace_iteration(A, A.asarray(start), k, limit, most)
     if not done and most < max_products:
         return dense_eigenpairs(A, k)
     return values, vectors
@@ -191,7 +178,7 @@ def _leading_block(
 
 @single_threaded_blas()  # the same bits for any number of threads
 def subspace_iteration(
-    A: Operator, X: Array, k: int, limit: Limit, max_products: int, *, near: bool
+    A: Operator, X: Array, k: int, limit: Limit, max_products: int
 ) -> tuple[Array, Array, bool]:
     """Filter a block and solve in its span, until the first k residuals are small.
 
@@ -203,52 +190,40 @@ def subspace_iteration(
     k : int
     limit : callable
     max_products : int
-    near : bool
-        Whether the columns are near the eigenvectors.
 
     Returns
     -------
     array (p,), array (n, p), bool
         All Ritz values, descending, and Ritz vectors; whether the first k have converged.
     """
-    (low, _), (_, top) = A.ends
-    X, products = A.project(X, out=X), 1
-    if not near and top > low and products < max_products:
-        degree = min(_FIRST_DEGREE, max_products - products)
-        cut = _growing_cut(low, top, 1e4, _FIRST_DEGREE)
-        X, products = _amplified(A, X, A @ X, (low, cut), degree), products + degree
-    X = _orthonormal(A, X)
-    image = A @ X
-    best, longest = -np.inf, _LONGEST_SECOND
+    low, best, products, longest = A.ends[0][0], -np.inf, 0, _LONGEST_SECOND // 2
     while True:
-        ritz = _rayleigh_ritz(X, image)
-        bound = limit(ritz)
+        ritz, X, image = _rayleigh_ritz(A, X)
+        products, bound = products + 1, limit(ritz)
         residuals = np.linalg.norm(image[:, :k] - X[:, :k] * ritz[:k].astype(X.dtype), axis=0)
         logger.info("eigenpairs: residual %.1e after %d products", residuals.max(), products)
         done = bool(residuals.max() <= bound)
         if done or products >= max_products:
             return ritz, X, done
-        low = min(low, float(ritz[-1]))  # below `low` the polynomial grows without bound
+        # The Chebyshev polynomial that is small on an interval below the block grows above it, and
+        # below `low` without bound.
+        low = min(low, float(ritz[-1]))
         best = max(best, float(ritz[-1]))  # no Ritz value is above its eigenvalue
         top = max(float(ritz[0]), low + 1e-12 * abs(low))
         cut = min(max(best, low + 1e-3 * (top - low)), low + (1 - 1e-6) * (top - low))
         # Where the top grows by more than 1/√eps, it drowns the directions below it.
         safe = _degree_for(float(1 / np.sqrt(np.finfo(A.dtype).eps)), top, low, cut)
-        if near:  # what is wrong with the vectors is mostly far below
-            degree, near = _SMOOTHING_DEGREE, False
-            cut = min(cut, _growing_cut(low, float(ritz[k - 1]), _SMOOTHING_GROWTH, degree))
+        value = float(ritz[k - 1])
+        if products == 1:  # what is wrong with vectors of a coarser graph is mostly far below
+            degree, cut = _SMOOTHING_DEGREE, min(cut, low + _SMOOTHING_CUT * (value - low))
         else:
-            degree = _degree_for(2 * residuals.max() / bound, float(ritz[k - 1]), low, cut)
-            degree, longest = min(degree, longest), min(2 * longest, _LONGEST)
+            longest = min(2 * longest, _LONGEST)
+            degree = min(_degree_for(2 * residuals.max() / bound, value, low, cut), longest)
         degree = max(1, min(degree, safe, max_products - products))
-        X = _orthonormal(A, _amplified(A, X, image, (low, cut), degree))
-        image, products = A @ X, products + degree
-
-
-def _growing_cut(low: float, value: float, growth: float, degree: int) -> float:
-    """Return the cut above which the polynomial of a degree grows to `growth` at `value`."""
-    rate = np.log(2 * growth) / degree
-    return low + (value - low) * 2 / (1 + float(np.cosh(rate)))
+        terms = recurrence(A, X, (low, cut), degree, image)
+        for term in track(terms, "eigenpairs", degree, "products to the next residual"):
+            X = term
+        products += degree - 1
 
 
 def _degree_for(growth: float, value: float, low: float, cut: float) -> int:
@@ -257,14 +232,33 @@ def _degree_for(growth: float, value: float, low: float, cut: float) -> int:
     return 2 + int(np.log(2 * growth) / max(rate, 1e-3))
 
 
-def _amplified(
-    A: Operator, X: Array, image: Array, interval: tuple[float, float], degree: int
-) -> Array:
-    """Apply the Chebyshev polynomial that is small on an interval and grows above it."""
-    terms = recurrence(A, X, interval, degree, image)
-    for _ in track(range(1, degree), "eigenpairs", degree, "products to the next residual"):
-        next(terms)
-    return next(terms)
+def _rayleigh_ritz(A: Operator, X: Array) -> tuple[Array, Array, Array]:
+    """Return the Ritz values (p,) in the span of X, descending, Ritz vectors and their images.
+
+    X is lost. What is deflated is taken out of its span.
+    """
+    # A basis that is orthonormal to rounding. Each pass takes the eigenvectors of the Gram matrix
+    # (Stathopoulos and Wu 2002), which costs a third of a Householder QR; columns too nearly
+    # dependent for three passes get that.
+    for _ in range(3):
+        X = A.project(X, out=X)
+        gram = _gram(X, X)
+        size = np.sqrt(gram.diagonal())
+        size[size == 0] = 1.0
+        values, W = dense_eigh(gram / np.multiply.outer(size, size))
+        floor = len(values) * float(np.finfo(float).eps) * values[-1] or 1.0
+        _rotate(X, W / np.sqrt(np.maximum(values, floor)) / size[:, None])
+        if values[0] > 0.1:
+            break
+    else:  # what takes the place of a dependent column must not lie along V
+        X = A.asarray(qr(np.hstack([A.V, X]), mode="economic")[0][:, A.V.shape[1] :])
+    # XᵀAX w = θ XᵀX w in float64: in float32, X is not orthonormal to all digits wanted.
+    image = A @ X
+    projected = _gram(X, image)
+    ritz, W = dense_eigh((projected + projected.T) / 2, _gram(X, X))
+    _rotate(X, W[:, ::-1])
+    _rotate(image, W[:, ::-1])
+    return ritz[::-1], X, image
 
 
 def _gram(X: Array, Y: Array) -> Array:
@@ -282,40 +276,6 @@ def _rotate(X: Array, W: Array) -> None:
         X[rows] = X[rows] @ W
 
     for_each_tile(work, len(X), _GRAM_TILE)
-
-
-def _orthonormal(A: Operator, X: Array) -> Array:
-    """Return a basis of the span of X (less what is deflated), orthonormal to rounding; X is lost.
-
-    Each pass takes the eigenvectors of the Gram matrix (Stathopoulos and Wu 2002), which costs a
-    third of a Householder QR; columns too nearly dependent for three passes get that.
-    """
-    for _ in range(3):
-        X = A.project(X, out=X)
-        gram = _gram(X, X)
-        size = np.sqrt(gram.diagonal())
-        if not size.any():
-            break
-        size[size == 0] = 1.0
-        values, W = dense_eigh(gram / np.multiply.outer(size, size))
-        floor = len(values) * float(np.finfo(float).eps) * values[-1]
-        _rotate(X, W / np.sqrt(np.maximum(values, floor)) / size[:, None])
-        if values[0] > 0.1:
-            return X
-    # What takes the place of a dependent column must not lie along V.
-    return A.asarray(qr(np.hstack([A.V, X]), mode="economic")[0][:, A.V.shape[1] :])
-
-
-def _rayleigh_ritz(X: Array, image: Array) -> Array:
-    """Turn X and A X into Ritz vectors and their images; return the Ritz values, descending.
-
-    XᵀAX w = θ XᵀX w in float64: in float32, X is not orthonormal to all digits wanted.
-    """
-    projected = _gram(X, image)
-    ritz, W = dense_eigh((projected + projected.T) / 2, _gram(X, X))
-    _rotate(X, W[:, ::-1])
-    _rotate(image, W[:, ::-1])
-    return ritz[::-1]
 
 
 # The dense matrix
