@@ -165,7 +165,7 @@ def stepping(kernel, x, tolerance):
     largest = np.sqrt(kernel.squared_distance(x, x).max())
     points = np.vstack([x, draw(kernel, 2000, 0)])
     features = CholeskyMap().fit(kernel, tolerance=tolerance * largest, points=points)
-    return features.transform(x), Steps.of(features, seed=0), largest
+    return features.transform(x), Steps(features, seed=0), largest
 
 
 @pytest.mark.parametrize(("m", "tolerance"), [(1, 1e-4), (2, 1e-3), (3, 1e-2)])

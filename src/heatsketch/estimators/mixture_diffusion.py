@@ -17,7 +17,7 @@ from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.markov.novelty import fraction_less_new, warn_of_new_points
 from heatsketch.mixture import CholeskyMap, MixtureKernel, Whitening
 from heatsketch.mixture.cholesky_map import draw
-from heatsketch.mixture.fitting import best_mixture, fit_mixture, refitted, rescaled
+from heatsketch.mixture.fitting import fit_mixture, refitted, rescaled
 from heatsketch.mixture.steps import Steps
 from heatsketch.scales.bandwidth import RULES, rule_epsilon
 
@@ -26,6 +26,7 @@ _COARSE_TOLERANCE_RATIO = 4.0  # of a second map, from which the error at later 
 _SCALE_POINTS = 500  # whose distances give the typical distance
 _SMALLEST_SINGLE_DISTANCE = 1e-25  # typical distance from which on float32 has enough digits
 _FIT_ROWS = 20_000  # points that a mixture is fitted to
+_MOST_COMPONENTS = 10  # up to which the Bayesian information criterion chooses
 _FOLDS = 5  # in which training points are left out
 _POINTS_PER_COMPONENT = 10  # from which on parts of the points are enough to fit the mixture
 _QUANTILES = 500  # of the densities of training points that are stored
@@ -169,7 +170,7 @@ class MixtureDiffusion(Embedder):
         sample, self.whitening_ = _sample(X, seed), None
         if self.epsilon == "auto" and not hasattr(self.mixture, "fit"):
             self.whitening_ = Whitening.of(sample, seed)
-            if X.shape[1] > self.whitening_.n_directions:
+            if X.shape[1] > len(self.whitening_.lengths):
                 warn_of_scales(X, getattr(self, "feature_names_in_", None))
         z, sample = self._coordinates(X), self._coordinates(sample)
         self.epsilon_: Any = self.epsilon
@@ -181,12 +182,13 @@ class MixtureDiffusion(Embedder):
         elif hasattr(self.mixture, "fit"):
             self.mixture_ = clone(self.mixture).fit(sample)
         elif self.mixture is None:
-            self.mixture_, bic = best_mixture(sample, seed)
+            counts = range(1, min(_MOST_COMPONENTS, len(sample)) + 1)
+            self.mixture_, bic = fit_mixture(sample, counts, seed)
             shift = 0.0 if self.whitening_ is None else 2 * len(sample) * self.whitening_.log_volume
             self.diagnostics_["bic"] = [value - shift for value in bic]  # in units of the data
         else:
             count = check_number(self.mixture, "mixture", low=1, high=len(sample), integer=True)
-            self.mixture_, _ = fit_mixture(sample, count, seed)
+            self.mixture_, _ = fit_mixture(sample, [count], seed)
         if self.whitening_ is not None:
             kernel = MixtureKernel.from_sklearn(self.mixture_, self.epsilon_)
             unit = _typical_distance(kernel, z, seed) ** (2 / z.shape[1])  # d² is a density
@@ -219,7 +221,7 @@ class MixtureDiffusion(Embedder):
         error, time_error = features.error_bound, 0.0
         matrix, y = np.eye(needed), features.transform(X)
         if steps:
-            T = Steps.of(features, seed)
+            T = Steps(features, seed)
             later = T.after(y, self._fit_time)
             _, _, axes = np.linalg.svd(later - later.mean(axis=0), full_matrices=True)
             matrix = T.after(matrix, self._fit_time) @ axes.T
@@ -229,7 +231,7 @@ class MixtureDiffusion(Embedder):
             coarse.fit(self.kernel_, _COARSE_TOLERANCE_RATIO * features.error_bound, points)
             if coarse.n_features:
                 z = coarse.transform(X[:_SCALE_POINTS])
-                d -= pdist(Steps.of(coarse, seed).after(z, self._fit_time))
+                d -= pdist(Steps(coarse, seed).after(z, self._fit_time))
                 error = float(np.abs(d).max())
         self.step_matrix_ = np.ascontiguousarray(matrix[:, :k])  # strides change bits
         if k < needed:

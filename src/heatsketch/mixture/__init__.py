@@ -1,7 +1,7 @@
 """Diffusion from a Gaussian mixture in closed form.
 
-`components` checks a mixture and prepares it once, `overlaps` has its inner products; `densities`
-and `distances` are functions of the prepared components, and `kernel` has the public class,
+`components` checks a mixture and prepares it once; its densities are there, `overlaps` has their
+inner products and `distances` what follows from these. `kernel` has the public class,
 `MixtureKernel`. `cholesky_map` is the compact feature map (`cholesky` its algorithm), `steps` the
 diffusion at later times, `fitting` fits mixtures to points, and `whitening` makes the coordinates
 in which it does so by default.

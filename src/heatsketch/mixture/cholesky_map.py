@@ -1,7 +1,6 @@
 """Coordinates whose distances are diffusion distances of a mixture, up to a stated error."""
 
 import warnings
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Self
 
@@ -97,12 +96,12 @@ class CholeskyMap:
             points = draw(kernel, _DRAWN_POINTS, 0)
         x = kernel.components.checked(points, "points")
         self._choose(x, tolerance)
-        coordinates = self._by_tiles(self._raw, x)
+        c, count = kernel.components, len(self.pivots)
+        coordinates = c.by_tiles(lambda x: self._projections(x)[:, 1:], x, count)
         self._mean = coordinates.mean(axis=0)
-        full = len(x) < coordinates.shape[1]
-        _, _, axes = np.linalg.svd(coordinates - self._mean, full_matrices=full)
+        _, _, axes = np.linalg.svd(coordinates - self._mean, full_matrices=len(x) < count)
         # Principal axes of the points; none if they coincide.
-        self._rotation = fix_signs(axes.T) if axes.size else axes
+        self._rotation = fix_signs(axes.T) * np.sqrt(c.density_unit) if axes.size else axes
         return self
 
     @property
@@ -122,7 +121,11 @@ class CholeskyMap:
             Before `fit`; points that are not a finite table (n, m) of the features of the mixture.
         """
         x = self._checked(x)
-        return self._by_tiles(lambda x: (self._raw(x) - self._mean) @ self._rotation, x)
+        return self.kernel.components.by_tiles(
+            lambda x: (self._projections(x)[:, 1:] - self._mean) @ self._rotation,
+            x,
+            self.n_features,
+        )
 
     def residual(self, x: Any) -> Array:
         """Return |p(x, ·) - its projection|, (n,), an error bound for each point.
@@ -134,17 +137,13 @@ class CholeskyMap:
         NotFittedError, ValueError, TypeError
             Before `fit`; points that are not a finite table (n, m) of the features of the mixture.
         """
-        return self._residual(self._checked(x))
+        squares = self._squared_residuals(self._checked(x))
+        return np.sqrt(squares * self.kernel.components.density_unit)
 
     def _checked(self, x: Any) -> Array:
         if "_rotation" not in self.__dict__:
             raise NotFittedError("This CholeskyMap is not fitted; call fit first.")
         return self.kernel.components.checked(x)
-
-    def _by_tiles(self, work: Callable[[Array], Array], x: Array) -> Array:
-        """Return work(x) (n, r), made tile by tile in parallel."""
-        shape = len(x), work(x[:1]).shape[1]
-        return filled(lambda rows: work(x[rows]), shape, _TILE_POINTS)
 
     def _choose(self, x: Array, tolerance: float) -> None:
         rng = np.random.default_rng(0)
@@ -156,17 +155,15 @@ class CholeskyMap:
         self.origin = x[best][None]
         others = np.setdiff1d(np.arange(len(x)), chosen)
         while True:
-            self._take_pivots(x[chosen], limit)
-            missing = np.zeros(0)
-            if len(others):
-                missing = self._residual(x[others]) ** 2 / unit
+            missing_chosen = self._take_pivots(x[chosen], limit)
+            missing = self._squared_residuals(x[others])
             worst = np.argsort(-missing, kind="stable")[:_ADDED_CANDIDATES]
             worst = worst[missing[worst] > limit]
-            if not len(worst) or self._missing > limit:
+            if not len(worst) or missing_chosen > limit:
                 break
             logger.info("%d other points exceed the tolerance; choosing pivots again", len(worst))
             chosen, others = np.append(chosen, others[worst]), np.delete(others, worst)
-        left = max(self._missing, float(missing.max(initial=0.0)))
+        left = max(missing_chosen, float(missing.max(initial=0.0)))
         self.error_bound = float(2 * np.sqrt(left * unit))
         if left > limit:
             warnings.warn(
@@ -178,8 +175,11 @@ class CholeskyMap:
                 stacklevel=3,
             )
 
-    def _take_pivots(self, x: Array, limit: float) -> None:
-        """Take pivots from the points x until no squared residual exceeds the limit."""
+    def _take_pivots(self, x: Array, limit: float) -> float:
+        """Take pivots from the points x until no squared residual is above the limit.
+
+        Return the largest that is left.
+        """
         c = self.kernel.components
         anchors = Anchors.of(c, x)
         from_origin = self._distances_to(Anchors.of(c, self.origin), anchors)[:, 0]
@@ -191,10 +191,10 @@ class CholeskyMap:
         limit = max(limit, _ROUNDING_FRACTION * from_origin.max())
         most = min(self.max_features, len(x))
         L, pivots, missing = pivoted_cholesky(inner_products, from_origin, limit, most)
-        self._missing = float(missing.max())
         self.pivots = x[pivots]
         self._factor = np.tril(L[pivots])  # the rest is rounding, and would take room in a file
         self.__dict__.pop("_ends", None)  # of earlier pivots
+        return float(missing.max())
 
     def _distances_to(self, ends: Anchors, points: Anchors) -> Array:
         """Return the squared distances (n, r) of points to ends, tile by tile in parallel."""
@@ -218,14 +218,14 @@ class CholeskyMap:
             d2[:, 1:] = solve_triangular(self._factor, inner.T, lower=True, check_finite=False).T
         return d2
 
-    def _raw(self, x: Array) -> Array:
-        return self._projections(x)[:, 1:] * np.sqrt(self.kernel.components.density_unit)
+    def _squared_residuals(self, x: Array) -> Array:
+        """Return |p_x - p_o|² less the squares of the coordinates, (n,), without the unit."""
 
-    def _residual(self, x: Array) -> Array:
-        """Return the residuals (n,), from |p_x - p_o|² and the coordinates."""
-        projections = self._by_tiles(self._projections, x)
-        squares = projections[:, 0] - np.square(projections[:, 1:]).sum(axis=1)
-        return np.sqrt(np.maximum(squares, 0.0) * self.kernel.components.density_unit)
+        def squares(x: Array) -> Array:
+            projections = self._projections(x)
+            return projections[:, 0] - np.square(projections[:, 1:]).sum(axis=1)
+
+        return np.maximum(self.kernel.components.by_tiles(squares, x), 0.0)
 
 
 def draw(kernel: MixtureKernel, n: int, seed: Any) -> Array:

@@ -1,104 +1,80 @@
-"""The components of a mixture, prepared once for all closed forms."""
+"""The components of a mixture, prepared once for all closed forms, and its densities."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
+from scipy.special import logsumexp
 
 from heatsketch._checks import check_points
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch.mixture.overlaps import Mixtures, Overlaps
+from heatsketch.operators.kernel import squared_norms
 
-CHUNK_NUMBERS = 2**21  # of a chunk of row-by-row work: 16 MB
+_TILE_NUMBERS = 2**21  # of row-by-row work: 16 MB
 _LARGEST_LOG_DENSITY = 690.0  # float64 holds densities of this size and of its inverse
 
 
-@dataclass(frozen=True, eq=False)
 class Components:
     """The components of a mixture, in units of √(ε/2) from the mean of the mixture.
 
     The matrices S_j, C_j and D_j of `MixtureKernel` have the eigenvectors of Σ_j; stored are their
-    eigenvalues. Densities without the unit are those in these lengths: `density_unit` times them
-    is in units of the data.
+    eigenvalues. Densities are in these lengths, so are the squares of distances: times
+    `density_unit` they are in units of the data.
+
+    Attributes
+    ----------
+    epsilon : float
+        In squared units of the data.
+    unit, log_unit, density_unit : float
+        √(ε/2), in units of the data; the logarithm of the unit of densities, and this unit.
+    centre : array (m,)
+        Mean of the mixture in units of the data.
+    weights, means : array (K,), (K, m)
+        a_j > 0, θ_j.
+    axes : array (K, m, m)
+        Eigenvectors in columns.
+    variances, gains, spreads : array (K, m)
+        Eigenvalues of S_j, C_j and D_j.
     """
 
-    epsilon: float  # in squared units of the data
-    unit: float  # √(ε/2), in units of the data
-    centre: Array  # (m,), mean of the mixture in units of the data
-    weights: Array  # (K,), a_j > 0
-    means: Array  # (K, m), θ_j
-    axes: Array  # (K, m, m), eigenvectors in columns
-    variances: Array  # (K, m), eigenvalues of S_j
-    gains: Array  # (K, m), of C_j
-    spreads: Array  # (K, m), of D_j
-
-    @classmethod
-    def of(
-        cls, weights: Array, means: Array, covariances: Array, epsilon: float, time: int
-    ) -> Self:
+    def __init__(
+        self, weights: Array, means: Array, covariances: Array, epsilon: float, time: int
+    ) -> None:
         """Prepare checked weights (K,), means (K, m) and covariances (K, m, m).
 
         Raises ValueError where float64 cannot hold the densities.
         """
-        unit = np.sqrt(epsilon / 2)
-        centre = weights @ means
-        lam, axes = np.linalg.eigh(covariances / (epsilon / 2))
+        self.n_components, self.n_features = means.shape
+        self.epsilon, self.unit = epsilon, np.sqrt(epsilon / 2)
+        self.log_unit = float(-self.n_features * np.log(self.unit))
+        self.weights, self.centre = weights, weights @ means
+        self.means = (means - self.centre) / self.unit
+        lam, self.axes = np.linalg.eigh(covariances / (epsilon / 2))
         lam = np.maximum(lam, 0.0)  # (K, m), of Σ
-        variances = 1 + lam
+        self.variances = 1 + lam
         # D = S - C S C is written so that nothing cancels.
         with np.errstate(divide="ignore", over="ignore"):
             log_gain = -np.log1p(1 / lam)
-        gains = np.exp(time * log_gain)
-        spreads = 1 + gains if time == 1 else variances * -np.expm1(2 * time * log_gain)
-        log_peaks = -0.5 * np.log(4 * np.pi * unit**2 * spreads).sum(axis=1)
+        self.gains = np.exp(time * log_gain)
+        self.spreads = 1 + self.gains
+        if time > 1:
+            self.spreads = self.variances * -np.expm1(2 * time * log_gain)
+        log_peaks = -0.5 * np.log(4 * np.pi * self.unit**2 * self.spreads).sum(axis=1)
         if not (np.isfinite(log_peaks).all() and np.abs(log_peaks).max() < _LARGEST_LOG_DENSITY):
             raise ValueError(
                 f"Densities of this mixture at epsilon={epsilon:g} in {means.shape[1]} dimensions "
                 f"are of size e^{log_peaks.max():.0f}, beyond float64; rescale the data (X * s "
                 "with epsilon * s²)."
             )
-        return cls(
-            epsilon=epsilon,
-            unit=unit,
-            centre=centre,
-            weights=weights,
-            means=(means - centre) / unit,
-            axes=axes,
-            variances=variances,
-            gains=gains,
-            spreads=spreads,
-        )
-
-    @property
-    def n_components(self) -> int:
-        """Number K of components."""
-        return len(self.weights)
-
-    @property
-    def n_features(self) -> int:
-        """Number m of features of a point."""
-        return self.means.shape[1]
-
-    @property
-    def log_unit(self) -> float:
-        """The logarithm of the unit of densities."""
-        return float(-self.n_features * np.log(self.unit))
-
-    @property
-    def density_unit(self) -> float:
-        """The unit of densities."""
-        return float(np.exp(self.log_unit))
+        self.density_unit = float(np.exp(self.log_unit))
 
     def matrices(self, eigenvalues: Array) -> Array:
         """Return the matrices (K, m, m) of eigenvalues (K, m)."""
         return np.einsum("kab,kb,kcb->kac", self.axes, eigenvalues, self.axes)
-
-    def whitening(self, j: int, variances: Array) -> Array:
-        """Return W (m, m): x W has covariance I if x has the variances (K, m) of component j."""
-        return self.axes[j] / np.sqrt(variances[j])
 
     @cached_property
     def gain_matrices(self) -> Array:
@@ -106,30 +82,16 @@ class Components:
         return self.matrices(self.gains)
 
     @cached_property
-    def spread_matrices(self) -> Array:
-        """D_j, (K, m, m)."""
-        return self.matrices(self.spreads)
-
-    @cached_property
     def overlaps(self) -> Overlaps:
         """Inner products of transition densities."""
-        return Overlaps.of(self.spread_matrices, self.spread_matrices)
+        D = self.matrices(self.spreads)
+        return Overlaps(D, D)
 
     @cached_property
-    def stationary(self) -> Mixtures:
-        """The stationary density, as a mixture in one row."""
-        return Mixtures(self.weights[None], self.means[None])
-
-    @cached_property
-    def overlaps_with_stationary(self) -> Overlaps:
-        """Inner products of transition densities with the stationary density."""
-        return Overlaps.of(self.spread_matrices, self.matrices(self.variances))
-
-    @cached_property
-    def stationary_norm(self) -> float:
-        """|ν|², without the unit."""
-        S = self.matrices(self.variances)
-        return float(Overlaps.of(S, S).norms(self.stationary)[0])
+    def stationary(self) -> tuple[Mixtures, Overlaps, Array]:
+        """The density ν, its inner products with transition densities, and |ν|², (1,)."""
+        nu, S = Mixtures(self.weights[None], self.means[None]), self.matrices(self.variances)
+        return nu, Overlaps(self.matrices(self.spreads), S), Overlaps(S, S).norms(nu)
 
     def local(self, x: Array) -> Array:
         """Return points in units of √(ε/2) from the centre."""
@@ -149,7 +111,70 @@ class Components:
             )
         return x
 
-    def by_tiles(self, work: Callable[[slice], Array], n: int, *shape: int) -> Array:
-        """Return an array (n, *shape) filled row tile by row tile, in parallel."""
-        width = self.n_components * (self.n_features + 1) + sum(shape)
-        return filled(work, (n, *shape), max(16, min(1024, CHUNK_NUMBERS // width)))
+    @property
+    def pair_rows(self) -> int:
+        """Rows of a tile of work on all pairs of components."""
+        return max(1, min(1024, _TILE_NUMBERS // (8 * self.n_components**2 * self.n_features)))
+
+    def by_tiles(self, work: Callable[[Array], Array], x: Array, *columns: int) -> Array:
+        """Return work(x), (n, *columns), computed row tile by row tile, in parallel."""
+        width = self.n_components * (self.n_features + 1) + sum(columns)
+        tile = max(16, min(1024, _TILE_NUMBERS // width))
+        return filled(lambda rows: work(x[rows]), (len(x), *columns), tile)
+
+    # Densities, without the unit
+
+    def log_joint(self, x: Array) -> Array:
+        """Return log h_j(x) = log a_j g(x; θ_j, S_j), (n, K)."""
+        y, log_h = self.local(x), np.empty((len(x), self.n_components))
+        constants = np.log(self.weights) - 0.5 * np.log(2 * np.pi * self.variances).sum(axis=1)
+        for j, theta in enumerate(self.means):
+            whitened = (y - theta) @ self._whitening(j, self.variances)
+            log_h[:, j] = constants[j] - 0.5 * squared_norms(whitened)
+        return log_h
+
+    def log_joint_gradients(self, x: Array) -> Array:
+        """Return ∇ log h_j(x) = -S_j⁻¹ (x - θ_j), (n, K, m)."""
+        along = np.einsum("nkb,kbc->nkc", self.local(x)[:, None] - self.means, self.axes)
+        return -np.einsum("nkc,kc,kac->nka", along, 1 / self.variances, self.axes)
+
+    def transitions(self, x: Array) -> Mixtures:
+        """Return the transition densities p(x, ·)."""
+        y, log_h = self.local(x), self.log_joint(x)
+        weights = np.exp(log_h - log_h.max(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
+        means = np.empty((len(x), *self.means.shape))
+        for j, theta in enumerate(self.means):
+            np.matmul(y - theta, self.gain_matrices[j], out=means[:, j])
+            means[:, j] += theta
+        return Mixtures(weights, means)
+
+    def log_steps(self, x: Array, z: Array, log_weights: Array) -> Array:
+        """Return log Σ_j e^(log_weights_j) g(z; c_j(x), D_j) for all pairs, (n, n').
+
+        With `log_joint` as weights (n, K) it is log k_ε(x, z); with responsibilities, log p(x, z).
+        """
+        y, v, total = self.local(x), self.local(z), np.full((len(x), len(z)), -np.inf)
+        for j, theta in enumerate(self.means):
+            whiten = self._whitening(j, self.spreads)
+            log_p = cdist(
+                (y - theta) @ (whiten * self.gains[j]), (v - theta) @ whiten, "sqeuclidean"
+            )
+            log_p *= -0.5
+            log_p += log_weights[:, j, None] - 0.5 * np.log(2 * np.pi * self.spreads[j]).sum()
+            np.logaddexp(total, log_p, out=total)
+        return total
+
+    def log_diagonal(self, x: Array) -> Array:
+        """Return log k_ε(x, x), (n,)."""
+        terms = self.log_joint(x)
+        for j, theta in enumerate(self.means):
+            step = (self.local(x) - theta) @ (
+                self._whitening(j, self.spreads) * (1 - self.gains[j])
+            )
+            terms[:, j] -= 0.5 * (squared_norms(step) + np.log(2 * np.pi * self.spreads[j]).sum())
+        return logsumexp(terms, axis=1)
+
+    def _whitening(self, j: int, variances: Array) -> Array:
+        """Return W (m, m): x W has covariance I if x has the variances (K, m) of component j."""
+        return self.axes[j] / np.sqrt(variances[j])

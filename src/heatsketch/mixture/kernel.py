@@ -12,7 +12,6 @@ from heatsketch._typing import Array
 from heatsketch.mixture import distances
 from heatsketch.mixture.cholesky import pivoted_cholesky
 from heatsketch.mixture.components import Components
-from heatsketch.mixture.densities import log_diagonal, log_joint, log_steps, transitions
 from heatsketch.mixture.distances import Anchors
 from heatsketch.operators.operator import LowRank
 
@@ -116,7 +115,7 @@ class MixtureKernel:
     @cached_property
     def components(self) -> Components:
         """What all methods compute from."""
-        return Components.of(self.weights, self.means, self.covariances, self.epsilon, self.time)
+        return Components(self.weights, self.means, self.covariances, self.epsilon, self.time)
 
     @classmethod
     def from_sklearn(cls, mixture: Any, epsilon: float, *, time: int = 1) -> Self:
@@ -136,15 +135,13 @@ class MixtureKernel:
         >>> hs.MixtureKernel.from_sklearn(fitted, epsilon=10.0)
         MixtureKernel(n_components=3, n_features=2, epsilon=10)
         """
-        missing = [n for n in ("weights_", "means_", "covariances_") if not hasattr(mixture, n)]
-        if missing:
+        if not hasattr(mixture, "covariances_"):
             raise ValueError(
-                f"{type(mixture).__name__} has no {missing[0]}; pass a fitted GaussianMixture or "
+                f"{type(mixture).__name__} has no covariances_; pass a fitted GaussianMixture or "
                 "BayesianGaussianMixture."
             )
-        weights = np.asarray(mixture.weights_, dtype=float)
         return cls(
-            weights / weights.sum(),  # those of the Bayesian one sum to 1 up to 1e-9
+            mixture.weights_,
             mixture.means_,
             mixture.covariances_,
             epsilon,
@@ -177,8 +174,7 @@ class MixtureKernel:
         array([-250001.27])
         """
         c = self.components
-        x = c.checked(x)
-        return c.by_tiles(lambda r: logsumexp(log_joint(c, x[r]), axis=1), len(x)) + c.log_unit
+        return c.by_tiles(lambda x: logsumexp(c.log_joint(x), axis=1), c.checked(x)) + c.log_unit
 
     def stationary(self, x: Any) -> Array:
         """Return the stationary density ν(x) = Σ a_j g(x; θ_j, Σ_j + ε/2 I), (n,).
@@ -214,8 +210,7 @@ class MixtureKernel:
         array([[0.5, 0.5]])
         """
         c = self.components
-        x = c.checked(x)
-        return c.by_tiles(lambda r: transitions(c, x[r]).weights, len(x), c.n_components)
+        return c.by_tiles(lambda x: c.transitions(x).weights, c.checked(x), c.n_components)
 
     def log_kernel(self, x: Any, z: Any) -> Array:
         """Return log k_ε(x_i, z_j) for all pairs, (n, n').
@@ -227,7 +222,7 @@ class MixtureKernel:
         """
         c = self.components
         x, z = c.checked(x), c.checked(z, "z")
-        log_k = c.by_tiles(lambda r: log_steps(c, x[r], z, log_joint(c, x[r])), len(x), len(z))
+        log_k = c.by_tiles(lambda x: c.log_steps(x, z, c.log_joint(x)), x, len(z))
         return log_k + 2 * c.log_unit
 
     def log_diagonal(self, x: Any) -> Array:
@@ -239,7 +234,7 @@ class MixtureKernel:
             Points that are not a finite table (n, m) of the features of the mixture.
         """
         c = self.components
-        return log_diagonal(c, c.checked(x)) + 2 * c.log_unit
+        return c.log_diagonal(c.checked(x)) + 2 * c.log_unit
 
     def low_rank(self, x: Any, tol: float = 1e-10) -> LowRank:
         """Return the affinities k_ε(x_i, x_j) of points (n, m) as an operator F Fᵀ.
@@ -310,12 +305,12 @@ class MixtureKernel:
         c = self.components
         x, z = c.checked(x), c.checked(z, "z")
 
-        def log_p(rows: slice) -> Array:
+        def log_p(x: Array) -> Array:
             # By components: of log k_ε - log ν far from the mixture nothing but rounding is left.
-            log_h = log_joint(c, x[rows])
-            return log_steps(c, x[rows], z, log_h - logsumexp(log_h, axis=1, keepdims=True))
+            log_h = c.log_joint(x)
+            return c.log_steps(x, z, log_h - logsumexp(log_h, axis=1, keepdims=True))
 
-        return np.exp(c.by_tiles(log_p, len(x), len(z)) + c.log_unit)
+        return np.exp(c.by_tiles(log_p, x, len(z)) + c.log_unit)
 
     def squared_norm(self, x: Any) -> Array:
         """Return |p(x, ·)|² in L²(dr), (n,): W_xx / ν_x² of the paper.
@@ -326,8 +321,7 @@ class MixtureKernel:
             Points that are not a finite table (n, m) of the features of the mixture.
         """
         c = self.components
-        x = c.checked(x)
-        norms = c.by_tiles(lambda r: c.overlaps.norms(transitions(c, x[r])), len(x))
+        norms = c.by_tiles(lambda x: c.overlaps.norms(c.transitions(x)), c.checked(x))
         return norms * c.density_unit
 
     def squared_distance(self, x: Any, z: Any, *, pairwise: bool = True) -> Array:
@@ -361,16 +355,14 @@ class MixtureKernel:
         x, z = c.checked(x), c.checked(z, "z")
         if pairwise:
             right = Anchors.of(c, z).prepared(c)
-            d2 = c.by_tiles(
-                lambda r: distances.between(c, Anchors.of(c, x[r]), right), len(x), len(z)
-            )
+            d2 = c.by_tiles(lambda x: distances.between(c, Anchors.of(c, x), right), x, len(z))
             return d2 * c.density_unit
         if len(x) != len(z):
             raise ValueError(
                 f"x has {len(x)} rows and z has {len(z)}; pass as many rows of z as of x, or "
                 "pairwise=True."
             )
-        d2 = filled(lambda r: distances.of_rows(c, x[r], z[r]), (len(x),), distances.row_chunk(c))
+        d2 = filled(lambda rows: distances.of_rows(c, x[rows], z[rows]), (len(x),), c.pair_rows)
         return d2 * c.density_unit
 
     def anomaly_score(self, x: Any, *, kind: str = "density") -> Array:
@@ -402,7 +394,7 @@ class MixtureKernel:
             return -self.log_stationary(x)
         c = self.components
         x = c.checked(x)
-        d2 = filled(lambda r: distances.to_stationary(c, x[r]), (len(x),), distances.row_chunk(c))
+        d2 = filled(lambda rows: distances.to_stationary(c, x[rows]), (len(x),), c.pair_rows)
         return np.sqrt(d2 * c.density_unit)
 
     def gradient(self, x: Any, z: Any = None, *, kind: str = "distance") -> Array:
@@ -444,7 +436,11 @@ class MixtureKernel:
         if check_choice(kind, "kind", SCORES) == "density":
             if z is not None:
                 raise ValueError("kind='density' takes no z; pass z with kind='distance' only.")
-            return c.by_tiles(lambda r: distances.score_gradients(c, x[r]), *x.shape) / c.unit
+
+            def downhill(x: Array) -> Array:
+                return -np.einsum("nk,nka->na", c.transitions(x).weights, c.log_joint_gradients(x))
+
+            return c.by_tiles(downhill, x, c.n_features) / c.unit
         if z is not None:
             z = c.checked(z, "z")
             if len(z) not in (1, len(x)):
@@ -453,12 +449,10 @@ class MixtureKernel:
                 )
             z = np.broadcast_to(z, x.shape)
 
-        def of_tile(rows: slice) -> Array:
-            end = None if z is None else transitions(c, z[rows])
-            return distances.distance_gradients(c, x[rows], end)
+        def slopes(rows: slice) -> Array:
+            return distances.gradients(c, x[rows], None if z is None else z[rows])
 
-        slopes = filled(of_tile, x.shape, distances.row_chunk(c))
-        return slopes * (np.sqrt(c.density_unit) / c.unit)
+        return filled(slopes, x.shape, c.pair_rows) * (np.sqrt(c.density_unit) / c.unit)
 
 
 def affinity_factor(

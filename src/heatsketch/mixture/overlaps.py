@@ -7,7 +7,6 @@ components. Weights are responsibilities, of which few matter; negligible ones a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -37,88 +36,77 @@ class Mixtures(NamedTuple):
         return Mixtures(self.weights[rows], self.means[rows])
 
 
-class RightSide(NamedTuple):
-    """The right side of many inner products, computed once: see `Overlaps.prepare`."""
-
-    n: int  # rows
-    columns: list[Array]  # for every component the rows in which its weight is not negligible
-    means: list[Array]  # its means in these rows
-    weights: list[Array]  # its weights in these rows
-    factors: Array | None  # (K, m + 1, L n), of the exponents; None: no compiled loops
-
-
-@dataclass(frozen=True, eq=False)
 class Overlaps:
-    """Inner products of mixtures with covariances D_j with mixtures of covariances E_i."""
+    """Inner products of mixtures with covariances D_j with mixtures of covariances E_i.
 
-    whiten: Array  # (K, L, m, m), inverse Cholesky factors of D_j + E_i
-    log_peaks: Array  # (K, L), logarithms of g(0; 0, D_j + E_i)
+    Attributes
+    ----------
+    whiten : array (K, L, m, m)
+        Inverse Cholesky factors of D_j + E_i.
+    log_peaks : array (K, L)
+        Logarithms of g(0; 0, D_j + E_i).
+    """
 
-    @classmethod
-    def of(cls, left: Array, right: Array) -> Overlaps:
+    def __init__(self, left: Array, right: Array) -> None:
         """Prepare for covariances (K, m, m) and (L, m, m)."""
         factors = np.linalg.cholesky(left[:, None] + right[None])
         halves = np.log(np.diagonal(factors, axis1=-2, axis2=-1)).sum(axis=-1)
-        log_peaks = -0.5 * left.shape[-1] * np.log(2 * np.pi) - halves
-        return cls(np.linalg.inv(factors), log_peaks)
+        self.whiten = np.linalg.inv(factors)
+        self.log_peaks = -0.5 * left.shape[-1] * np.log(2 * np.pi) - halves
 
     @cached_property
     def _precisions(self) -> Array:
         return np.einsum("jiba,jibc->jiac", self.whiten, self.whiten)
 
-    def prepare(self, z: Mixtures) -> RightSide:
-        """Compute once what `gram` needs of its right side."""
-        columns = [np.flatnonzero(w > _NEGLIGIBLE_WEIGHT) for w in z.weights.T]
-        means = [z.means[rows, i] for i, rows in enumerate(columns)]
-        weights = [z.weights[rows, i] for i, rows in enumerate(columns)]
-        side = RightSide(len(z.weights), columns, means, weights, None)
-        if side.n * self.log_peaks.size < _COMPILED_GAUSSIANS:
-            return side
+    def factors(self, z: Mixtures) -> Array | None:
+        """Compute once what `gram` needs of its right side: (K, m + 1, L n), factors of exponents.
+
+        None where compiled loops would not be worth loading numba, or would lose digits.
+        """
+        if z.weights.shape[0] * self.log_peaks.size < _COMPILED_GAUSSIANS:
+            return None
         pulled = np.einsum("jiab,nib->jain", self._precisions, z.means)
         halves = np.einsum("jain,nia->jin", pulled, z.means) / 2
         if 2 * (halves * (z.weights.T > _NEGLIGIBLE_WEIGHT)).max() > _GRAM_SQUARED_LENGTH:
-            return side
+            return None
         with np.errstate(divide="ignore"):
             logs = np.log(z.weights.T)
         constant = logs + (self.log_peaks - self.log_peaks.max())[:, :, None] - halves
         factors = np.concatenate([pulled, constant[:, None]], axis=1) * _LOG2_E
-        return side._replace(factors=np.ascontiguousarray(factors.reshape(*factors.shape[:2], -1)))
+        return np.ascontiguousarray(factors.reshape(*factors.shape[:2], -1))
 
-    def gram(self, x: Mixtures, z: RightSide) -> Array:
-        """Return ⟨p_x, p_z⟩ for all pairs of rows, (n, m).
+    def gram(self, x: Mixtures, z: Mixtures, factors: Array | None) -> Array:
+        """Return ⟨p_x, p_z⟩ for all pairs of rows, (n, n'); `factors` are those of z.
 
         The way of computing depends on z and the components, not on the number of rows of x.
         """
-        total = np.zeros((len(x.weights), z.n))
+        total, highest = np.zeros((len(x.weights), len(z.weights))), self.log_peaks.max()
         for j, of_x in enumerate(x.weights.T):
             rows = np.flatnonzero(of_x > _NEGLIGIBLE_WEIGHT)
-            if len(rows):
-                self._add_component(total, rows, j, x.means[rows, j], of_x[rows], z)
-        total *= np.exp(self.log_peaks.max())
+            if not len(rows):
+                continue
+            u, weights = x.means[rows, j], of_x[rows]
+            if factors is not None:
+                squares = (u[:, :, None] * u[:, None]).reshape(len(u), -1)  # (n, m²)
+                halves = squares @ self._precisions[j].reshape(self.log_peaks.shape[1], -1).T / 2
+                if 2 * halves.max() <= _GRAM_SQUARED_LENGTH:
+                    from heatsketch.mixture.kernels import add_gaussians  # imports numba
+
+                    row_terms = (np.log(weights)[:, None] - halves) * _LOG2_E
+                    for chunk in row_tiles(len(rows), _CACHED_ROWS):
+                        powers, constant = u[chunk] @ factors[j, :-1], factors[j, -1]
+                        add_gaussians(total, rows[chunk], powers, row_terms[chunk], constant)
+                    continue
+            for i, of_z in enumerate(z.weights.T):
+                columns = np.flatnonzero(of_z > _NEGLIGIBLE_WEIGHT)
+                if len(columns):
+                    v, turn = z.means[columns, i], self.whiten[j, i].T
+                    centre = v.mean(axis=0)
+                    block = cdist((u - centre) @ turn, (v - centre) @ turn, "sqeuclidean")
+                    block = np.exp(self.log_peaks[j, i] - highest - 0.5 * block)
+                    total[np.ix_(rows, columns)] += block * weights[:, None] * of_z[columns]
+        total *= np.exp(highest)
         return total
-
-    def _add_component(
-        self, total: Array, rows: Array, j: int, x: Array, weights: Array, z: RightSide
-    ) -> None:
-        """Add the inner products of component j of the rows, in units of the highest peak."""
-        if z.factors is not None:
-            squares = (x[:, :, None] * x[:, None]).reshape(len(x), -1)  # (n, m²)
-            halves = squares @ self._precisions[j].reshape(len(z.columns), -1).T / 2
-            if 2 * halves.max() <= _GRAM_SQUARED_LENGTH:
-                from heatsketch.mixture.kernels import add_gaussians  # imports numba
-
-                row_terms = (np.log(weights)[:, None] - halves) * _LOG2_E
-                factors, column_terms = z.factors[j, :-1], z.factors[j, -1]
-                for chunk in row_tiles(len(rows), _CACHED_ROWS):
-                    exponents = x[chunk] @ factors
-                    add_gaussians(total, rows[chunk], exponents, row_terms[chunk], column_terms)
-                return
-        for i, columns in enumerate(z.columns):
-            if len(columns):
-                turn, centre = self.whiten[j, i].T, z.means[i].mean(axis=0)
-                block = cdist((x - centre) @ turn, (z.means[i] - centre) @ turn, "sqeuclidean")
-                block = np.exp(self.log_peaks[j, i] - self.log_peaks.max() - 0.5 * block)
-                total[np.ix_(rows, columns)] += block * weights[:, None] * z.weights[i]
 
     def norms(self, x: Mixtures) -> Array:
         """Return |p_x|² row by row, (n,), for covariances that are the same on both sides."""

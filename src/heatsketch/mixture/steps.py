@@ -6,10 +6,7 @@ of coordinates after t steps are (y(x) - y(z)) T^(t-1). Normalising the t-th pow
 instead, as one might read *Diffusion representation*, §7.1, is another process.
 """
 
-from __future__ import annotations
-
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtri
@@ -18,7 +15,7 @@ from scipy.stats import qmc
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.mixture.cholesky_map import CholeskyMap
-from heatsketch.mixture.densities import transitions
+from heatsketch.mixture.components import Components
 
 _MAX_GRID_FEATURES = 3  # with more features, samples are used instead of a grid
 _GRID_SPACINGS = (0.8, 0.4, 0.2, 0.1)  # in units of √(ε/2), tried until two shifted grids agree
@@ -29,39 +26,53 @@ _BATCHES, _BATCH_SAMPLES = 16, 1024  # of independently scrambled Sobol nets
 _BLOCK_DENSITIES = 2**22  # computed at a time: 32 MB
 
 
-@dataclass(frozen=True, eq=False)
 class Steps:
-    """The matrix T of one more step, the mean of several estimates, and its error."""
+    """The matrix T of one more step, the mean of several estimates, and its error.
 
-    matrix: Array  # (r, r); differences after t steps: (y(x) - y(z)) @ T^(t-1)
-    versions: Array  # (b, r, r), estimates of T from independent samples, or from two grids
-    sampled: bool  # whether the estimates are from samples
+    T comes from the mean of the coordinates after a step from each pivot and the origin. For up to
+    three features these are sums over a grid, which is refined until the same grid shifted by half
+    its spacing agrees. For more features, or if the first grid would have more than 2^18 nodes,
+    they come from 16 batches of about 1,000 samples of the steps from all pivots, weighted by the
+    inverse of their mean density over the pivots.
 
-    @classmethod
-    def of(cls, features: CholeskyMap, seed: int) -> Steps:
-        """Compute T: the mean of the coordinates after a step from each pivot and the origin.
+    Attributes
+    ----------
+    matrix : array (r, r)
+        Differences after t steps are (y(x) - y(z)) @ T^(t-1).
+    versions : array (b, r, r)
+        Estimates of T from independent samples, or from two grids.
+    sampled : bool
+        Whether the estimates are from samples.
+    """
 
-        For up to three features by sums over a grid, which is refined until the same grid shifted
-        by half its spacing agrees. For more features, or if the first grid would have more than
-        2^18 nodes, from 16 batches of about 1,000 samples of the steps from all pivots, weighted by
-        the inverse of their mean density over the pivots.
-        """
+    def __init__(self, features: CholeskyMap, seed: int) -> None:
+        c = features.kernel.components
         starts = np.concatenate([features.origin, features.pivots])
-        versions = np.zeros((0, 0, 0))
-        for spacing in _GRID_SPACINGS:
-            grids = _grids(features, starts, spacing)
-            if not grids:
+        p = c.transitions(starts)
+        means = c.in_data_units(p.means[p.weights > 1e-12])
+        margin = _MARGIN_WIDTHS * np.sqrt(c.epsilon)
+        low, high = means.min(axis=0) - margin, means.max(axis=0) + margin
+        versions: list[Array] = []
+        for fineness in _GRID_SPACINGS if c.n_features <= _MAX_GRID_FEATURES else ():
+            spacing = fineness * c.unit
+            counts = np.ceil((high - low) / spacing).astype(int)
+            if counts.prod(dtype=float) > _MAX_GRID_NODES:
                 break
-            versions = np.array([_matrix(features, starts, *grid, False) for grid in grids])
-            first, second = versions
+            axes = [start + spacing * np.arange(n) for start, n in zip(low, counts, strict=True)]
+            nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, c.n_features)
+            cell = spacing**c.n_features
+            first, second = versions = [
+                _matrix(features, starts, nodes + shift, cell) for shift in (0.0, spacing / 2)
+            ]
             if np.linalg.norm(first - second) <= _GRID_TOLERANCE * np.linalg.norm(first):
                 break
-        sampled = not len(versions)
-        if sampled:
+        self.sampled = not versions
+        if self.sampled:
             rng = np.random.default_rng(seed)
-            nodes = [_sample(features, starts, rng) for _ in range(_BATCHES)]
-            versions = np.array([_matrix(features, starts, *drawn, True) for drawn in nodes])
-        return cls(versions.mean(axis=0), versions, sampled)
+            batches = [_sample(c, starts, rng) for _ in range(_BATCHES)]
+            versions = [_matrix(features, starts, nodes, None) for nodes in batches]
+        self.versions = np.array(versions)
+        self.matrix = self.versions.mean(axis=0)
 
     def after(self, y: Array, time: int) -> Array:
         """Return coordinates (n, r) after `time` steps, from those after one."""
@@ -82,48 +93,31 @@ class Steps:
         return float(np.sqrt(mean_square / np.mean(np.square(later)))) if later.any() else 0.0
 
 
-def _grids(features: CholeskyMap, starts: Array, spacing: float) -> list[tuple[Array, float]]:
-    """Return (nodes, cell volume) of two grids half a spacing apart; empty if too large."""
-    c = features.kernel.components
-    m, spacing = c.n_features, spacing * c.unit
-    margin = _MARGIN_WIDTHS * np.sqrt(c.epsilon)
-    p = transitions(c, starts)
-    means = c.in_data_units(p.means[p.weights > 1e-12])
-    low, high = means.min(axis=0) - margin, means.max(axis=0) + margin
-    counts = np.ceil((high - low) / spacing).astype(int)
-    if m > _MAX_GRID_FEATURES or counts.prod(dtype=float) > _MAX_GRID_NODES:
-        return []
-    axes = [start + spacing * np.arange(n) for start, n in zip(low, counts, strict=True)]
-    nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, m)
-    return [(nodes, spacing**m), (nodes + spacing / 2, spacing**m)]
-
-
-def _sample(features: CholeskyMap, starts: Array, rng: np.random.Generator) -> tuple[Array, float]:
-    """Draw points (N, m) of the steps from all starts, equally many from each; return also 1/N."""
-    c = features.kernel.components
-    m, each = c.n_features, -(-_BATCH_SAMPLES // len(starts))
+def _sample(c: Components, starts: Array, rng: np.random.Generator) -> Array:
+    """Draw points (N, m) of the steps from all starts, equally many from each."""
+    each = -(-_BATCH_SAMPLES // len(starts))
     with warnings.catch_warnings():
         # SciPy 1.13 knows no other name of seed; N need not be a power of 2.
         warnings.simplefilter("ignore")
-        net = qmc.Sobol(m, seed=rng).random(each * len(starts))
+        net = qmc.Sobol(c.n_features, seed=rng).random(each * len(starts))
     noise = ndtri(np.clip(net, 2.0**-40, 1 - 2.0**-40))
-    p = transitions(c, np.repeat(starts, each, axis=0))
+    p = c.transitions(np.repeat(starts, each, axis=0))
     chance = rng.random((len(noise), 1))
     j = np.minimum((p.weights.cumsum(axis=1) < chance).sum(axis=1), c.n_components - 1)
     roots = c.axes * np.sqrt(c.spreads)[:, None]
     ends = p.means[np.arange(len(noise)), j] + np.einsum("nab,nb->na", roots[j], noise)
-    return c.in_data_units(ends), 1 / len(noise)
+    return c.in_data_units(ends)
 
 
-def _matrix(
-    features: CholeskyMap, starts: Array, nodes: Array, fraction: float, sampled: bool
-) -> Array:
-    """Solve Y T = E: rows of Y are pivots minus the origin, of E their means after a step."""
+def _matrix(features: CholeskyMap, starts: Array, nodes: Array, cell: float | None) -> Array:
+    """Solve Y T = E: rows of Y are pivots minus the origin, of E their means after a step.
+
+    The means are sums over the nodes of a grid with this volume of a cell, or over samples (None).
+    """
     means = np.zeros((len(starts), features.n_features))
     for tile in row_tiles(len(nodes), max(1, _BLOCK_DENSITIES // len(starts))):
-        densities = features.kernel.transition_density(starts, nodes[tile])
-        if sampled:
-            densities /= densities.mean(axis=0)
-        means += fraction * densities @ features.transform(nodes[tile])
+        weights = features.kernel.transition_density(starts, nodes[tile])
+        weights *= cell or 1 / (len(nodes) * weights.mean(axis=0))
+        means += weights @ features.transform(nodes[tile])
     y = features.transform(starts)
     return np.linalg.solve(y[1:] - y[0], means[1:] - means[0])

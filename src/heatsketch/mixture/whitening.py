@@ -62,11 +62,6 @@ class Whitening:
         rest = float(np.sqrt(max(rest, _LEAST_FRACTION * total / m)))
         return cls(centre, pca.components_[kept].T, lengths, rest)
 
-    @property
-    def n_directions(self) -> int:
-        """Number q of principal components."""
-        return len(self.lengths)
-
     def scaled(self, factor: float) -> Whitening:
         """Return the map to coordinates that are larger by a factor."""
         return replace(self, lengths=self.lengths / factor)
@@ -82,7 +77,7 @@ class Whitening:
 
     def log_rest(self, X: Array) -> Array:
         """Return the logarithm of the normal density of what the map leaves out of points, (n,)."""
-        n_rest = X.shape[1] - self.n_directions
+        n_rest = X.shape[1] - len(self.lengths)
 
         def squares(rows: slice) -> Array:
             x = X[rows] - self.centre
