@@ -31,30 +31,16 @@ def table_of(page, title=None):
     return [tuple(re.findall(r"`([^`]*)`", cell) for cell in row) for row in rows]
 
 
-class Side:
-    """One column: names that it may use, and the call whose parameters it names."""
-
-    def __init__(self, make, **names):
-        self.make, self.names = make, names
-
-    def parameters(self, words):
-        """Return the parameters of a cell such as `knn=5`, or None if it is something else."""
-        if re.match(r"\w+=.", words):
-            return eval(f"dict({words})", self.names)
-        return {words: None} if re.fullmatch(r"[a-z_]+=?", words) else None
-
-    def run(self, cell):
-        """Run a cell: a call is made; parameters are known, and those with a value fitted."""
-        for words in cell:
-            known = inspect.signature(self.make).parameters
-            given = self.parameters(words.rstrip("="))
-            if given is None:
-                value = eval(words, self.names)
-                assert not isinstance(value, np.ndarray) or np.isfinite(value).all()
-            elif given.keys() <= known.keys() and None not in given.values():
-                self.make(**given).fit(self.names["X"])
-            else:
-                assert given.keys() <= known.keys()
+def run(cell, make, names):
+    """Make the calls of a cell; its parameters are known, and those with a value are fitted."""
+    for words in cell:
+        if re.fullmatch(r"[a-z_]+=?", words):
+            assert words.rstrip("=") in inspect.signature(make).parameters
+        elif re.match(r"\w+=.", words):
+            make(**eval(f"dict({words})", names)).fit(names["X"])
+        else:
+            value = eval(words, names)
+            assert not isinstance(value, np.ndarray) or np.isfinite(value).all()
 
 
 @pytest.fixture(scope="module")
@@ -69,21 +55,21 @@ def umap(digits):
     assert near[0][0, 0] == 0  # the point itself is counted
     assert inspect.signature(umap.UMAP).parameters["n_neighbors"].default == 15
     reducer = umap.UMAP(random_state=0).fit(X)
-    return Side(umap.UMAP, umap=umap, reducer=reducer, knn=near, **digits)
+    return umap.UMAP, {"umap": umap, "reducer": reducer, "knn": near}
 
 
 def phate(digits):
     phate = pytest.importorskip("phate")
     op = phate.PHATE(random_state=0, verbose=0)
     op.fit_transform(digits["X"])
-    return Side(phate.PHATE, phate=phate, phate_op=op, **digits)
+    return phate.PHATE, {"phate": phate, "phate_op": op}
 
 
 def pydiffmap(digits):
     dm = pytest.importorskip("pydiffmap.diffusion_map")
     mydmap = dm.DiffusionMap.from_sklearn(n_evecs=2, k=64, epsilon="bgh", alpha=1.0)
     mydmap.fit_transform(digits["X"])
-    return Side(dm.DiffusionMap.from_sklearn, dm=dm, mydmap=mydmap, **digits)
+    return dm.DiffusionMap.from_sklearn, {"dm": dm, "mydmap": mydmap}
 
 
 OPTIONS = {"affinity": "radius", "epsilon": "ksum", "alpha": 1}
@@ -99,20 +85,19 @@ PEERS = {  # by title: theirs, and what the page puts in its place
 def test_both_columns_run(title, side, digits):
     theirs, model = PEERS[title]
     if side == "there":
-        found = theirs(digits)
+        make, names = theirs(digits)
     else:
-        model.fit(digits["X"])
-        found = Side(type(model), hs=hs, model=model, NeighborIndex=NeighborIndex, **digits)
+        make = type(model)
+        names = {"hs": hs, "model": model.fit(digits["X"]), "NeighborIndex": NeighborIndex}
     for row in table_of("howto/from-other-libraries.md", title):
-        found.run(row[SIDES[side]])
+        run(row[SIDES[side]], make, names | digits)
 
 
 def test_the_page_names_the_defaults_of_phate(digits):
-    found = phate(digits)
+    known = inspect.signature(phate(digits)[0]).parameters
     rows = table_of("howto/from-other-libraries.md", "PHATE")
-    given = [found.parameters(words) for left, _ in rows for words in left]
-    named = {k: v for one in given if one for k, v in one.items()}
-    known = inspect.signature(found.make).parameters
+    cells = [words for left, _ in rows for words in left if re.match(r"\w+=.", words)]
+    named = eval(f"dict({', '.join(cells)})")
     assert len(named) == 5
     assert {name: known[name].default for name in named} == named
 
@@ -133,14 +118,12 @@ def test_the_generator_of_pydiffmap_is_ours():
 
 def test_scikit_learn(digits):
     modules = vars(sklearn.manifold) | vars(sklearn.random_projection)
-    names = {"make_pipeline": make_pipeline, "StandardScaler": StandardScaler, **digits}
-    there = Side(sklearn.manifold.TSNE, **modules, **names)
-    ours = Side(hs.HeatEmbedding, hs=hs, **names)
+    names = {"make_pipeline": make_pipeline, "StandardScaler": StandardScaler, "hs": hs, **digits}
     for left, right in table_of("howto/from-other-libraries.md", "scikit-learn"):
         for words in left:
-            assert eval(words, there.names) is not None
+            assert eval(words, modules | names) is not None
         for words in (w for w in right if "=" not in w):
-            assert eval(words, ours.names) is not None
+            assert eval(words, names) is not None
     for name in ("Isomap", "LocallyLinearEmbedding", "TSNE"):
         assert hasattr(hs.classical, name)
 
