@@ -14,7 +14,7 @@ from heatsketch import _tiles
 from heatsketch._tiles import ROW_TILE, for_each_tile, row_tiles
 
 
-def blas_threads() -> list[int]:
+def blas_threads():
     return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
 
 
@@ -23,10 +23,10 @@ def blas_threads() -> list[int]:
 
 @pytest.mark.parametrize("n", [0, 1, ROW_TILE - 1, ROW_TILE, ROW_TILE + 1, 5 * ROW_TILE + 3])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_every_row_is_visited_once(n: int, threads: int) -> None:
+def test_every_row_is_visited_once(n, threads):
     visits = np.zeros(n, dtype=int)
 
-    def work(rows: slice) -> None:
+    def work(rows):
         visits[rows] += 1
 
     with threadpool_limits(threads, "blas"):
@@ -35,15 +35,15 @@ def test_every_row_is_visited_once(n: int, threads: int) -> None:
 
 
 @given(n=st.integers(0, 400), tile=st.integers(1, 90))
-def test_row_tiles_cut_the_range_in_order(n: int, tile: int) -> None:
+def test_row_tiles_cut_the_range_in_order(n, tile):
     tiles = list(row_tiles(n, tile))
     assert [row for rows in tiles for row in range(n)[rows]] == list(range(n))
     assert all(rows.stop - rows.start == tile for rows in tiles[:-1])
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_an_error_in_a_tile_comes_out_and_the_pool_lives_on(threads: int) -> None:
-    def work(rows: slice) -> None:
+def test_an_error_in_a_tile_comes_out_and_the_pool_lives_on(threads):
+    def work(rows):
         if rows.start > 0:
             raise KeyError("from a tile")
 
@@ -56,12 +56,12 @@ def test_an_error_in_a_tile_comes_out_and_the_pool_lives_on(threads: int) -> Non
     assert done.all()
 
 
-def test_eight_threads_at_once_leave_the_limit_as_it_was() -> None:
+def test_eight_threads_at_once_leave_the_limit_as_it_was():
     barrier = threading.Barrier(8, timeout=20)
-    inside: list[int] = []
-    failures: list[BaseException] = []
+    inside = []
+    failures = []
 
-    def enter(turn: int) -> None:
+    def enter(turn):
         try:
             barrier.wait()
             for _ in range(turn + 1):  # they leave at different times
@@ -80,7 +80,7 @@ def test_eight_threads_at_once_leave_the_limit_as_it_was() -> None:
         assert set(blas_threads()) == {2}
 
 
-def test_products_have_the_same_bits_for_one_and_two_threads() -> None:
+def test_products_have_the_same_bits_for_one_and_two_threads():
     rng = np.random.default_rng(0)
     points = rng.standard_normal((2600, 3))
     A = hs.Dense(np.exp(-cdist(points, points, "sqeuclidean")))
@@ -111,7 +111,7 @@ def test_tiles_in_tiles_are_all_done_once():
 
 
 @pytest.fixture
-def _unknown_blas(monkeypatch: pytest.MonkeyPatch) -> None:
+def _unknown_blas(monkeypatch):
     none = ThreadpoolController().select(user_api="none")
     monkeypatch.setattr(_tiles, "_controller", lambda: none)
     for name in ("VECLIB_MAXIMUM_THREADS", "OMP_NUM_THREADS"):
@@ -129,9 +129,7 @@ def _unknown_blas(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"OMP_NUM_THREADS": "all"}, 6),
     ],
 )
-def test_threads_beside_an_unknown_blas(
-    environment: dict[str, str], expected: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_threads_beside_an_unknown_blas(environment, expected, monkeypatch):
     """One thread alone would be left of Accelerate, the BLAS of macOS."""
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -140,7 +138,7 @@ def test_threads_beside_an_unknown_blas(
 
 
 @pytest.mark.usefixtures("_unknown_blas")
-def test_tiles_beside_an_unknown_blas_run_in_threads() -> None:
+def test_tiles_beside_an_unknown_blas_run_in_threads():
     names = set()
     for_each_tile(lambda rows: names.add(threading.current_thread().name), 64, 1)
     assert all(name.startswith("heatsketch") for name in names)

@@ -35,7 +35,7 @@ class Case(NamedTuple):
     kind: type[Exception] = ValueError
 
 
-def strictly(function: Callable[[], Any]) -> Any:
+def strictly(function):
     """Call with every warning an error, but that of ties, of which whole numbers have many."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -43,13 +43,13 @@ def strictly(function: Callable[[], Any]) -> Any:
         return function()
 
 
-def refused(kind: Any, *words: str) -> Any:
+def refused(kind, *words):
     """Expect an error, or a warning, whose message has all the words."""
     expect = pytest.warns if issubclass(kind, Warning) else pytest.raises
     return expect(kind, match="(?s)" + "".join(f"(?=.*{re.escape(w)})" for w in words))
 
 
-def rows_match(given: Any, clean: Any, tolerance: float) -> None:
+def rows_match(given, clean, tolerance):
     """Compare to a tolerance next to the largest number; 0 asks for the same bits."""
     assert given.dtype == clean.dtype
     if tolerance == 0:
@@ -58,5 +58,5 @@ def rows_match(given: Any, clean: Any, tolerance: float) -> None:
         assert_allclose(given, clean, rtol=0, atol=tolerance * abs(clean).max())
 
 
-def embed(make: Any, data: Any, n_components: int = 2, **parameters: Any) -> np.ndarray:
+def embed(make, data, n_components=2, **parameters):
     return make(n_components, random_state=0, **parameters).fit_transform(data)

@@ -1,7 +1,6 @@
 """Affinities given by the caller."""
 
 import warnings
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -37,7 +36,7 @@ DOORS = {
 every_door = pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
 
 
-def altered(i: int, j: int, value: float, mirrored: bool = True) -> np.ndarray:
+def altered(i, j, value, mirrored=True):
     changed = K.copy()
     changed[i, j] = value
     if mirrored:
@@ -45,13 +44,13 @@ def altered(i: int, j: int, value: float, mirrored: bool = True) -> np.ndarray:
     return changed
 
 
-def gaussian_without_diagonal(points: np.ndarray) -> np.ndarray:
+def gaussian_without_diagonal(points):
     affinity = np.exp(-cdist(points, points, "sqeuclidean") / 2.0)
     np.fill_diagonal(affinity, 0)
     return affinity
 
 
-def bistochastic(max_iter: int) -> Any:
+def bistochastic(max_iter):
     chosen = {"normalization": "bistochastic", "max_iter": max_iter}
     return hs.HeatSketch(2, affinity="dense", **chosen).fit(X)
 
@@ -98,7 +97,7 @@ MATRICES = [
 
 
 @every_door
-def test_affinities_that_are_none(door: Any) -> None:
+def test_affinities_that_are_none(door):
     for bad, words in BAD.values():
         with refused(ValueError, *words):
             door(bad)
@@ -108,7 +107,7 @@ def test_affinities_that_are_none(door: Any) -> None:
 
 
 @pytest.mark.parametrize("door", list(DOORS.values())[:4], ids=list(DOORS)[:4])
-def test_other_things_that_are_no_affinity(door: Any) -> None:
+def test_other_things_that_are_no_affinity(door):
     for given, words in (
         (K[:0, :0], ("(0, 0)", "square")),
         (K[0], ("(60,)", "square")),
@@ -119,7 +118,7 @@ def test_other_things_that_are_no_affinity(door: Any) -> None:
             door(given)
 
 
-def test_matrices_for_sketches_and_eigenpairs() -> None:
+def test_matrices_for_sketches_and_eigenpairs():
     for bad, word in ((altered(2, 3, np.nan), "NaN"), (np.ma.masked_less(K, 0.1), "masked")):
         for door in (lambda A: hs.sketch(A, hs.Power(2), 3), lambda A: hs.eigh(A, 2)):
             with refused(ValueError, word):
@@ -132,7 +131,7 @@ FORMS = (sparse.csr_matrix, sparse.coo_array, np.asfortranarray, np.ndarray.toli
 
 
 @every_estimator
-def test_forms_of_an_affinity(make: Any) -> None:
+def test_forms_of_an_affinity(make):
     want = embed(make, K, affinity="precomputed")
     rounded = altered(2, 3, K[2, 3] * (1 + 1e-12), mirrored=False)
     for given in (rounded, *(form(K) for form in FORMS)):
@@ -143,14 +142,14 @@ def test_forms_of_an_affinity(make: Any) -> None:
 @pytest.mark.parametrize("scale", [1e50, 1e-50])
 @pytest.mark.parametrize("normalization", ["markov", "symmetric", "bistochastic"])
 @every_estimator
-def test_an_affinity_has_no_unit(make: Any, normalization: str, scale: float) -> None:
+def test_an_affinity_has_no_unit(make, normalization, scale):
     kind = {"affinity": "precomputed", "normalization": normalization, "tol": 1e-13}
     given = strictly(lambda: embed(make, K * scale, **kind))
     rows_match(given, embed(make, K, **kind), 1e-9)
 
 
 @pytest.mark.parametrize("far", [6.0, 10.0, 20.0, 30.0])
-def test_an_outlier_and_no_diagonal(far: float) -> None:
+def test_an_outlier_and_no_diagonal(far):
     """The outlier's weights fall to e^-450, its scale grows to e^450; a scaling exists still."""
     bad = gaussian_without_diagonal(np.r_[X[:, :2], [[far, 0.0]]])
     B = strictly(lambda: hs.bistochastic_normalize(bad))
@@ -160,7 +159,7 @@ def test_an_outlier_and_no_diagonal(far: float) -> None:
 
 
 @every_door
-def test_an_outlier_whose_weights_underflow_is_named(door: Any) -> None:
+def test_an_outlier_whose_weights_underflow_is_named(door):
     bad = gaussian_without_diagonal(np.r_[X[:, :2], [[60.0, 0.0]]])
     with warnings.catch_warnings(), refused(ValueError, "1 point(s)", "rows 60", "K_ii > 0"):
         warnings.simplefilter("ignore", hs.DisconnectedWarning)
@@ -168,7 +167,7 @@ def test_an_outlier_whose_weights_underflow_is_named(door: Any) -> None:
 
 
 @pytest.mark.parametrize("door", list(DOORS.values())[3:], ids=list(DOORS)[3:])
-def test_distances_are_told_from_affinities(door: Any) -> None:
+def test_distances_are_told_from_affinities(door):
     for given in (DISTANCES, DISTANCES**2, DISTANCES.tolist(), sparse.csr_matrix(DISTANCES)):
         with pytest.warns(UserWarning, match=r"looks like distances, not affinities; pass exp\("):
             door(given)

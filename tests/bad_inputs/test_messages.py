@@ -5,10 +5,7 @@ import io as streams
 import json
 import logging
 import zipfile
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import anndata
 import numpy as np
@@ -32,28 +29,28 @@ CELLS_APART = anndata.AnnData(X=X, obsp={"distances": sparse.csr_matrix((N, N))}
 KERNEL = hs.MixtureKernel([0.5, 0.5], [[0.0], [2.0]], [1.0, 1.0], epsilon=1.0)
 
 
-def nearest(change: Callable[[np.ndarray], np.ndarray]) -> sparse.csr_matrix:
+def nearest(change):
     """Return distances to the 15 nearest points, changed, as a sparse matrix."""
     found = NeighborIndex(X).query(None, 16)
     places = np.repeat(np.arange(N), 15), found.indices[:, 1:].ravel()
     return sparse.csr_matrix((change(found.distances[:, 1:].ravel()), places), shape=(N, N))
 
 
-def embedded(change: Callable[[np.ndarray], np.ndarray]) -> Any:
+def embedded(change):
     return hs.HeatSketch(4, neighbors=nearest(change)).fit(X)
 
 
-def steps_of_no_numbers() -> Any:
+def steps_of_no_numbers():
     steps = sparse.csr_matrix(np.full((N, N), np.nan))
     walk = replace(hs.Diffusion.from_affinity(K), directed_step=steps)
     return hs.HeatSketch(2, affinity="precomputed").fit(walk)
 
 
-def mixture_of(points: Any, **options: Any) -> Any:
+def mixture_of(points, **options):
     return hs.MixtureDiffusion(**{"mixture": 2, "random_state": 0} | options).fit(points)
 
 
-CALLS: dict[str, Callable[[], Any]] = {  # by words of the message
+CALLS = {  # by words of the message
     "k=61 but the index has 60 points": lambda: NeighborIndex(X).query(None, 61),
     "only ones, which mark neighbours but are not their distances": lambda: embedded(np.ones_like),
     "epsilon='edges' but most edges have length zero": lambda: LaplacianEigenmap(
@@ -79,19 +76,19 @@ CALLS: dict[str, Callable[[], Any]] = {  # by words of the message
     ),
     "tolerance=1e+09 needs 0 coordinates": lambda: mixture_of(X, tolerance=1e9),
 }
-OTHER_ERRORS: dict[str, type[Exception]] = {  # than a ValueError
+OTHER_ERRORS = {  # than a ValueError
     "The embedding is not finite": hs.CertificateError,
     "cannot be reduced; pass Power(p)": TypeError,
 }
 
 
 @pytest.mark.parametrize("words", CALLS)
-def test_calls(words: str) -> None:
+def test_calls(words):
     with refused(OTHER_ERRORS.get(words, ValueError), words):
         CALLS[words]()
 
 
-def test_an_affinity_of_too_high_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_affinity_of_too_high_a_rank(monkeypatch):
     """Points far apart next to epsilon: the affinity is the identity, of full rank."""
     monkeypatch.setattr(kernels, "_MAX_RANK", 8)
     kernel = hs.MixtureKernel([1.0], [[0.0]], [25.0], epsilon=1e-3)
@@ -104,7 +101,7 @@ def test_an_affinity_of_too_high_a_rank(monkeypatch: pytest.MonkeyPatch) -> None
 # Files: each is given an empty folder.
 
 
-def command(*words: object) -> None:
+def command(*words):
     """Run a command; what it says where it fails is the error."""
     said = streams.StringIO()
     with contextlib.redirect_stderr(said), contextlib.redirect_stdout(streams.StringIO()):
@@ -113,60 +110,60 @@ def command(*words: object) -> None:
         raise ValueError(said.getvalue())
 
 
-def saved(folder: Path, points: Any = X) -> Path:
+def saved(folder, points=X):
     np.save(folder / "points.npy", points)
     return folder / "points.npy"
 
 
-def written(folder: Path, text: str, **options: Any) -> Any:
+def written(folder, text, **options):
     (folder / "t.csv").write_text(text, encoding="utf-8")
     return io.read_table(folder / "t.csv", **options)
 
 
-def sheet_without_rows(folder: Path) -> Any:
+def sheet_without_rows(folder):
     import openpyxl
 
     openpyxl.Workbook().save(folder / "t.xlsx")
     return io.read_table(folder / "t.xlsx")
 
 
-def sparse_with_a_gap(folder: Path) -> Any:
+def sparse_with_a_gap(folder):
     sparse.save_npz(folder / "t.npz", sparse.csr_matrix([[1.0, 0], [np.nan, 2], [0, 3]]))
     return io.read_table(folder / "t.npz", missing="median")
 
 
-def comparison_in_a_file(folder: Path) -> None:
+def comparison_in_a_file(folder):
     (folder / "out").write_text("")
     command("compare", saved(folder), "-o", folder / "out")
 
 
-def streamed(source: Any, out: Path) -> Any:
+def streamed(source, out):
     return embed(source, out, hs.HeatSketch(2))
 
 
-def folder_that_is_there(folder: Path) -> Any:
+def folder_that_is_there(folder):
     (folder / "out").mkdir()
     return streamed(saved(folder), folder / "out")
 
 
-def another_folder_of_state(folder: Path) -> Any:
+def another_folder_of_state(folder):
     (folder / "out.npy.partial").mkdir()
     (folder / "out.npy.partial" / "notes.txt").write_text("of another program")
     return streamed(saved(folder), folder / "out.npy")
 
 
-def archive(folder: Path) -> Any:
+def archive(folder):
     np.savez(folder / "points.npz", X=X)
     return streamed(folder / "points.npz", folder / "o.npy")
 
 
-def changed_while_read(folder: Path) -> Any:
+def changed_while_read(folder):
     path = saved(folder)
 
     class Meddler(logging.Handler):
         """Writes to the file as soon as the library says what it does."""
 
-        def emit(self, record: logging.LogRecord) -> None:
+        def emit(self, record):
             np.save(path, np.r_[X, X])
 
     logger, meddler = logging.getLogger("heatsketch"), Meddler()
@@ -176,19 +173,19 @@ def changed_while_read(folder: Path) -> Any:
         return streamed(path, folder / "out.npy")
 
 
-def transform_of_a_map_alone(folder: Path) -> None:
+def transform_of_a_map_alone(folder):
     hs.save_model(hs.classical.SNE(2, perplexity=5, random_state=0).fit(X[:20]), folder / "a.model")
     command("transform", folder / "a.model", saved(folder), "-o", folder / "out.npy")
 
 
-def later_format(folder: Path) -> Any:
+def later_format(folder):
     header = {"format": 99, "facts": {"heatsketch": "9.1.0"}}
     with zipfile.ZipFile(folder / "a.model", "w") as parts:
         parts.writestr("header.json", json.dumps(header))
     return hs.load_model(folder / "a.model")
 
 
-FILES: dict[str, Callable[[Path], Any]] = {
+FILES = {
     "t.xlsx is empty; pass a table with at least one row": sheet_without_rows,
     "holds no number, so that there is no median": lambda folder: io.read_table(
         saved(folder, [[1, np.nan]] * 5), missing="median"
@@ -210,7 +207,7 @@ FILES: dict[str, Callable[[Path], Any]] = {
     "nowhere.npy does not exist": lambda folder: streamed("nowhere.npy", folder / "out.npy"),
     "points.npz is not read by blocks; pass": archive,
 }
-NO_VALUES: dict[str, type[Exception]] = {
+NO_VALUES = {
     "out exists; name a folder that does not": FileExistsError,
     "holds something else than a run; move it away": FileExistsError,
     "nowhere.npy does not exist": FileNotFoundError,
@@ -218,6 +215,6 @@ NO_VALUES: dict[str, type[Exception]] = {
 
 
 @pytest.mark.parametrize("words", FILES)
-def test_files(words: str, tmp_path: Path) -> None:
+def test_files(words, tmp_path):
     with refused(NO_VALUES.get(words, ValueError), words):
         FILES[words](tmp_path)

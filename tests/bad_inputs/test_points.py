@@ -1,7 +1,6 @@
 """Points: refused unless a table of finite numbers, and of any form the same."""
 
 import hashlib
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,7 +26,7 @@ GRID = np.round(X * 256) / 256  # survives an offset of 1e4 in float32, of 1e8 i
 FRAME = pd.DataFrame(X, columns=list("abcd"))
 
 
-def spoilt(value: Any, *places: tuple[int, int]) -> np.ndarray:
+def spoilt(value, *places):
     data = X.copy()
     for place in places:
         data[place] = value
@@ -37,17 +36,17 @@ def spoilt(value: Any, *places: tuple[int, int]) -> np.ndarray:
 class Unreadable:
     """What a tensor on another device does when asked for an array."""
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+    def __array__(self, dtype=None, copy=None):
         raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first")
 
 
-def missing() -> pd.DataFrame:
+def missing():
     frame = FRAME.astype("Float64")
     frame.loc[3, "b"] = pd.NA
     return frame
 
 
-def points(title: str, data: Any, *words: str, kind: Any = ValueError) -> Case:
+def points(title, data, *words, kind=ValueError):
     return Case(title, lambda: hs.HeatSketch(2).fit(data), words, kind)
 
 
@@ -130,7 +129,7 @@ DOORS = {
     [([[1.0, np.nan], [2.0, 3.0], [4.0, 5.0]], "NaN"), ([["a", "b"]] * 3, "text or dates")],
     ids=["nan", "text"],
 )
-def test_all_points_come_in_by_the_same_door(door: Any, bad: Any, words: str) -> None:
+def test_all_points_come_in_by_the_same_door(door, bad, words):
     with refused(ValueError, words):
         door(bad)
 
@@ -140,18 +139,18 @@ def test_all_points_come_in_by_the_same_door(door: Any, bad: Any, words: str) ->
 
 
 class ArrayLike:
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+    def __array__(self, dtype=None, copy=None):
         return np.array(X, dtype=dtype)
 
 
-def doubled() -> sparse.coo_matrix:
+def doubled():
     """Return X with every entry in two halves, and a stored zero."""
     c = sparse.coo_matrix(X)
     entries = np.r_[c.data / 2, c.data / 2, 0.0]
     return sparse.coo_matrix((entries, (np.r_[c.row, c.row, 0], np.r_[c.col, c.col, 0])))
 
 
-def unsorted() -> sparse.csr_matrix:
+def unsorted():
     """Return X as CSR with unsorted columns, in indices of 64 bits."""
     columns = np.tile([3, 1, 0, 2], 60)
     entries = np.take_along_axis(X, columns.reshape(60, 4), axis=1).ravel()
@@ -185,7 +184,7 @@ NEARLY = {  # to a tolerance
 ALL_FORMS = {name: (*given, 0.0) for name, given in FORMS.items()} | NEARLY
 
 
-def fingerprint(data: Any) -> str:
+def fingerprint(data):
     """Hash the numbers of points in any form."""
     if sparse.issparse(data):
         names = ("data", "indices", "indptr", "row", "col", "rows")
@@ -199,7 +198,7 @@ def fingerprint(data: Any) -> str:
 
 
 @pytest.mark.parametrize(("given", "clean", "tolerance"), ALL_FORMS.values(), ids=ALL_FORMS)
-def test_harmless_forms(given: Any, clean: np.ndarray, tolerance: float) -> None:
+def test_harmless_forms(given, clean, tolerance):
     before = fingerprint(given)
     found = strictly(lambda: embed(hs.HeatSketch, given))
     rows_match(found, embed(hs.HeatSketch, clean), tolerance)
@@ -211,13 +210,13 @@ def test_harmless_forms(given: Any, clean: np.ndarray, tolerance: float) -> None
 @pytest.mark.parametrize(
     ("scale", "tolerance"), [(2.0**190, 0), (1e59, 1e-10), (2.0**-190, 0), (1e-59, 1e-10)]
 )
-def test_points_have_no_unit(scale: float, tolerance: float, affinity: Any, make: Any) -> None:
+def test_points_have_no_unit(scale, tolerance, affinity, make):
     scaled = affinity | ({"epsilon": 4.0 * scale**2} if "epsilon" in affinity else {})
     given = strictly(lambda: embed(make, X * scale, **scaled))
     rows_match(given, embed(make, X, **affinity), tolerance)
 
 
-def test_kernel_entries_far_from_the_origin() -> None:
+def test_kernel_entries_far_from_the_origin():
     """Two clusters at ±1e6, of unit width, in float32: the exponent keeps 8 digits."""
     data = np.r_[GRID + 1e6, GRID - 1e6].astype(np.float32)
     exact = np.exp(-cdist(data.astype(float), data.astype(float), "sqeuclidean") / 4.0)

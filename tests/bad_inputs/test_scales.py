@@ -1,7 +1,5 @@
 """Good calls with data or parameters that change the meaning of the answer, or leave none."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -32,7 +30,7 @@ GROUPS = np.r_[X, cloud(40, 4, seed=1) + 1e3]
 ISOLATED = np.r_[X[:20] * 0.1, X[20:] * 1e4]
 
 
-def sketch(data: Any, **options: Any) -> Any:
+def sketch(data, **options):
     return embed(hs.HeatSketch, data, **options)
 
 
@@ -89,14 +87,14 @@ OTHERS = [  # which the page does not list
 @pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, sparse.csr_matrix, np.ndarray.tolist])
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64])
 @pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
-def test_integers_beyond_float64(form: Any, dtype: Any) -> None:
+def test_integers_beyond_float64(form, dtype):
     with pytest.warns(hs.ScaleWarning, match=r"integers up to 9.0e\+15, beyond the 2\^53"):
         hs.HeatSketch(2, random_state=0).fit(form(LARGE.astype(dtype)))
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e40, 1e-40])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
-def test_one_feature_decides_where_scales_are_unequal_only(form: Any, scale: float) -> None:
+def test_one_feature_decides_where_scales_are_unequal_only(form, scale):
     strictly(lambda: hs.diffusion(form(X * scale)))
     strictly(lambda: hs.diffusion(form(X * scale * [1, 1, 1e-12, 1])))
     with pytest.warns(hs.ScaleWarning, match="Feature 1 carries"):
@@ -110,7 +108,7 @@ def test_one_feature_decides_where_scales_are_unequal_only(form: Any, scale: flo
 @pytest.mark.parametrize("affinity", ["dense", "radius"])
 @pytest.mark.parametrize("normalization", ["markov", "symmetric", "bistochastic"])
 @pytest.mark.parametrize("time", [1, 100])
-def test_one_point_many_times(time: int, normalization: str, affinity: str) -> None:
+def test_one_point_many_times(time, normalization, affinity):
     for make in ESTIMATORS.values():
         model = make(2, time, affinity=affinity, epsilon=1.0, normalization=normalization)
         with pytest.warns(hs.ScaleWarning, match="no information"):
@@ -120,7 +118,7 @@ def test_one_point_many_times(time: int, normalization: str, affinity: str) -> N
 
 
 @pytest.mark.parametrize("affinity", ["knn", "dense", "radius"])
-def test_one_point_has_no_scale(affinity: str) -> None:
+def test_one_point_has_no_scale(affinity):
     rules = ("ksum", "median", "nearest", "self-tuning")
     for rule in rules[: 3 if affinity == "radius" else 4]:
         with refused(ValueError, "distances are zero", "pass distinct points"):
@@ -129,7 +127,7 @@ def test_one_point_has_no_scale(affinity: str) -> None:
 
 @every_estimator
 @every_affinity
-def test_duplicates_share_a_row(affinity: Any, make: Any) -> None:
+def test_duplicates_share_a_row(affinity, make):
     """A neighbour graph merges them; else a sample taken twice has the density of the sample."""
     twice = strictly(lambda: embed(make, np.r_[X, X], **affinity))
     rows_match(twice[60:], twice[:60], 0 if affinity["affinity"] == "knn" else 1e-12)
@@ -137,7 +135,7 @@ def test_duplicates_share_a_row(affinity: Any, make: Any) -> None:
         rows_match(twice[:60], embed(make, X, **affinity), 1e-10)
 
 
-def test_rules_for_epsilon_look_at_distances_that_are_not_zero() -> None:
+def test_rules_for_epsilon_look_at_distances_that_are_not_zero():
     heap = np.r_[np.repeat(X[:1], 100, axis=0), X]
     d2 = cdist(heap, heap, "sqeuclidean")
     chosen = hs.diffusion(heap, affinity="dense", epsilon="median").epsilon
@@ -152,7 +150,7 @@ def test_rules_for_epsilon_look_at_distances_that_are_not_zero() -> None:
 
 
 @every_affinity
-def test_groups_far_apart_diffuse_on_their_own(affinity: Any) -> None:
+def test_groups_far_apart_diffuse_on_their_own(affinity):
     with pytest.warns(hs.DisconnectedWarning, match=r"2 components \(sizes 60, 40\)"):
         together = hs.diffusion(GROUPS, **affinity)
     assert together.diagnostics["components"] == 2
@@ -164,7 +162,7 @@ def test_groups_far_apart_diffuse_on_their_own(affinity: Any) -> None:
 
 
 @or_variable
-def test_the_map_keeps_the_component_among_its_coordinates(affinity: Any) -> None:
+def test_the_map_keeps_the_component_among_its_coordinates(affinity):
     with pytest.warns(hs.DisconnectedWarning):
         model = hs.DiffusionMap(1, **affinity).fit(GROUPS)
     assert model.eigenvalues_[0] == pytest.approx(1, abs=1e-10)
@@ -176,7 +174,7 @@ def test_the_map_keeps_the_component_among_its_coordinates(affinity: Any) -> Non
 @pytest.mark.parametrize("epsilon", [None, 4.0])
 @pytest.mark.parametrize("far", [1e3, 1e59])
 @every_affinity
-def test_isolated_points_stand_alone(affinity: Any, far: float, epsilon: float | None) -> None:
+def test_isolated_points_stand_alone(affinity, far, epsilon):
     chosen = affinity if epsilon is None else affinity | {"epsilon": epsilon}
     with pytest.warns(hs.DisconnectedWarning, match=r"sizes 60, 1\).*points 60 stand alone"):
         d = hs.diffusion(np.r_[X, np.full((1, 4), far)], **chosen)
@@ -190,14 +188,14 @@ def test_isolated_points_stand_alone(affinity: Any, far: float, epsilon: float |
 
 
 @every_affinity
-def test_most_points_isolated(affinity: Any) -> None:
+def test_most_points_isolated(affinity):
     for data, epsilon, count in ((ISOLATED, 1.0, 40), (X, 1e-9, 60), (X, 1e-300, 60)):
         with refused(ValueError, f"{count} of 60 points", "bandwidth is too small", "ksum"):
             embed(hs.HeatSketch, data, **(affinity | {"epsilon": epsilon}))
 
 
 @pytest.mark.parametrize("affinity", ["dense", "radius"])
-def test_a_large_epsilon(affinity: str) -> None:
+def test_a_large_epsilon(affinity):
     for make in ESTIMATORS.values():
         for epsilon in (1e18, 1e300):
             with pytest.warns(hs.ScaleWarning, match="no information.* smaller epsilon"):
@@ -208,7 +206,7 @@ def test_a_large_epsilon(affinity: str) -> None:
 
 
 @or_variable
-def test_new_points_out_of_reach(affinity: Any) -> None:
+def test_new_points_out_of_reach(affinity):
     """Where affinities fade from 1 to 1e-320 and to 0, no number overflows."""
     model = hs.HeatSketch(3, random_state=0, **affinity).fit(X)
     far = np.array([[1e4] * 4, [1e50] * 4, [-1e60] * 4, X[5]])
@@ -230,9 +228,7 @@ def test_new_points_out_of_reach(affinity: Any) -> None:
 @every_estimator
 @every_affinity
 @pytest.mark.parametrize("size", [1e-200, 0.0])
-def test_times_at_which_squares_underflow_are_refused(
-    affinity: Any, make: Any, size: float
-) -> None:
+def test_times_at_which_squares_underflow_are_refused(affinity, make, size):
     """At sizes of 1e-200 the numbers would do, but their distances would be zero."""
     lam = hs.DiffusionMap(1, **affinity).fit(X).eigenvalues_[0]
     time = round(np.log(size) / np.log(lam)) if size else 10**6
@@ -247,7 +243,7 @@ def test_times_at_which_squares_underflow_are_refused(
 
 
 @every_affinity
-def test_two_and_three_points(affinity: Any) -> None:
+def test_two_and_three_points(affinity):
     """c = 1/e. Two: λ = (1 - c)/(1 + c), coordinates ±λ^t.
 
     Three, equilateral: λ = (1 - c)/(1 + 2c) twice; Σ (r(i) - r(j))² = 1/π_i + 1/π_j = 6.
@@ -266,7 +262,7 @@ def test_two_and_three_points(affinity: Any) -> None:
 
 
 @or_variable
-def test_more_components_than_there_are(affinity: Any) -> None:
+def test_more_components_than_there_are(affinity):
     for k in (60, 1000):
         with refused(ValueError, f"n_components={k}", f"{k + 1} distinct", "got 60", "<= 59"):
             hs.DiffusionMap(k, **affinity).fit(X)
@@ -278,7 +274,7 @@ def test_more_components_than_there_are(affinity: Any) -> None:
 
 @every_estimator
 @or_variable
-def test_a_single_row_and_a_single_feature(affinity: Any, make: Any) -> None:
+def test_a_single_row_and_a_single_feature(affinity, make):
     line = np.sort(cloud(60, 1, seed=4), axis=0)
     model = make(2, random_state=0, **affinity)
     Y = strictly(lambda: model.fit_transform(line))

@@ -185,25 +185,18 @@ def neighbour_graph(X, k, s):
     return np.where(linked, W, 0), np.where(linked | linked.T, W, 0)
 
 
-@pytest.mark.parametrize("d", [2, 25])
-@pytest.mark.parametrize("k", [1, 2, 5, 8])
-def test_knn_self_tuning_is_its_definition(k, d):
-    X = cloud(60, d)
-    s = np.sort(cdist(X, X), axis=1)[:, max(1, k // 2)]
+@pytest.mark.parametrize("epsilon", [0.7, SELF_TUNING])
+@pytest.mark.parametrize(("k", "d"), [(1, 2), (2, 25), (5, 2), (8, 25)])
+def test_knn_is_its_definition(k, d, epsilon):
+    X = cloud(60, d) * (1 if d == 2 else 0.3)
+    built = knn_affinity(X, epsilon, k)
+    s = np.full(60, np.sqrt(0.7))
+    if epsilon == SELF_TUNING:
+        s = np.sort(cdist(X, X), axis=1)[:, max(1, k // 2)]
+        assert_allclose(built.epsilon[built.vertex], s, rtol=1e-12)
     own, both = neighbour_graph(X, k, s)
-    built = knn_affinity(X, SELF_TUNING, k)
     assert_allclose(of_points(built), both, rtol=1e-10)
     assert_allclose(of_points(built, built.directed_step), own, rtol=1e-10)
-    assert_allclose(built.epsilon[built.vertex], s, rtol=1e-12)
-
-
-def test_knn_with_a_number_is_its_definition():
-    X = cloud(60, 3)
-    own, both = neighbour_graph(X, 5, np.full(60, np.sqrt(0.7)))
-    built = knn_affinity(X, 0.7, 5)
-    assert_allclose(of_points(built), both, rtol=1e-12)
-    assert_allclose(of_points(built, built.directed_step), own, rtol=1e-12)
-    assert built.epsilon == 0.7
 
 
 @pytest.mark.parametrize("epsilon", [0.7, SELF_TUNING])

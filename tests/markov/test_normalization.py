@@ -219,26 +219,18 @@ def test_zero_diagonals_are_refused_exactly_without_total_support(n, seed, form)
 
 
 @normalizers
-def test_sparse_gives_the_matrix_of_dense(normalize):
+@pytest.mark.parametrize(("dtype", "rounding"), [(np.float64, 1e-12), (np.float32, 1e-5)])
+def test_sparse_gives_the_matrix_of_dense_in_its_precision(normalize, dtype, rounding):
     K = affinity()
     K[K < 0.1] = 0
-    thin = sparse.csr_matrix(K)
-    got = normalize(thin)
+    thin, want = sparse.csr_matrix(K.astype(dtype)), normalize(K)
+    got, dense = normalize(thin), normalize(K.astype(dtype))
     assert sparse.issparse(got)
     assert got.nnz == thin.nnz
-    assert_allclose(got.toarray(), normalize(K), rtol=1e-12)
-    assert_array_equal(thin.toarray(), K)
-
-
-@normalizers
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
-def test_single_precision_stays_single(normalize, form):
-    K = affinity()
-    K[K < 1e-3] = 0
-    got = normalize(form(K.astype(np.float32)))
-    assert got.dtype == np.float32
-    dense = got.toarray() if sparse.issparse(got) else got
-    assert_allclose(dense, normalize(K), rtol=1e-5)
+    assert got.dtype == dense.dtype == dtype
+    assert_allclose(got.toarray(), want, rtol=rounding)
+    assert_allclose(dense, want, rtol=rounding)
+    assert_array_equal(thin.toarray(), K.astype(dtype))
 
 
 @normalizers

@@ -142,21 +142,16 @@ def test_no_more_than_a_tile_is_made(monkeypatch):
     assert largest_made(lambda: kernel @ ones) == 128**2
 
 
-@pytest.mark.parametrize("f", FILTERS, ids=str)
 @pytest.mark.parametrize("deflate", [True, False])
 @every_operator
-def test_sketches_are_those_of_the_matrix(make, f, deflate):
-    found = hs.sketch(make(), f, n_components=5, deflate=deflate, rng=3)
-    expected = hs.sketch(A, f, n_components=5, deflate=deflate, rng=3)
-    assert_same(found, expected, 1e-10)
-
-
-def test_a_bank_of_sketches_and_a_given_random_matrix():
+def test_sketches_are_those_of_the_matrix(make, deflate):
     G = np.random.default_rng(4).normal(size=(N, 3))
-    for given in (G, torch.from_numpy(G)):
-        found = hs.sketch(torch.from_numpy(A), FILTERS, G=given)
-        for one, expected in zip(found, hs.sketch(A, FILTERS, G=G), strict=True):
-            assert_same(one, expected, 1e-10)
+    seed, given = {"n_components": 5, "rng": 3}, {"G": G}
+    for drawn, on_host in ((seed, seed), (given, given), ({"G": torch.from_numpy(G)}, given)):
+        found = hs.sketch(make(), FILTERS, deflate=deflate, **drawn)
+        expected = hs.sketch(A, FILTERS, deflate=deflate, **on_host)
+        for one, other in zip(found, expected, strict=True):
+            assert_same(one, other, 1e-10)
 
 
 @every_operator
@@ -286,7 +281,6 @@ def one_device(monkeypatch):
         yield
 
 
-@pytest.mark.usefixtures("one_device")
 @pytest.mark.parametrize("points", [X, X.astype(np.float32), FAR], ids=["f8", "f4", "far"])
 @pytest.mark.parametrize("epsilon", [1.0, np.full(N, 1.3)], ids=["one", "local"])
 @pytest.mark.usefixtures("one_device")

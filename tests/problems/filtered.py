@@ -1,32 +1,29 @@
 """Filters of an operator by its eigenpairs, and blocks to compare with."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 import heatsketch as hs
-from heatsketch.spectral.filters import Filter
 
 
-def by_eigh(filters: Sequence[Filter], matrix: np.ndarray, X: np.ndarray) -> list[np.ndarray]:
+def by_eigh(filters, matrix, X):
     lam, V = np.linalg.eigh(matrix)
     return [V @ (f(lam)[:, None] * (V.T @ X)) for f in filters]
 
 
-def cloud_operator(n: int = 120) -> hs.Scaled:
+def cloud_operator(n=120):
     points = np.random.default_rng(0).standard_normal((n, 2))
     return hs.symmetric_normalize(hs.Kernel(points, 0.5))
 
 
-def random_block(n: int, k: int = 3) -> np.ndarray:
+def random_block(n, k=3):
     return np.random.default_rng(1).standard_normal((n, k))
 
 
-def relative_error(Y: np.ndarray, expected: np.ndarray) -> float:
+def relative_error(Y, expected):
     return float(np.linalg.norm(Y - expected) / np.linalg.norm(expected))
 
 
-SOME: list[Filter] = [hs.Power(0), hs.Power(1), hs.Power(7), hs.Power(64)]
+SOME = [hs.Power(0), hs.Power(1), hs.Power(7), hs.Power(64)]
 SOME += [
     hs.Heat(0.0),
     hs.Heat(0.7),

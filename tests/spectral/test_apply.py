@@ -9,16 +9,14 @@ from scipy import sparse
 from scipy.sparse.linalg import expm_multiply
 
 import heatsketch as hs
-from heatsketch.operators.operator import Operator
 from heatsketch.spectral import apply as module
 from heatsketch.spectral.apply import apply, check_range, time_excess
-from heatsketch.spectral.filters import Filter
 from problems.counting import Counting
 from problems.filtered import SOME, by_eigh, cloud_operator, random_block, relative_error
 from problems.spectra import circle_eigenvalues, circle_frequencies
 
 
-def three_ways(f: Filter, A: Operator, X: np.ndarray) -> list[np.ndarray]:
+def three_ways(f, A, X):
     ways = [module._by_eigenpairs, module._by_chebyshev]
     ways += [module._by_products] if f.steps is not None else []
     return [way([f], A, X)[0] for way in ways]
@@ -26,8 +24,8 @@ def three_ways(f: Filter, A: Operator, X: np.ndarray) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("f", SOME, ids=str)
 @pytest.mark.parametrize("form", ["whole", "deflated", "single"])
-def test_products_eigenpairs_and_chebyshev_agree(f: Filter, form: str) -> None:
-    A: Operator = cloud_operator()
+def test_products_eigenpairs_and_chebyshev_agree(f, form):
+    A = cloud_operator()
     if form == "deflated":
         A = hs.Deflated(A, A.leading)
     if form == "single":
@@ -39,7 +37,7 @@ def test_products_eigenpairs_and_chebyshev_agree(f: Filter, form: str) -> None:
         assert relative_error(block, expected) < (1e-3 if form == "single" else 1e-10)
 
 
-def test_the_block_given_is_not_modified() -> None:
+def test_the_block_given_is_not_modified():
     A = cloud_operator()
     X = random_block(A.n)
     before = X.copy()
@@ -49,7 +47,7 @@ def test_the_block_given_is_not_modified() -> None:
     np.testing.assert_array_equal(X, before)
 
 
-def test_heat_of_a_large_sparse_graph_is_the_matrix_exponential() -> None:
+def test_heat_of_a_large_sparse_graph_is_the_matrix_exponential():
     n = 2400  # beyond the limit for all eigenpairs
     rng = np.random.default_rng(3)
     links = sparse.coo_matrix((rng.random(6 * n), rng.integers(0, n, (2, 6 * n))), shape=(n, n))
@@ -70,18 +68,18 @@ def test_heat_of_a_large_sparse_graph_is_the_matrix_exponential() -> None:
 # Large times
 
 
-def circle(n: int = 60, epsilon: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
+def circle(n=60, epsilon=0.5):
     """The bistochastic circle and its eigenvalues."""
     angles = 2 * np.pi * np.arange(n) / n
     K = np.exp(-(2 - 2 * np.cos(angles[:, None] - angles)) / epsilon)
     return K / K.sum(axis=1, keepdims=True), circle_eigenvalues(circle_frequencies(n), epsilon)
 
 
-def without_constant(matrix: np.ndarray) -> hs.Deflated:
+def without_constant(matrix):
     return hs.Deflated(hs.Dense(matrix), np.full(len(matrix), len(matrix) ** -0.5))
 
 
-def test_powers_that_leave_next_to_nothing_keep_their_digits() -> None:
+def test_powers_that_leave_next_to_nothing_keep_their_digits():
     n = 60
     matrix, lam = circle(n)
     A = without_constant(matrix)
@@ -97,7 +95,7 @@ def test_powers_that_leave_next_to_nothing_keep_their_digits() -> None:
         assert relative_error(values, expected) < p * 2e-15 + 1e-10
 
 
-def test_heat_that_leaves_next_to_nothing_keeps_its_digits() -> None:
+def test_heat_that_leaves_next_to_nothing_keeps_its_digits():
     # e^{-t(1-λ)} is below e^{-190}; one column goes through Chebyshev.
     t = 500.0
     lam = np.linspace(0.1, 0.62, 200)
@@ -110,7 +108,7 @@ def test_heat_that_leaves_next_to_nothing_keeps_its_digits() -> None:
 
 
 @pytest.mark.parametrize(("dtype", "factor"), [(np.float64, 4), (np.float32, 37)])
-def test_each_precision_has_a_range_of_its_own(dtype: type, factor: int) -> None:
+def test_each_precision_has_a_range_of_its_own(dtype, factor):
     matrix, lam = circle()
     A = without_constant(matrix.astype(dtype))
     p = round(-1000 / math.log(lam[1]))  # e^-1000
@@ -120,20 +118,20 @@ def test_each_precision_has_a_range_of_its_own(dtype: type, factor: int) -> None
     assert time_excess(hs.Power(2 * p), A) == pytest.approx(2 * time_excess(hs.Power(p), A))
 
 
-def test_growing_powers_have_a_range_too() -> None:
+def test_growing_powers_have_a_range_too():
     A = hs.Dense(np.diag([100.0, 50.0]))
     most = math.log(np.finfo(float).max) / 2
     assert time_excess(hs.Power(1000), A) == pytest.approx(1000 * math.log(100) / most)
     assert time_excess(hs.Power(70), A) < 1
 
 
-def test_nothing_is_in_range_at_any_time() -> None:
+def test_nothing_is_in_range_at_any_time():
     assert time_excess(hs.Power(10**6), hs.Dense(np.zeros((3, 3)))) == 0.0
     assert time_excess(hs.Power(10**6), hs.Dense(1e-16 * np.eye(3))) == 0.0
 
 
 @pytest.mark.parametrize("k", [1, 30])
-def test_a_block_without_part_in_the_top_is_exact_by_powers_or_refused(k: int) -> None:
+def test_a_block_without_part_in_the_top_is_exact_by_powers_or_refused(k):
     # λ^900 is 1 at the top, which the block has no part in, and 1e-41 where it has.
     n = 2400
     lam = np.append(np.linspace(-0.9, 0.9, n - 1), 1.0)
@@ -147,7 +145,7 @@ def test_a_block_without_part_in_the_top_is_exact_by_powers_or_refused(k: int) -
 
 
 @pytest.mark.parametrize("p", [400, 3000])
-def test_powers_in_single_precision_keep_the_digits_of_plain_products(p: int) -> None:
+def test_powers_in_single_precision_keep_the_digits_of_plain_products(p):
     rng = np.random.default_rng(0)
     Q = np.linalg.qr(rng.normal(size=(2500, 30)))[0].astype(np.float32)
     values = np.concatenate([1 - np.geomspace(1e-5, 1e-2, 29), [1.0]])
@@ -164,7 +162,7 @@ def test_powers_in_single_precision_keep_the_digits_of_plain_products(p: int) ->
 # Tolerances, banks, and the number of products
 
 
-def line(low: float = -1.0, high: float = 1.0) -> tuple[Counting, np.ndarray]:
+def line(low=-1.0, high=1.0):
     """A diagonal operator, whose products are counted: f(A) is f of the diagonal."""
     lam = np.linspace(low, high, 2400)
     return Counting(hs.Sparse(sparse.diags(lam).tocsr(), (-1.0, 1.0))), lam
@@ -172,7 +170,7 @@ def line(low: float = -1.0, high: float = 1.0) -> tuple[Counting, np.ndarray]:
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6, 1e-9])
 @pytest.mark.parametrize("f", [hs.Power(700), hs.Heat(300.0)], ids=str)
-def test_the_error_on_the_spectrum_stays_below_the_tolerance(f: Filter, tol: float) -> None:
+def test_the_error_on_the_spectrum_stays_below_the_tolerance(f, tol):
     A, lam = line(low=-0.3)
     X = np.ones((A.n, 60))
     Y = apply([f], A, X, tol=tol)[0]
@@ -184,7 +182,7 @@ def test_the_error_on_the_spectrum_stays_below_the_tolerance(f: Filter, tol: flo
 
 @pytest.mark.parametrize("tol", [None, 1e-6])
 @pytest.mark.parametrize("filter", [hs.Power, hs.Heat])
-def test_a_bank_costs_no_more_than_its_largest_time(filter: type[Filter], tol: float) -> None:
+def test_a_bank_costs_no_more_than_its_largest_time(filter, tol):
     bank = [filter(2**j) for j in range(1, 11)]
     (A, lam), (alone, _) = line(), line()
     blocks = apply(bank, A, np.ones((A.n, 2)), tol)
@@ -195,7 +193,7 @@ def test_a_bank_costs_no_more_than_its_largest_time(filter: type[Filter], tol: f
 
 
 @pytest.mark.parametrize("p", [64, 1024])
-def test_distances_in_single_precision_agree_with_double(p: int) -> None:
+def test_distances_in_single_precision_agree_with_double(p):
     points = hs.datasets.swiss_roll(2400, rng=0)[0]
     d = hs.Diffusion.from_points(points, n_neighbors=15)
     matrix = sparse.csr_matrix(d.operator @ np.eye(d.n)).astype(np.float32)

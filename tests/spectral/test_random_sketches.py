@@ -16,18 +16,18 @@ ALARM = 1e-6
 Z_ALARM = 5.0  # of a normal score: two-sided 6e-7
 
 
-def symmetric(n: int = 60, epsilon: float = 0.5, seed: int = 0) -> np.ndarray:
+def symmetric(n=60, epsilon=0.5, seed=0):
     return hs.symmetric_normalize(hs.gaussian_affinity(cloud(n, 2, seed), epsilon))
 
 
 BLOCKS, K_LAW, SEEDS = 1100, 16, 27  # 4400 rows: G comes from two random tiles
 
 
-def four_points() -> np.ndarray:
+def four_points():
     return symmetric(4, 2.0, seed=3)
 
 
-def ratios_of_one_pair(seeds: int) -> np.ndarray:
+def ratios_of_one_pair(seeds):
     """k |F_i - F_j|²/D² of the same pair in 1100 copies of four points: independent draws."""
     A = four_points()
     many = hs.Sparse(sparse.block_diag([A] * BLOCKS, format="csr"))
@@ -41,13 +41,13 @@ def ratios_of_one_pair(seeds: int) -> np.ndarray:
     return np.concatenate(draws)
 
 
-def p_value_of_sum(ratios: np.ndarray) -> float:
+def p_value_of_sum(ratios):
     total, degrees = ratios.sum(), K_LAW * len(ratios)
     return 2 * min(chi2.cdf(total, degrees), chi2.sf(total, degrees))
 
 
 @pytest.mark.statistical
-def test_squared_distances_are_chi_square() -> None:
+def test_squared_distances_are_chi_square():
     """Alarm 1e-6 each; 4.8e5 degrees of freedom see 2 % in the sum with a miss rate of 1e-6."""
     ratios = ratios_of_one_pair(SEEDS)
     assert p_value_of_sum(ratios) > ALARM
@@ -57,7 +57,7 @@ def test_squared_distances_are_chi_square() -> None:
 
 
 @pytest.mark.statistical
-def test_the_spread_of_signs_is_that_of_their_law() -> None:
+def test_the_spread_of_signs_is_that_of_their_law():
     """Variance (2 - 2Σu⁴/(Σu²)²)/k, alarm 1e-6; told from the 2/k of normals.
 
     Columns are independent: k columns are k draws of the law for one. The errors of mean and
@@ -74,7 +74,7 @@ def test_the_spread_of_signs_is_that_of_their_law() -> None:
     assert every.var() == pytest.approx(law)
     error = math.sqrt((((every - 1) ** 4).mean() - law**2) / k)
 
-    def scores(kind: str) -> tuple[float, float]:
+    def scores(kind):
         F = hs.sketch(A, hs.Power(2), k, kind=kind, deflate=False, rng=11)
         ratios = k * (F[0] - F[5]) ** 2 / size
         return (ratios.mean() - 1) * math.sqrt(k / law), (ratios.var() - law) / error
@@ -84,7 +84,7 @@ def test_the_spread_of_signs_is_that_of_their_law() -> None:
 
 
 @pytest.mark.statistical
-def test_the_gram_error_falls_like_the_root_of_k() -> None:
+def test_the_gram_error_falls_like_the_root_of_k():
     """E|FFᵀ - K|² = (tr(K)² + |K|²)/k exactly; alarm 1e-6 a size; sees 10 %, and 1/√(k-1) at 8."""
     A, copies = symmetric(30, 1.0), 100  # independent, for they share no entry of G
     many = hs.Sparse(sparse.block_diag([A] * copies, format="csr"))
@@ -113,7 +113,7 @@ def test_the_gram_error_falls_like_the_root_of_k() -> None:
 
 
 @pytest.mark.statistical
-def test_two_data_sets_with_one_seed_differ_by_their_operators() -> None:
+def test_two_data_sets_with_one_seed_differ_by_their_operators():
     """Proposition 3.4, alarm 1e-6: E|Y-Z|² = |A-B|², variance 2|(A-B)²|²/k, not 2|A-B|²/k.
 
     The columns are independent: k of them are k draws for k = 1. Cumulants of Σ μ²χ² give the

@@ -15,7 +15,7 @@ from problems.matrices import of_points
 POWERS = [0.5, 0.25, 1.5, 2.75]
 
 
-def semidefinite(n: int = 50, rank: int = 20) -> np.ndarray:
+def semidefinite(n=50, rank=20):
     """A matrix with zero eigenvalues, which rounding moves below 0, and others from 1e-4 to 1."""
     rng = np.random.default_rng(0)
     Q = np.linalg.qr(rng.standard_normal((n, rank)))[0]
@@ -23,23 +23,23 @@ def semidefinite(n: int = 50, rank: int = 20) -> np.ndarray:
     return (A + A.T) / 2
 
 
-def power(A: np.ndarray, p: float) -> np.ndarray:
+def power(A, p):
     lam, V = np.linalg.eigh(A)
     return (V * np.maximum(lam, 0) ** p) @ V.T
 
 
-def columns(n: int, k: int = 3) -> np.ndarray:
+def columns(n, k=3):
     return np.random.default_rng(1).standard_normal((n, k))
 
 
-def test_the_root_of_a_matrix_is_that_of_scipy() -> None:
+def test_the_root_of_a_matrix_is_that_of_scipy():
     A = semidefinite(12, 12)
     F = hs.sketch(A, hs.Power(0.5), G=math.sqrt(12) * np.eye(12), deflate=False)
     assert_allclose(F, sqrtm(A).real, atol=1e-12)
 
 
 @pytest.mark.parametrize("p", POWERS)
-def test_powers_of_eigenvalues_that_rounding_moves_below_zero(p: float) -> None:
+def test_powers_of_eigenvalues_that_rounding_moves_below_zero(p):
     A = semidefinite()
     assert np.linalg.eigvalsh(A)[0] < 0
     F = hs.sketch(A, hs.Power(p), G=math.sqrt(50) * np.eye(50), deflate=False)
@@ -48,7 +48,7 @@ def test_powers_of_eigenvalues_that_rounding_moves_below_zero(p: float) -> None:
 
 
 @pytest.mark.parametrize("t", [0.5, 1, 1.5, 3])
-def test_the_distance_at_a_time_is_canonical_at_twice_the_power(t: float) -> None:
+def test_the_distance_at_a_time_is_canonical_at_twice_the_power(t):
     """*Sketching the heat kernel*, Proposition 3.2: d_A^(t) = d of covariance A^(2t)."""
     A = semidefinite(20, 20)
     C = power(A, 2 * t)
@@ -58,7 +58,7 @@ def test_the_distance_at_a_time_is_canonical_at_twice_the_power(t: float) -> Non
 
 
 @pytest.mark.parametrize("p", POWERS)
-def test_a_negative_eigenvalue_is_refused(p: float) -> None:
+def test_a_negative_eigenvalue_is_refused(p):
     A = semidefinite(30, 30) - 0.01 * np.eye(30)
     with pytest.raises(ValueError, match=r"down to -0\.0.*pass a whole p"):
         hs.sketch(A, hs.Power(p), 2, deflate=False)
@@ -66,39 +66,39 @@ def test_a_negative_eigenvalue_is_refused(p: float) -> None:
         hs.diffusion_distance(A, p)
 
 
-def diagonal(n: int, interval: tuple[float, float]) -> tuple[hs.Sparse, np.ndarray]:
+def diagonal(n, interval):
     lam = np.linspace(0, 1, n)
     return hs.Sparse(sparse.diags(lam).tocsr(), interval), lam
 
 
 @pytest.mark.parametrize(("p", "tol"), [(0.5, 1e-2), (0.75, 1e-3), (1.5, 1e-6), (2.5, 1e-8)])
-def test_many_points_go_through_a_series_to_the_tolerance(p: float, tol: float) -> None:
+def test_many_points_go_through_a_series_to_the_tolerance(p, tol):
     n = 2100
     A, lam = diagonal(n, (0.0, 1.0))
     F = hs.sketch(A, hs.Power(p), G=np.ones((n, 1)), deflate=False, tol=tol)
     assert np.abs(F[:, 0] - lam**p).max() <= tol
 
 
-def test_many_points_need_an_operator_known_to_have_the_power() -> None:
+def test_many_points_need_an_operator_known_to_have_the_power():
     A, _ = diagonal(2100, (-1.0, 1.0))
     with pytest.raises(ValueError, match=r"an operator that says so"):
         hs.sketch(A, hs.Power(0.5), 2, deflate=False, tol=1e-2)
 
 
-def test_a_root_to_rounding_of_many_points_is_refused() -> None:
+def test_a_root_to_rounding_of_many_points_is_refused():
     A, _ = diagonal(2100, (0.0, 1.0))
     with pytest.raises(ValueError, match=r"products by the operator.*tol"):
         hs.sketch(A, hs.Power(0.5), 2, deflate=False)
 
 
-def test_a_real_power_in_single_precision_allows_for_its_rounding() -> None:
+def test_a_real_power_in_single_precision_allows_for_its_rounding():
     A = semidefinite().astype(np.float32)
     F = hs.sketch(A, hs.Power(0.5), G=columns(50), deflate=False)
     exact = power(semidefinite(), 0.5) @ columns(50) / math.sqrt(3)
     assert_allclose(F, exact, atol=math.sqrt(1e-6))
 
 
-def test_rows_at_a_time_below_one_are_refused() -> None:
+def test_rows_at_a_time_below_one_are_refused():
     d = hs.diffusion(columns(30, 2), affinity="dense", epsilon=1.0)
     with pytest.raises(ValueError, match=r"time=0.5 is less than one step"):
         d.rows(0.5)
@@ -111,14 +111,14 @@ def test_rows_at_a_time_below_one_are_refused() -> None:
 # Kernel PCA: the filter λ^½ of a centred kernel
 
 
-def kernel_pca(X: np.ndarray, epsilon: float, k: int) -> np.ndarray:
+def kernel_pca(X, epsilon, k):
     centred = hs.Deflated(hs.Kernel(X, epsilon), np.full(len(X), len(X) ** -0.5))
     pairs = hs.eigh(centred, k, rng=0)
     return pairs.vectors * hs.Power(0.5)(pairs.values)
 
 
 @pytest.mark.parametrize("epsilon", [0.7, 5.0, 300.0])
-def test_kernel_pca_is_the_root_of_the_centred_kernel(epsilon: float) -> None:
+def test_kernel_pca_is_the_root_of_the_centred_kernel(epsilon):
     from sklearn.decomposition import KernelPCA
 
     X = np.random.default_rng(3).standard_normal((120, 3)) * [3, 1, 0.2] + 5

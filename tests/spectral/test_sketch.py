@@ -10,22 +10,22 @@ from scipy import sparse
 
 import heatsketch as hs
 from heatsketch._random import random_block
-from heatsketch.operators.operator import Operator
+from problems.filtered import by_eigh
 
 
-def cloud(n: int = 60, seed: int = 0) -> np.ndarray:
+def cloud(n=60, seed=0):
     return np.random.default_rng(seed).standard_normal((n, 2))
 
 
-def symmetric(n: int = 60, epsilon: float = 0.5, seed: int = 0) -> np.ndarray:
+def symmetric(n=60, epsilon=0.5, seed=0):
     return hs.symmetric_normalize(hs.gaussian_affinity(cloud(n, seed), epsilon))
 
 
-def bistochastic(n: int = 60, epsilon: float = 0.5) -> np.ndarray:
+def bistochastic(n=60, epsilon=0.5):
     return hs.bistochastic_normalize(hs.gaussian_affinity(cloud(n), epsilon), tol=1e-13)
 
 
-def root_of_measure(n: int = 60, epsilon: float = 0.5) -> np.ndarray:
+def root_of_measure(n=60, epsilon=0.5):
     """√v of Algorithm 1, unit norm."""
     K = hs.gaussian_affinity(cloud(n), epsilon)
     q = K.sum(axis=1)
@@ -33,13 +33,8 @@ def root_of_measure(n: int = 60, epsilon: float = 0.5) -> np.ndarray:
     return root / np.linalg.norm(root)
 
 
-def normals(n: int = 60, k: int = 5) -> np.ndarray:
+def normals(n=60, k=5):
     return np.random.default_rng(1).standard_normal((n, k))
-
-
-def of_matrix(f: hs.Power | hs.Heat, A: np.ndarray) -> np.ndarray:
-    lam, V = np.linalg.eigh(A)
-    return (V * f(lam)) @ V.T
 
 
 # The formula
@@ -48,14 +43,14 @@ FILTERS = [hs.Power(0), hs.Power(1), hs.Power(3), hs.Heat(0.4), hs.Heat(30.0)]
 
 
 @pytest.mark.parametrize("f", FILTERS, ids=str)
-def test_the_identity_as_g_gives_the_filtered_matrix(f: hs.Power | hs.Heat) -> None:
+def test_the_identity_as_g_gives_the_filtered_matrix(f):
     A = symmetric()
     F = hs.sketch(A, f, G=math.sqrt(60) * np.eye(60), deflate=False)
-    np.testing.assert_allclose(F, of_matrix(f, A), atol=1e-12)
+    np.testing.assert_allclose(F, by_eigh([f], A, np.eye(60))[0], atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "rademacher"])
-def test_the_seed_stands_for_the_block_of_that_seed(kind: str) -> None:
+def test_the_seed_stands_for_the_block_of_that_seed(kind):
     A = symmetric()
     G = random_block(60, 7, kind, 3)
     drawn = hs.sketch(A, hs.Power(2), 7, kind=kind, rng=3)
@@ -63,7 +58,7 @@ def test_the_seed_stands_for_the_block_of_that_seed(kind: str) -> None:
     assert not np.array_equal(drawn, hs.sketch(A, hs.Power(2), 7, kind=kind, rng=4))
 
 
-def test_a_given_g_makes_the_other_arguments_idle_and_is_not_modified() -> None:
+def test_a_given_g_makes_the_other_arguments_idle_and_is_not_modified():
     A, G = symmetric(), normals()
     before = G.copy()
     G.flags.writeable = False
@@ -75,7 +70,7 @@ def test_a_given_g_makes_the_other_arguments_idle_and_is_not_modified() -> None:
 
 
 @pytest.mark.parametrize("deflate", [True, False])
-def test_a_bank_is_its_sketches_one_by_one(deflate: bool) -> None:
+def test_a_bank_is_its_sketches_one_by_one(deflate):
     A = symmetric()
     bank = hs.sketch(A, FILTERS, 6, deflate=deflate, rng=np.random.default_rng(2))  # draws one G
     assert isinstance(bank, list)
@@ -84,7 +79,7 @@ def test_a_bank_is_its_sketches_one_by_one(deflate: bool) -> None:
         np.testing.assert_allclose(F, single, rtol=0, atol=1e-13 * np.abs(single).max())
 
 
-def test_float32_stays_float32() -> None:
+def test_float32_stays_float32():
     A = symmetric()
     F = hs.sketch(A.astype(np.float32), [hs.Power(4), hs.Heat(3.0)], 4, rng=0)
     assert [f.dtype for f in F] == [np.float32] * 2
@@ -98,7 +93,7 @@ def test_float32_stays_float32() -> None:
 
 @pytest.mark.parametrize("f", [hs.Power(1), hs.Power(4), hs.Heat(2.5)], ids=str)
 @pytest.mark.parametrize("form", ["array", "csr", "operator", "bistochastic", "deflated"])
-def test_deflating_subtracts_the_trivial_part(form: str, f: hs.Power | hs.Heat) -> None:
+def test_deflating_subtracts_the_trivial_part(form, f):
     u = np.full(60, 60**-0.5) if form == "bistochastic" else root_of_measure()
     A = {
         "array": symmetric(),
@@ -116,15 +111,9 @@ def test_deflating_subtracts_the_trivial_part(form: str, f: hs.Power | hs.Heat) 
     assert np.abs(trivial).max() > 1e-2
 
 
-def two_groups() -> tuple[np.ndarray, np.ndarray]:
-    """Points in two groups nothing diffuses between, and the first as a mask."""
-    X = cloud(60)
-    X[:20] += 1000.0
-    return X, np.arange(60) < 20
-
-
-def test_between_disconnected_groups_the_difference_stays() -> None:
-    X, first = two_groups()
+def test_between_disconnected_groups_the_difference_stays():
+    X, first = cloud(60), np.arange(60) < 20
+    X[first] += 1000.0
     A = hs.symmetric_normalize(hs.Kernel(X, 0.5))
     G = normals()
     F = hs.sketch(A, hs.Power(20_000), G=G)
@@ -137,7 +126,7 @@ def test_between_disconnected_groups_the_difference_stays() -> None:
     np.testing.assert_allclose(F, expected, atol=1e-9)
 
 
-def test_columns_of_a_bistochastic_sketch_keep_their_mass() -> None:
+def test_columns_of_a_bistochastic_sketch_keep_their_mass():
     B, G = bistochastic(), normals()
     for f in FILTERS:
         whole, rest = hs.sketch(B, f, G=G, deflate=False), hs.sketch(B, f, G=G)
@@ -145,7 +134,7 @@ def test_columns_of_a_bistochastic_sketch_keep_their_mass() -> None:
         np.testing.assert_allclose(rest.sum(axis=0), 0.0, atol=1e-12)
 
 
-def test_a_bistochastic_sketch_obeys_the_maximum_principle() -> None:
+def test_a_bistochastic_sketch_obeys_the_maximum_principle():
     G = normals()
     for p in (1, 5, 40):
         Y = hs.sketch(bistochastic(), hs.Power(p), G=G, deflate=False) * math.sqrt(5)
@@ -158,7 +147,7 @@ def test_a_bistochastic_sketch_obeys_the_maximum_principle() -> None:
 
 @settings(max_examples=25)
 @given(p=st.integers(0, 6), r=st.integers(0, 6), a=st.floats(-5, 5))
-def test_semigroup_and_linearity(p: int, r: int, a: float) -> None:
+def test_semigroup_and_linearity(p, r, a):
     A, G, H = symmetric(30), normals(30), np.random.default_rng(2).standard_normal((30, 5))
     for f in (hs.Power, hs.Heat):
         F = hs.sketch(A, f(p), G=G)
@@ -170,7 +159,7 @@ def test_semigroup_and_linearity(p: int, r: int, a: float) -> None:
 
 @settings(max_examples=15)
 @given(seed=st.integers(0, 2**20))
-def test_permuting_the_points_permutes_the_rows(seed: int) -> None:
+def test_permuting_the_points_permutes_the_rows(seed):
     A, G = symmetric(30), normals(30)
     order = np.random.default_rng(seed).permutation(30)
     for f in (hs.Power(3), hs.Heat(4.0)):
@@ -183,7 +172,7 @@ def test_permuting_the_points_permutes_the_rows(seed: int) -> None:
 # Limits and closed forms
 
 
-def test_bandwidths_at_both_ends_move_nothing_or_leave_the_mean() -> None:
+def test_bandwidths_at_both_ends_move_nothing_or_leave_the_mean():
     (none, all_), G = (symmetric(epsilon=epsilon) for epsilon in (1e-9, 1e20)), normals()
     for f in FILTERS:
         F = hs.sketch(none, f, G=G, deflate=False)
@@ -193,7 +182,7 @@ def test_bandwidths_at_both_ends_move_nothing_or_leave_the_mean() -> None:
     assert np.abs(hs.sketch(all_, hs.Power(3), G=G)).max() < 1e-13
 
 
-def ornstein_uhlenbeck(rho: float, sigma: float, nodes: int) -> tuple[Operator, np.ndarray]:
+def ornstein_uhlenbeck(rho, sigma, nodes):
     """The bistochastic Gaussian kernel under N(0, σ²), on Gauss-Hermite nodes, and √weights.
 
     exp(-(x-y)²/ε) with ε = 2σ²(1-ρ²)/ρ, scaled by s(x) = (1-ρ²)^-1/4 exp(x² ρ/(2σ²(1+ρ))), is the
@@ -208,7 +197,7 @@ def ornstein_uhlenbeck(rho: float, sigma: float, nodes: int) -> tuple[Operator, 
 
 
 @pytest.mark.parametrize("rho", [0.3, 0.6])
-def test_a_gaussian_kernel_under_a_gaussian_density_has_powers_as_eigenvalues(rho: float) -> None:
+def test_a_gaussian_kernel_under_a_gaussian_density_has_powers_as_eigenvalues(rho):
     A, root = ornstein_uhlenbeck(rho, 1.7, 60)
     values, vectors, _ = hs.eigh(A, 8)
     np.testing.assert_allclose(values, rho ** np.arange(8), atol=1e-10)
@@ -217,7 +206,7 @@ def test_a_gaussian_kernel_under_a_gaussian_density_has_powers_as_eigenvalues(rh
 
 
 @pytest.mark.parametrize("p", [1, 2, 5])
-def test_steps_of_mehlers_kernel_multiply_the_correlation(p: int) -> None:
+def test_steps_of_mehlers_kernel_multiply_the_correlation(p):
     rho, nodes = 0.6, 60
     A, root = ornstein_uhlenbeck(rho, 1.7, nodes)
     F = hs.sketch(A, hs.Power(p), G=math.sqrt(nodes) * np.eye(nodes), deflate=False)
@@ -235,9 +224,7 @@ def test_steps_of_mehlers_kernel_multiply_the_correlation(p: int) -> None:
 
 @pytest.mark.parametrize("f", [hs.Power(2000), hs.Heat(300.0)], ids=str)
 @pytest.mark.parametrize("deflate", [True, False])
-def test_long_times_are_right_where_only_row_sums_bound_the_spectrum(
-    f: hs.Power | hs.Heat, deflate: bool
-) -> None:
+def test_long_times_are_right_where_only_row_sums_bound_the_spectrum(f, deflate):
     # Row sums of the symmetric form exceed 1, and 1.2^2000 is 10^158.
     A, G = symmetric(200, 0.5), normals(200, 1)
     lam, V = np.linalg.eigh(A)
@@ -249,7 +236,7 @@ def test_long_times_are_right_where_only_row_sums_bound_the_spectrum(
     assert np.linalg.norm(F - exact) < 1e-9 * np.linalg.norm(exact)
 
 
-def test_a_time_so_large_that_nothing_is_left_is_refused() -> None:
+def test_a_time_so_large_that_nothing_is_left_is_refused():
     with pytest.raises(ValueError, match=r"time is too large.*smaller time"):
         hs.sketch(symmetric(epsilon=2.0), hs.Power(10**7), 8, rng=0)
 
@@ -266,22 +253,17 @@ def test_a_time_so_large_that_nothing_is_left_is_refused() -> None:
         ({"G": np.ones((60, 0))}, ValueError, r"\(60, 0\); pass \(60, k\)"),
         ({"filter": 8}, TypeError, r"filter=8 .*pass Power"),
         ({"filter": [hs.Power(1), 8]}, TypeError, r"filter=.* .*pass Power"),
-        ({"filter": np.cos}, TypeError, r"filter=.* .*pass Power"),
         ({"filter": []}, TypeError, "is not a filter"),
         ({"G": np.full((60, 2), np.nan)}, ValueError, "G contains NaN"),
         *(({"tol": tol}, ValueError, "tol") for tol in (0, -1e-3, np.nan)),
-        ({"A": np.triu(np.ones((60, 60)))}, ValueError, "not symmetric"),
-        ({"A": np.full((60, 60), np.nan)}, ValueError, "NaN"),
         ({"A": np.ones((60, 59))}, ValueError, "square"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_bad_arguments_are_refused(
-    arguments: dict[str, object], error: type[Exception], message: str
-) -> None:
+def test_bad_arguments_are_refused(arguments, error, message):
     call = {"A": symmetric(), "filter": hs.Power(2), **arguments}
     with pytest.raises(error, match=message):
-        hs.sketch(**call)  # type: ignore[call-overload]
+        hs.sketch(**call)
 
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-8])
@@ -292,7 +274,7 @@ def test_a_tolerance_bounds_the_error_of_the_filter(tol, p, scale):
     # max|f| is that on the spectrum, scale^p, though the interval known is wider.
     A, f = scale * symmetric(), hs.Power(p)
     G = np.random.default_rng(0).standard_normal((60, 2))
-    exact = of_matrix(f, A) @ G / math.sqrt(2)
+    exact = by_eigh([f], A, G)[0] / math.sqrt(2)
     got = hs.sketch(A, f, G=G, deflate=False, tol=tol)
     allowed = (tol + 1e-11) * scale**p * np.linalg.norm(G, axis=0) / math.sqrt(2)
     assert (np.linalg.norm(got - exact, axis=0) <= allowed).all()
