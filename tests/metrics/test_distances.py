@@ -13,7 +13,7 @@ import heatsketch as hs
 from heatsketch import Diffusion, diffusion_distance, distortion
 from heatsketch.markov.rows import DiffusionRows
 from heatsketch.metrics import diffusion_distortion, distances
-from heatsketch.metrics.distances import ComponentCoordinates, compared_rows
+from heatsketch.metrics.distances import compared_rows
 from heatsketch.neighbors import all_distances
 from problems.clouds import cloud, even_circle
 from problems.spectra import circle_distances
@@ -262,9 +262,7 @@ def test_no_pairs_have_no_distances():
 
 
 def coordinates_of(A, time, filter="power"):
-    compared = compared_rows(A, time, filter)
-    whole = A if isinstance(A, Diffusion) else compared.rows.operator
-    return compared.coordinates(ComponentCoordinates.of(whole), 8)
+    return compared_rows(A, time, filter).coordinates(8)
 
 
 def by_eigenpairs(A, time, filter="power"):

@@ -436,9 +436,9 @@ def test_where_eigenpairs_miss_most_there_are_none_and_fit_finds_the_same():
     X, time = cloud(700, 3), 1
     with many_from_200_on(0.01) as patch:
         model = hs.HeatEmbedding(2, time, filter="power", random_state=0).fit(X)
-        compared = distances.rows_within_components(model.diffusion_, time, "power")
-        assert compared.is_spread_out()
-        assert not distances.rows_within_components(model.diffusion_, 64, "power").is_spread_out()
+        for t, spread_out in ((time, True), (64, False)):
+            compared = distances.compared_rows(model.diffusion_, t, "power")
+            assert compared.is_spread_out() == spread_out
         patch.delattr(coordinates, "leading_pairs")
         again = diffusion_distortion(model.embedding_, model.diffusion_, time)
     assert again.log_L == pytest.approx(model.distortion_.log_L, rel=1e-9)

@@ -8,10 +8,11 @@ import heatsketch as hs
 from heatsketch import io
 from heatsketch.cli import common
 from heatsketch.cli.printing import print_json
-from heatsketch.comparison.methods import checked_time, chosen_time, defaults
+from heatsketch.comparison.methods import chosen_time, defaults
 from heatsketch.io.metadata import read_metadata
 from heatsketch.reports.summary import distortion_lines, kept
 from heatsketch.spectral.cache import caching
+from heatsketch.spectral.filters import FILTERS
 
 # What the distances depend on; other parameters say how they are approximated.
 _OF_THE_DISTANCE = (
@@ -59,7 +60,7 @@ def run(args: Namespace) -> dict[str, str] | None:
         raise ValueError(
             f"{args.embedding} was made at time 0, when all points are equally far; pass --time."
         )
-    time = checked_time(asked, filter)
+    time = asked if asked == "auto" else FILTERS[filter].check_time(asked, whole=True)
     common.warn_of_units(options, table)
     precomputed = options.get("affinity") == "precomputed"
     make: Any = hs.Diffusion.from_affinity if precomputed else hs.Diffusion.from_points

@@ -11,7 +11,6 @@ import numpy as np
 from scipy import sparse, stats
 from scipy.optimize import isotonic_regression
 from scipy.sparse.csgraph import connected_components
-from sklearn.base import BaseEstimator
 from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -313,13 +312,7 @@ def _sketch_of(X: Any, k: int, time: Any, random_state: Any, parameters: Any) ->
             raise ValueError("X is a HeatSketch of several times; fit one with a single time.")
         return X
     options = {"filter": "accumulated", "random_state": random_state} | parameters
-    if isinstance(X, BaseEstimator):
-        if not hasattr(X, "diffusion_"):
-            raise TypeError(
-                f"X is a {type(X).__name__}, which has no diffusion_; pass the points, or a fitted "
-                "HeatEmbedding, HeatSketch or DiffusionMap."
-            )
-        X = X.diffusion_
+    X = getattr(X, "diffusion_", X)
     if isinstance(X, Diffusion):
         options |= {"affinity": "precomputed", "normalization": X.normalization}
     elif is_graph(X):
@@ -441,31 +434,28 @@ def _gaps(F: Array, Y: Array, labels: Any) -> tuple[list[Gap], Contrast | None]:
         raise ValueError(
             f"labels have shape {labels.shape} but Y has {len(Y)} rows; pass ({len(Y)},)."
         )
-    names = sorted(set(labels.tolist()), key=str)
-    names = [name for name in names if not is_missing(name)]
+    names = sorted((name for name in set(labels.tolist()) if not is_missing(name)), key=str)
     if not 2 <= len(names) <= _MOST_LABELS:
         raise ValueError(
             f"labels have {len(names)} different values; pass 2 to {_MOST_LABELS} groups, or "
             "leave labels out."
         )
+    pairs = list(combinations(names, 2))
     true, seen = (
-        np.array([_square_columns(P, labels == a, labels == b) for a, b in combinations(names, 2)])
-        for P in (F, Y)
+        np.array([_square_columns(P, labels == a, labels == b) for a, b in pairs]) for P in (F, Y)
     )
-    intervals = [_root_mean_square(columns) for columns in true]
-    lengths = np.sqrt(seen.sum(axis=1))
+    distances, lengths = _root_mean_squares(true), np.sqrt(seen.sum(axis=1))
     ranks = stats.rankdata(lengths, method="min").astype(int)
-    lows, highs = (np.sort([getattr(each, end) for each in intervals]) for end in ("low", "high"))
-    gaps = []
-    for pair, interval, length, rank in zip(
-        combinations(names, 2), intervals, lengths, ranks, strict=True
-    ):
-        possible = (
-            1 + int(np.searchsorted(highs, interval.low, side="left")),
-            int(np.searchsorted(lows, interval.high, side="right")),
+    lowest = 1 + np.searchsorted(np.sort(distances.high), distances.low, side="left")
+    highest = np.searchsorted(np.sort(distances.low), distances.high, side="right")
+    believed = (lowest <= ranks) & (ranks <= highest)
+    columns = (lengths, ranks, np.column_stack([lowest, highest]), believed)
+    gaps = [
+        Gap(pair, Interval(*ends), length, rank, tuple(possible), is_believed)
+        for pair, ends, length, rank, possible, is_believed in zip(
+            pairs, np.transpose(distances).tolist(), *(c.tolist() for c in columns), strict=True
         )
-        believed = possible[0] <= rank <= possible[1]
-        gaps.append(Gap(pair, interval, float(length), int(rank), possible, bool(believed)))
+    ]
     gaps.sort(key=lambda gap: gap.distance.value)
     return gaps, _contrast(names, true, lengths)
 
@@ -512,20 +502,15 @@ def _square_columns(P: Array, a: Array, b: Array) -> Array:
     return (A.mean(axis=0) - B.mean(axis=0)) ** 2 + A.var(axis=0) + B.var(axis=0)
 
 
-def _root_mean_square(columns: Array) -> Interval:
-    """Return √Σ of independent columns with an interval: chi-square, by their variance."""
-    total, variance = columns.sum(), len(columns) * columns.var(ddof=1)
-    if variance == 0:
-        return Interval(*[float(np.sqrt(total))] * 3)
-    degrees = 2 * total**2 / variance
-    low, high = total * degrees / stats.chi2.isf([0.025, 0.975], degrees)
-    return Interval(*(float(np.sqrt(value)) for value in (total, low, high)))
+def _root_mean_squares(columns: Array) -> Interval:
+    """Return √Σ of independent columns (p, k) with intervals: chi-square, by their variance."""
+    total, variance = columns.sum(axis=1), columns.shape[1] * columns.var(axis=1, ddof=1)
+    degrees = np.divide(2 * total**2, variance, out=np.ones(len(total)), where=variance > 0)
+    ends = total * degrees / stats.chi2.isf([[0.025], [0.975]], degrees)
+    return Interval(*np.sqrt([total, *np.where(variance > 0, ends, total)]))
 
 
 def _sizes(groups: list[Array]) -> str:
-    if not groups:
-        return "none"
+    more = ", ..." if len(groups) > 3 else ""
     sizes = ", ".join(f"{len(group):,}" for group in groups[:3])
-    return f"{len(groups)} group{'s' * (len(groups) > 1)} of {sizes} points" + (
-        " ..." if len(groups) > 3 else ""
-    )
+    return f"{len(groups)} group(s) of {sizes}{more} points" if groups else "none"

@@ -9,7 +9,6 @@ from sklearn.utils import get_tags
 from heatsketch import classical, estimators
 from heatsketch.estimators.time_choice import choose_time
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.spectral.filters import FILTERS
 
 ESTIMATORS: dict[str, Callable[..., Any]] = {
     "heat-embedding": estimators.HeatEmbedding,
@@ -63,15 +62,6 @@ def fitting(n: int, n_classes: int = 0) -> list[str]:
         and (n_classes >= 2 or not needs_labels(make()))
         and (n_classes == 2 or name != "fisher-discriminant")
     ]
-
-
-def checked_time(time: Any, filter: str = "power") -> Any:
-    """Return "auto", or a time in the range of the filter, or raise."""
-    if isinstance(time, str):
-        if time != "auto":
-            raise ValueError(f"time={time!r} is not a time; pass a number, or 'auto'.")
-        return time
-    return FILTERS[filter].check_time(time, whole=True)
 
 
 def chosen_time(

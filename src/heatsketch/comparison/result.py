@@ -55,18 +55,18 @@ class Row(NamedTuple):
     error: str = ""
 
 
-_COLUMNS = {  # measure -> heading of its column and format of its numbers
-    "seconds": ("seconds", "8.1f"),
-    "peak_bytes": ("GB", "6.2f"),
-    "trustworthiness": ("trust", "6.3f"),
-    "continuity": ("contin", "6.3f"),
-    "log_L_diffusion": ("logL dif", "8.2f"),
-    "log_L_geodesic": ("logL geo", "8.2f"),
-    "spearman": ("rho", "6.3f"),
-    "spearman_diffusion": ("rho dif", "7.3f"),
-    "spearman_geodesic": ("rho geo", "7.3f"),
-    "knn_accuracy": ("kNN", "6.3f"),
-    "stability": ("stable", "6.3f"),
+_HEADINGS = {  # of the columns of the printed table
+    "seconds": "seconds",
+    "peak_bytes": "GB",
+    "trustworthiness": "trust",
+    "continuity": "contin",
+    "log_L_diffusion": "logL dif",
+    "log_L_geodesic": "logL geo",
+    "spearman": "rho",
+    "spearman_diffusion": "rho dif",
+    "spearman_geodesic": "rho geo",
+    "knn_accuracy": "kNN",
+    "stability": "stable",
 }
 
 
@@ -92,9 +92,13 @@ class Comparison:
     def __str__(self) -> str:
         """Return the table as text, with an explanation of its columns."""
         width = max(len(row.method) for row in self.rows)
-        heads = "".join(f" {head:>{_width(form)}}" for head, form in _COLUMNS.values())
-        lines = [f"{row.method:<{width}}{_cells(row)}" for row in self.rows]
-        return "\n".join([" " * width + heads, *lines, "", self.describe()])
+        lines = [" " * width + "".join(f" {heading:>8}" for heading in _HEADINGS.values())]
+        for row in self.rows:
+            values = row._asdict() | {"peak_bytes": row.peak_bytes / 1e9}
+            texts = [f"{values[name]:.3f}".replace("nan", "-") for name in _HEADINGS]
+            cells = row.error or " ".join(f"{text:>8}" for text in texts)
+            lines.append(f"{row.method:<{width}} {cells}")
+        return "\n".join([*lines, "", self.describe()])
 
     def describe(self) -> str:
         """Say in a few lines what the columns mean."""
@@ -153,17 +157,3 @@ class Comparison:
             force=True,
         )
         self.plot(drawing, whole=whole)
-
-
-def _cells(row: Row) -> str:
-    if row.error:
-        return f" {row.error}"
-    values = row._asdict() | {"peak_bytes": row.peak_bytes / 1e9}
-    return "".join(
-        f" {'-':>{_width(form)}}" if math.isnan(values[name]) else f" {values[name]:{form}}"
-        for name, (_, form) in _COLUMNS.items()
-    )
-
-
-def _width(form: str) -> int:
-    return int(form.partition(".")[0])

@@ -2,8 +2,6 @@
 
 import gc
 import math
-import mmap
-import threading
 import time as clock
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
@@ -19,7 +17,6 @@ from heatsketch._progress import track
 from heatsketch._typing import Array, Points
 from heatsketch.comparison.methods import (
     ESTIMATORS,
-    checked_time,
     chosen_time,
     defaults,
     fitting,
@@ -40,6 +37,7 @@ from heatsketch.metrics import (
 )
 from heatsketch.neighbors import NeighborIndex, ordered_search, pair_distances
 from heatsketch.plot import categories
+from heatsketch.spectral.filters import Power
 
 DEFAULT_METHODS = (
     *("heat-embedding", "diffusion-map", "laplacian-eigenmap", "pca", "isomap", "lle", "tsne"),
@@ -48,7 +46,7 @@ _SAMPLED_POINTS, _SAMPLED_POINTS_OF_LARGE_DATA = 1000, 300  # among many, distan
 _LARGE_DATA_POINTS = 20_000
 _SCORED_NEIGHBORS = 10
 _NEIGHBORS_PER_PERPLEXITY = 3  # of t-SNE
-_MEMORY_FILE = Path("/proc/self/statm")  # of Linux, in pages
+_PROCESS = Path("/proc/self")
 
 Result = TypeVar("Result")
 
@@ -122,10 +120,15 @@ def compare(
     seeds = check_number(seeds, "seeds", low=1, integer=True)
     random_state = check_number(random_state, "random_state", low=0, integer=True)
     n_neighbors = check_number(n_neighbors, "n_neighbors", low=1, high=X.shape[0] - 1, integer=True)
-    codes = None if labels is None else _codes(labels, X.shape[0])
+    if labels is not None and np.shape(labels) != (X.shape[0],):
+        raise ValueError(
+            f"labels has shape {np.shape(labels)} but X has {X.shape[0]} rows; pass one for each."
+        )
+    groups = None if labels is None else categories(labels)
+    codes = None if groups is None else groups[0]  # -1: missing; measurements are no classes
     options = {"n_components": n_components, "n_neighbors": n_neighbors}
     options["random_state"] = random_state
-    time = checked_time(time)
+    time = time if time == "auto" else Power.check_time(time, whole=True)
     estimators = _estimators(methods, X.shape[0], codes, options)
     index, seconds = _shared_index(X, estimators.values(), n_neighbors)
     large = X.shape[0] > _LARGE_DATA_POINTS
@@ -158,17 +161,6 @@ def compare(
         "random_state": random_state,
     }
     return Comparison(rows, embeddings, labels, facts)
-
-
-def _codes(labels: Any, n: int) -> Array | None:
-    """Return labels as class numbers (n,), -1 where missing; None if they are measurements."""
-    labels = np.asarray(labels)
-    if labels.shape != (n,):
-        raise ValueError(
-            f"labels has shape {labels.shape} but X has {n} rows; pass one label per row."
-        )
-    groups = categories(labels)
-    return None if groups is None else groups[0]
 
 
 def _estimators(
@@ -296,33 +288,23 @@ def _scored(
     return row._replace(**found)  # type: ignore[arg-type]
 
 
-def resident() -> float:
-    """Return the resident memory of the process in bytes, NaN if the system does not report it."""
-    try:
-        return float(_MEMORY_FILE.read_text().split()[1]) * mmap.PAGESIZE
-    except (OSError, IndexError, ValueError):
-        return math.nan
-
-
 def measured(work: Callable[[], Result]) -> tuple[Result, float, float]:
-    """Return the result of the work, its seconds, and by how many bytes memory grew meanwhile.
-
-    A thread reads the memory 200 times a second, so that what is taken outside NumPy counts, too.
-    """
+    """Return the result of the work, its seconds, and by how many bytes memory grew meanwhile."""
     gc.collect()
-    sizes, done = [resident()], threading.Event()
+    before, started = peak_memory(anew=True), clock.perf_counter()
+    result = work()
+    return result, clock.perf_counter() - started, peak_memory() - before
 
-    def watch() -> None:
-        while not done.wait(0.005):
-            sizes.append(resident())
 
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    started = clock.perf_counter()
+def peak_memory(*, anew: bool = False) -> float:
+    """Return the largest resident memory of the process so far in bytes, or from now on (`anew`).
+
+    NaN if the system is not Linux, and does not report it.
+    """
     try:
-        result = work()
-    finally:
-        seconds = clock.perf_counter() - started
-        done.set()
-        thread.join()
-    return result, seconds, max([*sizes, resident()]) - sizes[0]
+        if anew:
+            (_PROCESS / "clear_refs").write_text("5")
+        status = (_PROCESS / "status").read_text()
+        return 1024 * float(status.partition("VmHWM:")[2].split()[0])
+    except (OSError, IndexError):
+        return math.nan

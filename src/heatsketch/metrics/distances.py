@@ -21,7 +21,7 @@ from heatsketch.markov.diffusion import (
 from heatsketch.markov.rows import N_LEADING, SERIES, Coordinates, DiffusionRows
 from heatsketch.neighbors import all_distances, pair_distances
 from heatsketch.operators.graph import on_vertices
-from heatsketch.operators.operator import Deflated, Operator
+from heatsketch.operators.operator import Deflated
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, check_range
 from heatsketch.spectral.density import spectral_density
 from heatsketch.spectral.eigenpairs import leading_vector
@@ -104,6 +104,7 @@ class ComparedRows:
     """Rows whose Euclidean distances are wanted, and a further coordinate of each vertex."""
 
     rows: DiffusionRows
+    operator: Diffusion | Deflated  # whose eigenpairs give coordinates, component by component
     trivial: Array | None = None  # (m,), of the direction √π where that counts
     labels: Array | None = None  # (points,): only distances between equal ones are looked at
     reduced: Filter | None = None  # of rows without a step of their own: before one product by A
@@ -143,17 +144,19 @@ class ComparedRows:
                 )
         return D if self.trivial is None else np.hypot(D, self.trivial[i] - self.trivial[j])
 
-    def coordinates(self, known: ComponentCoordinates | None, n_sketch: int) -> tuple[Array, float]:
+    def coordinates(self, n_sketch: int, *, leading: bool = True) -> tuple[Array, float]:
         """Return coordinates of the points (points, r), and the error of a mean squared distance.
 
         Their distances are those of the rows, up to this relative error. A product by A comes last,
-        as in embeddings: it removes most of the error of eigenvectors. None: random columns alone.
+        as in embeddings: it removes most of the error of eigenvectors. Without leading eigenpairs
+        all of them are random columns.
         """
-        if known is None:
-            S, error = self.rows.sketch(n_sketch, 0, SERIES), math.sqrt(2 / n_sketch)
-        else:
+        if leading:
+            known = ComponentCoordinates.of(self.operator)
             F, error = known.under(self.reduced or self.rows.filter, n_sketch)
             S = self.rows.of_points(F if self.reduced is None else self.rows.operator @ F)
+        else:
+            S, error = self.rows.sketch(n_sketch, 0, SERIES), math.sqrt(2 / n_sketch)
         if self.trivial is not None:
             S = np.column_stack([S, self.trivial[self.rows.vertex]])
         return S, error
@@ -169,8 +172,18 @@ class ComparedRows:
         return density is not None and density.fraction_beyond(leading, f) > _SPREAD_OUT
 
 
-def compared_rows(A: Any, time: float, filter: str, deflate: bool | None = None) -> ComparedRows:
-    """Return the rows that `diffusion_distance` compares, which has the same parameters."""
+def compared_rows(
+    A: Any,
+    time: float,
+    filter: str,
+    deflate: bool | None = None,
+    *,
+    within_components: bool = False,
+) -> ComparedRows:
+    """Return the rows that `diffusion_distance` compares, which has the same parameters.
+
+    `within_components`: only distances within those of a Diffusion are wanted.
+    """
     if isinstance(A, Diffusion):
         if deflate is False:
             raise ValueError(
@@ -178,36 +191,25 @@ def compared_rows(A: Any, time: float, filter: str, deflate: bool | None = None)
                 "pass diffusion.operator for that of the matrix A."
             )
         rows = A.rows(time, filter=filter)
+        labels = component_labels(A) if within_components else None
+        if labels is not None:
+            rows = replace(rows, operator=deflate_components(A, labels))
+            labels = labels[rows.vertex]
         reduced = make_filter(filter, time).reduced() if rows.first is None else None
-        return ComparedRows(rows, reduced=reduced)
+        return ComparedRows(rows, A, labels=labels, reduced=reduced)
     f = make_filter(filter, time)
     A, vertex = on_vertices(A)
-    ones = np.ones(A.n)
-    if A.V.shape[1]:  # what the caller took out does not count
-        return ComparedRows(DiffusionRows(A, f, ones, vertex))
-    deflated = Deflated(A, leading_vector(A, rng=0))
-    trivial = None if deflate else _trivial(A, f, deflated.V[:, 0])
-    return ComparedRows(DiffusionRows(deflated, f, ones, vertex), trivial)
-
-
-def rows_within_components(A: Any, time: float, filter: str) -> ComparedRows:
-    """Return the rows compared; of several components only for distances within these."""
-    compared = compared_rows(A, time, filter)
-    labels = component_labels(A) if isinstance(A, Diffusion) else None
-    if labels is None:
-        return compared
-    rows = replace(compared.rows, operator=deflate_components(A, labels))
-    return replace(compared, rows=rows, labels=labels[rows.vertex])
-
-
-def _trivial(A: Operator, f: Filter, u: Array) -> Array | None:
-    """Return the coordinate u f(λ) that deflation removes from the rows; None if all are equal."""
-    varying = u - u.mean()
-    if np.abs(varying).max() <= 1e-13 * np.abs(u).max():
-        return None  # equal entries cancel, except for rounding
-    top = float(u @ (A @ u))
-    check_range(f, A, (top, top))
-    return np.asarray(f(np.array([top])) * varying)
+    trivial = None
+    if not A.V.shape[1]:  # else what the caller took out does not count
+        u = leading_vector(A, rng=0)
+        varying = u - u.mean()
+        # Equal entries cancel, except for rounding.
+        if not deflate and np.abs(varying).max() > 1e-13 * np.abs(u).max():
+            top = float(u @ (A @ u))
+            check_range(f, A, (top, top))
+            trivial = np.asarray(f(np.array([top])) * varying)
+        A = Deflated(A, u)
+    return ComparedRows(DiffusionRows(A, f, np.ones(A.n), vertex), A, trivial)
 
 
 @dataclass(eq=False)

@@ -14,14 +14,7 @@ from heatsketch._checks import check_number
 from heatsketch._typing import Array, Rng
 from heatsketch.isometry.pairs import ALL_PAIRS_UP_TO, RANDOM_PAIRS, nearest_pairs, sampled_pairs
 from heatsketch.isometry.pairs import within as within_labels
-from heatsketch.markov.diffusion import Diffusion
-from heatsketch.metrics.distances import (
-    ComparedRows,
-    ComponentCoordinates,
-    Pairs,
-    check_pairs,
-    rows_within_components,
-)
+from heatsketch.metrics.distances import ComparedRows, Pairs, check_pairs, compared_rows
 from heatsketch.neighbors import all_distances, pair_distances
 
 LEVELS = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
@@ -218,20 +211,7 @@ def row_distortion(Y: Any, F: Any, *, rng: Rng = 0, n_pairs: int = RANDOM_PAIRS)
     Y, F = _as_embedding(Y), _as_embedding(F)
     if len(Y) != len(F):
         raise ValueError(f"Y has {len(Y)} rows and F has {len(F)}; pass one row per point in each.")
-    if len(F) <= ALL_PAIRS_UP_TO:
-        return _summary(pdist(Y), pdist(F), *np.triu_indices(len(F), 1), "all pairs")
-    generator = np.random.default_rng(rng)
-    n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
-    random = sampled_pairs(len(F), n_pairs, generator)
-    rows = generator.permutation(len(F))[:_NEIGHBOR_ROWS]
-    candidates = {
-        "nearest in the input": nearest_pairs(F, rows, _N_NEIGHBORS),
-        "nearest in the embedding": _nearest_in_embedding(Y, generator),
-    }
-    extremes = _extremes(Y, F, candidates)
-    i, j = np.hstack([random, extremes])
-    after, before = pair_distances(Y, Y, i, j), pair_distances(F, F, i, j)
-    return _summary(after, before, i, j, _described(random, None, extremes, candidates), n_pairs)
+    return _of_rows(Y, F, check_number(n_pairs, "n_pairs", low=1, integer=True), rng)
 
 
 def diffusion_distortion(
@@ -304,8 +284,8 @@ def diffusion_distortion(
     >>> q.log_L < 0.5, q.looked_at
     (True, 'all pairs')
     """
-    F, compared = _as_embedding(F), rows_within_components(A, time, filter)
-    n, labels = len(F), compared.labels
+    F, compared = _as_embedding(F), compared_rows(A, time, filter, within_components=True)
+    n = len(F)
     if n != compared.rows.n_points:
         raise ValueError(
             f"F has {n} rows but A has {compared.rows.n_points} points; pass a row for each point."
@@ -313,54 +293,69 @@ def diffusion_distortion(
     if n_pairs is not None:
         n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
     S, error = (None, math.inf) if coordinates is None else coordinates
-    if n > ALL_PAIRS_UP_TO and error > _NEGLIGIBLE and compared.is_spread_out():
-        S, error = compared.coordinates(None, _SKETCH_COLUMNS)
-    elif S is None:
-        known = ComponentCoordinates.of(A if isinstance(A, Diffusion) else compared.rows.operator)
-        S, error = compared.coordinates(known, _SKETCH_COLUMNS)
-    suffix = "" if labels is None else " within components"
+    spread_out = n > ALL_PAIRS_UP_TO and error > _NEGLIGIBLE and compared.is_spread_out()
+    if S is None or spread_out:
+        S, error = compared.coordinates(_SKETCH_COLUMNS, leading=not spread_out)
+    return _of_rows(F, S, n_pairs, rng, compared, error)
+
+
+def _of_rows(
+    F: Array,
+    S: Array,
+    n_pairs: int | None,
+    rng: Rng,
+    compared: ComparedRows | None = None,
+    error: float = 0.0,
+) -> Distortion:
+    """Measure how the rows of F (n, k) keep the distances between the rows of S (n, r).
+
+    Those of S may be diffusion distances, `compared`, up to an error of the mean squared distance.
+    Where this is above 1 %, S only says which pairs may be extreme, and distances are exact.
+    """
+    n, labels = len(F), None if compared is None else compared.labels
+    within = "" if labels is None else " within components"
     if n <= ALL_PAIRS_UP_TO:
         i, j = np.triu_indices(n, 1)
         kept = slice(None) if labels is None else labels[i] == labels[j]
-        return _summary(
-            pdist(F)[kept], all_distances(S)[kept], i[kept], j[kept], "all pairs" + suffix
-        )
-    generator = np.random.default_rng(rng)
-    sampled = sampled_pairs(n, n_pairs or RANDOM_PAIRS, generator, labels)
+        after, before = pdist(F)[kept], all_distances(S)[kept]
+        return _summary(after, before, i[kept], j[kept], "all pairs" + within)
+    rng = np.random.default_rng(rng)
+    sampled = sampled_pairs(n, n_pairs or RANDOM_PAIRS, rng, labels)
+    points = rng.permutation(n)[:_NEIGHBOR_ROWS]
+    if compared is not None and sparse.issparse(compared.rows.first):
+        near = _near_in_graph(compared.rows.first, compared.rows.vertex, points)
+    else:
+        near = nearest_pairs(S, points, _N_NEIGHBORS)
+    few_dimensions = F.shape[1] <= _MAX_TREE_DIMENSIONS
+    rows = np.arange(n) if few_dimensions else rng.permutation(n)[:_MANY_DIMENSIONS_ROWS]
     candidates = {
-        "nearest in diffusion": within_labels(*_near_in_diffusion(compared, S, generator), labels),
-        "nearest in the embedding": within_labels(*_nearest_in_embedding(F, generator), labels),
+        f"nearest in {'the input' if compared is None else 'diffusion'}": near,
+        "nearest in the embedding": nearest_pairs(F, rows, _N_NEIGHBORS),
     }
-    if error <= _NEGLIGIBLE:
+    candidates = {name: within_labels(i, j, labels) for name, (i, j) in candidates.items()}
+    left_out = None
+    if compared is None or error <= _NEGLIGIBLE:
         extremes = _extremes(F, S, candidates)
-        D, n_points = pair_distances(S, S, *np.hstack([sampled, extremes])), None
+        D = pair_distances(S, S, *np.hstack([sampled, extremes]))
+        looked_at = f"{len(sampled[0]):,} random pairs"
     else:
         candidates["random pairs"] = sampled
         extremes = _extremes(F, S, candidates)
-        sampled, n_points = _pairs_between_points(compared, n_pairs, generator)
+        m = min(_SAMPLED_POINTS, max(_FEWEST_POINTS, _SAMPLE_ENTRIES // compared.rows.operator.n))
+        if n_pairs is not None:
+            m = min(n, math.ceil((1 + math.sqrt(1 + 8 * n_pairs)) / 2))
+        i, j = rng.permutation(n)[np.array(np.triu_indices(m, 1))]
+        sampled, left_out = within_labels(i, j, labels), 1 - m / n
+        looked_at = f"all {len(sampled[0]):,} pairs of {m:,} random points"
+        if len(sampled[0]) < m:  # hardly any within the components, which are small
+            sampled, left_out = sampled_pairs(n, m // 2, rng, labels), None
+            looked_at = f"{m // 2:,} random pairs"
         D = np.hstack([compared.distances(i, j, _SERIES) for i, j in (sampled, extremes)])
+    counts = " + ".join(f"{len(i):,} {name}" for name, (i, _) in candidates.items())
+    looked_at += f" + the {len(extremes[0])} of most extreme ratio from {counts}{within}"
     i, j = np.hstack([sampled, extremes])
-    looked_at = _described(sampled, n_points, extremes, candidates) + suffix
-    left_out = None if n_points is None else 1 - n_points / n
-    n_sampled = len(sampled[0])
-    return _summary(pair_distances(F, F, i, j), D, i, j, looked_at, n_sampled, left_out=left_out)
-
-
-def _pairs_between_points(
-    compared: ComparedRows, n_pairs: int | None, rng: np.random.Generator
-) -> tuple[Pairs, int | None]:
-    """Return all pairs of random points, and the number of these points.
-
-    Where components are so small that hardly any of these pairs are within one, return independent
-    pairs within components, and None.
-    """
-    n, labels = compared.rows.n_points, compared.labels
-    m = min(_SAMPLED_POINTS, max(_FEWEST_POINTS, _SAMPLE_ENTRIES // compared.rows.operator.n))
-    if n_pairs is not None:
-        m = min(n, math.ceil((1 + math.sqrt(1 + 8 * n_pairs)) / 2))
-    i, j = rng.permutation(n)[np.array(np.triu_indices(m, 1))]
-    i, j = within_labels(i, j, labels)
-    return ((i, j), m) if len(i) >= m else (sampled_pairs(n, m // 2, rng, labels), None)
+    after, n_sampled = pair_distances(F, F, i, j), len(sampled[0])
+    return _summary(after, D, i, j, looked_at, n_sampled, left_out=left_out)
 
 
 def _extremes(F: Array, S: Array, candidates: dict[str, Pairs]) -> Pairs:
@@ -375,34 +370,13 @@ def _extremes(F: Array, S: Array, candidates: dict[str, Pairs]) -> Pairs:
     return i[ends], j[ends]
 
 
-def _near_in_diffusion(compared: ComparedRows, S: Array, rng: np.random.Generator) -> Pairs:
-    """Return pairs of some points with near ones: in the graph, where there is one, else in S."""
-    points = rng.permutation(len(S))[:_NEIGHBOR_ROWS]
-    graph, vertex = compared.rows.first, compared.rows.vertex
-    if not sparse.issparse(graph):
-        return nearest_pairs(S, points, _N_NEIGHBORS)
+def _near_in_graph(graph: sparse.csr_matrix, vertex: Array, points: Array) -> Pairs:
+    """Return pairs of some points with those that a graph joins them to, and with duplicates."""
     first = np.unique(vertex, return_index=True)[1]  # point at each vertex
     row, column = graph[vertex[points]].nonzero()
     i = np.append(points[row], points)
-    j = np.append(first[column], first[vertex[points]])  # duplicates are near, too
+    j = np.append(first[column], first[vertex[points]])
     return i[i != j], j[i != j]
-
-
-def _nearest_in_embedding(Y: Array, rng: np.random.Generator) -> Pairs:
-    n, few_dimensions = len(Y), Y.shape[1] <= _MAX_TREE_DIMENSIONS
-    rows = np.arange(n) if few_dimensions else rng.permutation(n)[:_MANY_DIMENSIONS_ROWS]
-    return nearest_pairs(Y, rows, _N_NEIGHBORS)
-
-
-def _described(
-    sampled: Pairs, n_points: int | None, extremes: Pairs, candidates: dict[str, Pairs]
-) -> str:
-    """Say which pairs are compared."""
-    pairs = f"{len(sampled[0]):,} random pairs"
-    if n_points is not None:
-        pairs = f"all {len(sampled[0]):,} pairs of {n_points:,} random points"
-    counts = " + ".join(f"{len(i):,} {kind}" for kind, (i, _) in candidates.items())
-    return f"{pairs} + the {len(extremes[0])} of most extreme ratio from {counts}"
 
 
 def _summary(
@@ -429,7 +403,7 @@ def _summary(
     order = kept[np.argsort(ratio[kept])]
     typical = order if n_sampled is None else order[order < n_sampled]
     ordered = ratio[typical]
-    middle, within = _median(ordered), fractions_within(ordered, FACTORS)
+    middle, within = _median_and_within(ordered)
     low, high = ratio[order[[0, -1]]].tolist()
     log_L = math.inf if low == 0 or math.isinf(high) else math.log(high) - math.log(low)
     quantiles = np.full(len(LEVELS), math.nan)
@@ -460,20 +434,18 @@ def _summary(
     )
 
 
-def _median(ratio: Array) -> float:
-    """Return the median of the finite ratios; NaN if there are none."""
-    finite = ratio[np.isfinite(ratio)]
-    return float(np.median(finite)) if len(finite) else math.nan
+def _median_and_within(ratio: Array) -> tuple[float, Array]:
+    """Return the median of the finite ratios, and the fractions of all within FACTORS of it.
 
-
-def fractions_within(ratio: Array, factors: Any) -> Array:
-    """Return the fractions (m,) of ratios, ascending, within factors of their median."""
-    middle, reach = _median(ratio), np.array(factors) * (1 + _ROUNDING)
+    Ratios ascend. The median is NaN if none is finite.
+    """
+    finite, reach = ratio[np.isfinite(ratio)], np.array(FACTORS) * (1 + _ROUNDING)
+    middle = float(np.median(finite)) if len(finite) else math.nan
     if not middle > 0:  # most pairs coincide
-        return np.zeros(len(reach))
+        return middle, np.zeros(len(reach))
     low = np.searchsorted(ratio, middle / reach, side="left")
     high = np.searchsorted(ratio, middle * reach, side="right")
-    return (high - low) / len(ratio)
+    return middle, (high - low) / len(ratio)
 
 
 def _interval(
@@ -489,7 +461,7 @@ def _interval(
     if left_out is not None:
         points, place = np.unique(pairs, return_inverse=True)
         groups = place.reshape(2, -1) % _GROUPS
-        left = [fractions_within(ratio[(groups != g).all(axis=0)], FACTORS) for g in range(_GROUPS)]
+        left = [_median_and_within(ratio[(groups != g).all(axis=0)])[1] for g in range(_GROUPS)]
         variance = (_GROUPS - 1) * np.var(left, axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             effective = np.fmax(within * (1 - within) / variance, len(points) / 2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,8 +166,15 @@ def knn_accuracy(Y: Any, labels: Any, n_neighbors: int = 10) -> float:
     1.0
     """
     Y = check_points(Y, "Y")
-    codes = _codes(labels, Y.shape[0])
-    labelled = np.flatnonzero(codes >= 0)
+    refuse_masked(labels, "labels")
+    labels = np.asarray(labels)
+    if labels.shape != (Y.shape[0],):
+        raise ValueError(
+            f"labels has shape {labels.shape} but Y has {Y.shape[0]} points; pass one for each."
+        )
+    names = [None if is_missing(value) else value for value in labels.tolist()]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    labelled = np.flatnonzero([name is not None for name in names])
     n = len(labelled)
     k = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
     if n <= k:
@@ -176,8 +182,8 @@ def knn_accuracy(Y: Any, labels: Any, n_neighbors: int = 10) -> float:
             f"n_neighbors={k} but Y has {n} labelled points; pass "
             + (f"n_neighbors <= {n - 1}." if n > 1 else "at least two labels.")
         )
-    points, codes = Y[labelled], codes[labelled]
-    votes = codes[nearest_others(points, k)]  # (n, k), nearest first
+    codes = np.array([numbers[names[row]] for row in labelled])
+    votes = codes[nearest_others(Y[labelled], k)]  # (n, k), nearest first
     counts = np.stack([(votes == voter[:, None]).sum(axis=1) for voter in votes.T], axis=1)
     winner = np.take_along_axis(votes, counts.argmax(axis=1)[:, None], axis=1).ravel()
     return float(np.mean(winner == codes))
@@ -214,11 +220,10 @@ def losses(ranked: Points, seen: Points, k: int, rows: Array) -> Array:
     """Return what each of some points (m,) takes from the trustworthiness, whose mean is 1 - T."""
     n = ranked.shape[0]
     clouds = [centred(X, centre_of(X)) for X in (seen, ranked)]
-    metrics = [_metric(X, len(rows)) for X in clouds]
 
     def of_tile(tile: slice) -> Array:
         points = rows[tile]
-        near, far = (metric(X[points], X) for X, metric in zip(clouds, metrics, strict=True))
+        near, far = (_squared_distances(X[points], X, len(rows)) for X in clouds)
         itself = np.arange(len(points)), points
         near[itself], far[itself] = np.inf, -1.0  # no point is its own neighbour
         return np.array([_excess(s, r, k) for s, r in zip(near, far, strict=True)])
@@ -238,28 +243,12 @@ def _excess(seen: Array, ranked: Array, k: int) -> int:
     return int(np.maximum(np.array(nearer) - k, 0).sum())
 
 
-def _metric(X: Points, n_rows: int) -> Any:
-    """Return what computes squared distances of rows: by differences, if these are not many."""
-    many = n_rows * X.shape[0] * X.shape[1] > _MOST_DIFFERENCES
-    return _rounded_squares if many or sparse.issparse(X) else partial(cdist, metric="sqeuclidean")
+def _squared_distances(x: Points, X: Points, n_rows: int) -> Array:
+    """Return squared distances, equal where points are equally far, of some of `n_rows` in all.
 
-
-def _rounded_squares(x: Points, y: Points) -> Array:
-    """Return squared distances by a product of matrices, rounded so that equal ones are equal."""
-    squares = euclidean_distances(x, y, squared=True)
+    By differences if these are not many, else by a product of matrices, rounded.
+    """
+    if not sparse.issparse(X) and n_rows * X.shape[0] * X.shape[1] <= _MOST_DIFFERENCES:
+        return np.asarray(cdist(x, X, "sqeuclidean"))
+    squares = euclidean_distances(x, X, squared=True)
     return np.rint(squares / (_EQUAL * float(squares.max()) or 1.0))
-
-
-def _codes(labels: Any, n: int) -> Array:
-    """Number the categories (n,), -1 where the label is missing."""
-    refuse_masked(labels, "labels")
-    labels = np.asarray(labels)
-    if labels.shape != (n,):
-        raise ValueError(f"labels has shape {labels.shape} but Y has {n} points; pass ({n},).")
-    numbers: dict[Any, int] = {}
-    return np.array(
-        [
-            -1 if is_missing(value) else numbers.setdefault(value, len(numbers))
-            for value in labels.tolist()
-        ]
-    )

@@ -53,13 +53,11 @@ class PictureQuality(NamedTuple):
         """One word or a few: what the picture is good for."""
         if self.neighbors < _STRUCTURE:
             return "No structure found at this scale"
-        near = self.neighbors >= _GOOD_NEIGHBORS
-        if math.isnan(self.distances):
-            return "Good" if near else "Rough"
-        far = self.distances >= _GOOD_DISTANCES
-        if near:
-            return "Good" if far else "Good for neighbours, not for large distances"
-        return "Good for large distances, not for neighbours" if far else "Rough"
+        if self.neighbors >= _GOOD_NEIGHBORS:
+            poor = self.distances < _GOOD_DISTANCES
+            return "Good for neighbours, not for large distances" if poor else "Good"
+        good = self.distances >= _GOOD_DISTANCES
+        return "Good for large distances, not for neighbours" if good else "Rough"
 
     def describe(self) -> str:
         """Describe in plain words how far the picture can be believed.

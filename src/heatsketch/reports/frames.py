@@ -15,7 +15,7 @@ from sklearn.base import clone
 from heatsketch._checks import logger
 from heatsketch._typing import Array
 from heatsketch.markov.rows import N_LEADING, Coordinates
-from heatsketch.metrics.distances import rows_within_components
+from heatsketch.metrics.distances import compared_rows
 from heatsketch.metrics.distortions import Distortion, distortion
 from heatsketch.neighbors.exact import pair_distances
 from heatsketch.plot.scatter import principal_axes, principal_name
@@ -135,7 +135,8 @@ def _mapped(
     before. Returns blocks (T, n, k) around the centres of their components, the centres (n, k), and
     how distances are kept at the other times.
     """
-    compared = rows_within_components(est.diffusion_, est.time_, est.filter)
+    diffusion = est.diffusion_
+    compared = compared_rows(diffusion, est.time_, est.filter, within_components=True)
     operator, labels = compared.rows.operator, compared.labels
     coordinates = Coordinates.of(operator, N_LEADING)
     Y = np.asarray(est.embedding_, dtype=float)
@@ -146,7 +147,7 @@ def _mapped(
         i, j = i[labels[i] == labels[j]], j[labels[i] == labels[j]]
 
     logger.info("the points at %d times", len(times))
-    each = [replace(est.diffusion_.rows(t, filter=est.filter), operator=operator) for t in times]
+    each = [replace(diffusion.rows(t, filter=est.filter), operator=operator) for t in times]
     known = coordinates.under([rows.filter for rows in each], _SKETCH_COLUMNS, seed=0)
     # Of many points no block stays longer than it must.
     found = [_centred(rows.of_points(known.pop(0)).astype(float), labels) for rows in each]
