@@ -68,7 +68,7 @@ def test_with_all_pairs_distances_are_those_of_the_rows(affinity, normalization,
 def test_at_long_times_some_pairs_are_all_that_counts(normalization, filter, time):
     d = made(cloud(80, 3, seed=1), normalization, n_neighbors=6)
     c, f = Coordinates.of(d.deflated(), 8), quotient(filter, time)
-    assert c.are_complete(f)
+    assert not c.part_of_others(f)[1]
     F = under(c, f, 16, 0)
     assert F.shape == (80, 8)
     D = d.rows(time, filter=filter).of(np.arange(80))
@@ -89,7 +89,7 @@ def test_the_rest_obeys_the_chi_square_law(affinity, normalization, filter, time
     """
     r, d = 64, made(cloud(40, 3, seed=1), normalization, **affinity)
     c, f = Coordinates.of(d.deflated(), 8), quotient(filter, time)
-    if c.are_complete(f):  # nothing is left to sketch
+    if not c.part_of_others(f)[1]:  # nothing is left to sketch
         assert (filter, time) == ("power", 9)
         return
     F = under(c, f, r, 3)
@@ -143,7 +143,7 @@ def test_negative_eigenvalues_are_not_overlooked():
     d = hs.Diffusion.from_affinity(K)
     c = Coordinates.of(d.deflated(), 8)
     assert c.others.values.min() < -0.9
-    assert not c.are_complete(quotient("power", 9))
+    assert c.part_of_others(quotient("power", 9))[1]
 
 
 @pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from typing import NamedTuple
 
 import numpy as np
@@ -59,7 +60,7 @@ def time_curve(coordinates: Coordinates, filter: str, k: int) -> TimeCurve:
     walks that wait, the directions do not fall at first: no group has fewer than ten points.)
     """
     wanted = float(DIRECTIONS_PER_DIMENSION * k)
-    most_groups = coordinates.count / _LEAST_GROUP
+    count = len(coordinates.values) + coordinates.others.counts.sum()  # of eigenvalues
     filter = of_one_time(filter)  # also of sums over times
 
     def directions(time: int) -> float:
@@ -67,16 +68,14 @@ def time_curve(coordinates: Coordinates, filter: str, k: int) -> TimeCurve:
 
     def is_enough(time: int) -> bool:
         now = directions(time)
-        return now <= wanted or now <= min(most_groups, _STILL * directions(4 * time))
+        return now <= wanted or now <= min(count / _LEAST_GROUP, _STILL * directions(4 * time))
 
     high = 1
     while high < _LAST_TIME and not is_enough(high):
         high *= 2
-    low = high // 2
-    while high - low > max(1, high // 64):
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    candidates = range(high // 2 + 1, high)
+    high = high - len(candidates) + bisect_left(candidates, True, key=is_enough)
     last = math.ceil(math.log2(high)) + _BEYOND
     times = np.union1d(2 ** np.arange(last + 1), [high])
     curve = np.array([directions(int(time)) for time in times])
-    return TimeCurve(times, curve, wanted, int(high))
+    return TimeCurve(times, curve, wanted, high)

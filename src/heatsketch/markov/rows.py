@@ -29,13 +29,6 @@ N_LEADING = 64  # eigenpairs: those that count at long times
 _TOLERANCE = 1e-3  # of their residuals: what it moves in a distance is less than what is sketched
 
 
-@cached
-def leading_pairs(A: Deflated, count: int) -> tuple[Array, Array]:
-    """Return the leading eigenvalues (r,) and eigenvectors (n, r), the same at every call."""
-    pairs = eigh(A, min(count, A.n - A.V.shape[1]), tol=_TOLERANCE, rng=0)
-    return on_host(pairs.values), on_host(pairs.vectors).astype(A.dtype)
-
-
 @dataclass(frozen=True, eq=False)
 class DiffusionRows:
     """The matrix R = diag(w) M g(A), not stored: one row for each vertex, or for each new point.
@@ -128,58 +121,51 @@ class Coordinates:
     vectors: Array  # (n, K)
     others: SpectralDensity
 
-    @classmethod
-    def of(cls, A: Deflated, count: int) -> Coordinates:
+    @staticmethod
+    @cached
+    def of(A: Deflated, count: int) -> Coordinates:
         """Compute `count` leading pairs; all of up to 512 vertices."""
         if A.n <= max(FEW_VERTICES, count + A.V.shape[1]):
-            return cls.complete(A)
-        values, vectors = leading_pairs(A, count)
-        return cls(A, values, vectors, spectral_density(A.deflated(vectors)))
+            return Coordinates.complete(A)
+        values, vectors, _ = map(on_host, eigh(A, count, tol=_TOLERANCE, rng=0))
+        vectors = vectors.astype(A.dtype)
+        return Coordinates(A, values, vectors, spectral_density(A.deflated(vectors)))
 
-    @classmethod
-    def complete(cls, A: Deflated) -> Coordinates:
+    @staticmethod
+    def complete(A: Deflated) -> Coordinates:
         """Compute all pairs."""
         values, vectors = all_eigenpairs(A)
         order = np.argsort(-np.abs(values), kind="stable")
         none = SpectralDensity(np.empty(0), np.empty(0))
-        return cls(A, values[order], vectors[:, order], none)
+        return Coordinates(A, values[order], vectors[:, order], none)
 
-    @property
-    def count(self) -> float:
-        """Number of eigenvalues."""
-        return len(self.values) + float(self.others.counts.sum())
-
-    def _squares(self, f: Filter) -> tuple[Array, Array]:
-        """Return f² of the eigenvalues whose pairs are known, and of the others."""
-        values = f.scaled(np.append(self.values, self.others.values))[0]
-        known, others = np.split(values**2, [len(self.values)])
-        return known, others
+    def all_known(self) -> Coordinates:
+        """Return all pairs if the matrix is small enough (2,048 vertices); else the same."""
+        if not len(self.others.values) or self.operator.n > SPECTRAL_LIMIT:
+            return self
+        return Coordinates.complete(self.operator)
 
     def directions(self, f: Filter) -> float:
         """Return the effective number of directions under a filter: (Σ f²)² / Σ f⁴.
 
         It is m if f² is the same for m eigenvalues and 0 for the others (the participation ratio).
         """
-        known, others = self._squares(f)
-        counts = self.others.counts
-        total, squared = (float((known**p).sum() + counts @ others**p) for p in (1, 2))
+        squares = f.scaled(np.append(self.values, self.others.values))[0] ** 2
+        counts = np.append(np.ones(len(self.values)), self.others.counts)
+        total, squared = float(counts @ squares), float(counts @ squares**2)
         return total**2 / squared if total > 0 else 1.0
 
-    def are_complete(self, f: Filter) -> bool:
-        """Say whether the eigenvalues whose pairs are not known are negligible under a filter."""
-        known, others = self._squares(f)
-        largest = others.max(initial=0.0)
-        return bool(largest <= _NEGLIGIBLE**2 * max(largest, known.max(initial=0.0)))
+    def part_of_others(self, f: Filter) -> tuple[float, bool]:
+        """Return the part of Σ f² of the eigenvalues whose pairs are not known, and if they count.
 
-    def error(self, f: Filter, n_sketch: int) -> float:
-        """Return the relative error of a mean squared distance by a sketch of so many columns.
-
-        That of the part which the others have in it, √(2/r): one standard deviation.
+        They do if f of one of them is more than 1e-2 of the largest.
         """
-        known, others = self._squares(f)
-        sketched = float(self.others.counts @ others)
-        total = float(known.sum()) + sketched
-        return sketched / total * np.sqrt(2 / n_sketch) if total > 0 else 0.0
+        squares = f.scaled(np.append(self.values, self.others.values))[0] ** 2
+        known, others = np.split(squares, [len(self.values)])
+        left_out = float(self.others.counts @ others)
+        total = float(known.sum()) + left_out
+        counts = others.max(initial=0.0) > _NEGLIGIBLE**2 * squares.max(initial=0.0)
+        return left_out / (total or 1.0), bool(counts)
 
     def under(
         self, filters: Sequence[Filter], n_sketch: int, seed: int, numbers: Array | None = None
@@ -191,11 +177,11 @@ class Coordinates:
         """
         K, blocks, sketched = len(self.values), [], []
         for f in filters:
-            width = K if self.are_complete(f) else K + n_sketch
-            F = np.empty((len(self.vectors), width), self.vectors.dtype)
+            counts = self.part_of_others(f)[1]
+            F = np.empty((len(self.vectors), K + n_sketch * counts), self.vectors.dtype)
             F[:, :K] = self.vectors * f(self.values).astype(F.dtype)
             blocks.append(F)
-            if width > K:
+            if counts:
                 sketched.append((f, F))
         for start in range(0, n_sketch if sketched else 0, COLUMNS_AT_A_TIME):
             width = min(COLUMNS_AT_A_TIME, n_sketch - start)
@@ -226,9 +212,3 @@ class Coordinates:
         high = max(float(self.values[-1]) + _ERROR * float(np.abs(self.values).max()), 0.0)
         V = self.operator.deflated(self.vectors).V
         return Deflated(self.operator.A, V, (low, high))
-
-    def all_known(self) -> Coordinates:
-        """Return all pairs if the matrix is small enough (2,048 vertices); else the same."""
-        if not len(self.others.values) or self.operator.n > SPECTRAL_LIMIT:
-            return self
-        return Coordinates.complete(self.operator)

@@ -246,11 +246,11 @@ class ComponentCoordinates:
         """
         blocks, error = [], 0.0
         for c, vertices in enumerate(self.components):
-            if exact or not self.each[c].are_complete(f):
+            if exact or self.each[c].part_of_others(f)[1]:
                 self.each[c] = self.each[c].all_known()
             named = None if numbers is None else numbers[vertices]
             blocks += self.each[c].under([f], n_sketch, seed=0, numbers=named)
-            error = max(error, self.each[c].error(f, n_sketch))
+            error = max(error, self.each[c].part_of_others(f)[0] * math.sqrt(2 / n_sketch))
         width = max(block.shape[1] for block in blocks)
         F = np.zeros((sum(map(len, self.components)), width), blocks[0].dtype)
         for vertices, block in zip(self.components, blocks, strict=True):

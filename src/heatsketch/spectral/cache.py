@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-# name of the function, operator, other arguments, result
-_RESULTS: ContextVar[list[tuple[str, Any, tuple[Any, ...], Any]] | None] = ContextVar(
+# function, operator, other arguments, result
+_RESULTS: ContextVar[list[tuple[Any, Any, tuple[Any, ...], Any]] | None] = ContextVar(
     "_RESULTS", default=None
 )
 
@@ -40,13 +40,13 @@ def cached(function: _Function) -> _Function:
     @functools.wraps(function)
     def call(A: Any, *others: Any) -> Any:
         results = _RESULTS.get()
-        for name, B, arguments, result in results or ():
-            same = (name, arguments) == (function.__name__, others)
+        for same_function, B, arguments, result in results or ():
+            same = (same_function, arguments) == (function, others)
             if same and A.undeflated is B.undeflated and np.array_equal(A.V, B.V):
                 return result
         result = function(A, *others)
         if results is not None:
-            results.append((function.__name__, A, others, result))
+            results.append((function, A, others, result))
         return result
 
     return call  # type: ignore[return-value]
