@@ -20,7 +20,6 @@ from tqdm import tqdm
 from heatsketch._typing import Array
 
 ROW_TILE = 1024  # rows of one unit of work: fixed, so that results do not depend on threads
-_GROUPS_PER_THREAD = 16  # of tiles: few, because each costs some microseconds
 
 
 def row_tiles(n: int, tile: int = ROW_TILE) -> Iterator[slice]:
@@ -39,15 +38,9 @@ def for_each_tile(
     tiles = list(row_tiles(n, tile))
     with single_threaded_blas() as n_threads, nullcontext() if bar is None else bar:
         alone = n_threads == 1 or len(tiles) <= 1 or getattr(_inside, "tile", False)
-
-        def run(group: list[slice]) -> list[Any]:
-            return [work(rows) for rows in group]
-
-        size = 1 if alone else -(-len(tiles) // (_GROUPS_PER_THREAD * n_threads))
-        groups = [tiles[i : i + size] for i in range(0, len(tiles), size)]
         results: list[Any] = []
-        for found in map(run, groups) if alone else _pool(n_threads).map(run, groups):
-            results += found
+        for found in (map if alone else _pool(n_threads).map)(work, tiles):
+            results.append(found)
             if bar is not None:
                 bar.update(min(len(results) * tile, n) - bar.n)
     return results

@@ -131,9 +131,8 @@ class ExactSearch:
         bounds *= -2
         bounds += ((1 - error) * self._norms - least).astype(dtype)
         bounds += ((1 - error) * own).astype(dtype)[:, None]
-        errors = (2 * (error * norms + least) for norms in (self._norms, own))
-        of_points, of_rows = (e.astype(dtype) for e in errors)
-        return bounds, of_points, of_rows
+        of_points, of_rows = 2 * (error * self._norms + least), 2 * (error * own + least)
+        return bounds, of_points.astype(dtype), of_rows.astype(dtype)
 
 
 def _as_double(points: Points) -> Points:

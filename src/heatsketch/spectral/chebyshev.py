@@ -15,6 +15,7 @@ from heatsketch.operators.operator import Interval, Operator
 from heatsketch.spectral.filters import Filter
 
 MAX_DEGREE = 2**17
+_TILE = 2048  # rows combined at a time: they stay in the cache
 _TAIL = 4.0  # times the coefficients of the last octave are more than all after it, p >= 0.2
 
 
@@ -82,7 +83,7 @@ def combine(
         if Z is not None:
             part += c * Z[rows]
 
-    for_each_tile(work, len(Y))
+    for_each_tile(work, len(Y), _TILE)
     return Y
 
 
@@ -93,4 +94,4 @@ def add_multiples(sums: Sequence[Array], factors: Sequence[float], T: Array) -> 
         for total, factor in zip(sums, factors, strict=True):
             total[rows] += factor * T[rows]
 
-    for_each_tile(work, len(T))
+    for_each_tile(work, len(T), _TILE)
