@@ -9,6 +9,7 @@ from scipy import sparse
 
 import heatsketch as hs
 from heatsketch.markov.normalization import bistochastic_scaling, markov_scaling
+from problems.estimators import operator_of, walk_of
 
 NORMALIZE = {
     "symmetric": hs.symmetric_normalize,
@@ -29,26 +30,13 @@ def affinity(n=50, epsilon=0.5, seed=0):
     return hs.gaussian_affinity(cloud(n, seed=seed), epsilon)
 
 
-def algorithm_1(K):
-    q = K.sum(axis=1)
-    K = K / np.outer(q, q)
-    v = K.sum(axis=1)
-    return K / np.sqrt(np.outer(v, v)), v
-
-
-def markov(K, alpha):
-    q = K.sum(axis=1)
-    K = K / np.outer(q, q) ** alpha
-    return K / K.sum(axis=1, keepdims=True)
-
-
 # Symmetric and Markov
 
 
 def test_symmetric_is_algorithm_1():
     K = affinity()
     A = hs.symmetric_normalize(K)
-    assert_allclose(A, algorithm_1(K)[0], rtol=1e-13)
+    assert_allclose(A, operator_of(K, "symmetric")[0], rtol=1e-13)
     assert (A == A.T).all()
 
 
@@ -62,7 +50,7 @@ def test_two_points_have_their_closed_form(normalize, a):
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_markov_is_its_definition(alpha):
     P = hs.markov_normalize(affinity(), alpha)
-    assert_allclose(P, markov(affinity(), alpha), rtol=1e-12)
+    assert_allclose(P, walk_of(affinity(), alpha)[0], rtol=1e-12)
     assert_allclose(P.sum(axis=1), 1, rtol=1e-13)
 
 
@@ -80,8 +68,8 @@ def test_the_symmetric_operator_is_similar_to_the_markov_matrix(alpha):
     scaling = markov_scaling(hs.Dense(K), alpha)
     A = scaling.of(hs.Dense(K)) @ np.eye(50)
     root = np.sqrt(scaling.measure)
-    assert_allclose(A * root / root[:, None], markov(K, alpha), rtol=1e-12)
-    assert_allclose(scaling.measure @ markov(K, alpha), scaling.measure, rtol=1e-12)
+    assert_allclose(A * root / root[:, None], walk_of(K, alpha)[0], rtol=1e-12)
+    assert_allclose(scaling.measure @ walk_of(K, alpha)[0], scaling.measure, rtol=1e-12)
     assert scaling.measure.sum() == pytest.approx(1)
 
 

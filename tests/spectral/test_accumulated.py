@@ -9,8 +9,6 @@ from heatsketch.spectral.filters import make_filter
 from problems.clouds import even_circle
 from problems.spectra import cycle_graph, lazy_torus
 
-FALSE_ALARM = 1e-6
-
 
 @pytest.mark.parametrize(("t", "end"), [(0, 1), (0, 7), (1, 2), (3, 50), (8, 512)])
 def test_the_square_is_the_sum_of_squared_powers(t, end):
