@@ -13,7 +13,8 @@ from scipy.stats import chi2
 
 import heatsketch as hs
 from problems.clouds import cloud, even_angles, even_circle, even_torus, on_circle
-from problems.estimators import affinity_of, walk_of
+from problems.estimators import walk_of
+from problems.matrices import kernel_matrix
 from problems.spectra import circle_eigenvalues
 
 every_alpha = pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
@@ -34,7 +35,7 @@ def generator_values(X, epsilon, k, **changes):
 def test_all_coordinates_keep_the_diffusion_distance(alpha, time):
     """(25): (23), from the rows of Pᵗ, is the distance of all n - 1 coordinates."""
     X = cloud(40, 3, seed=4)
-    P, pi = walk_of(affinity_of(X, 1.0), alpha)
+    P, pi = walk_of(kernel_matrix(X, 1.0), alpha)
     rows = np.linalg.matrix_power(P, time) / np.sqrt(pi)
     F = hs.DiffusionMap(len(X) - 1, time, alpha=alpha, **DENSE).fit_transform(X)
     want = cdist(rows, rows, "sqeuclidean")

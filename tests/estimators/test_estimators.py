@@ -12,7 +12,6 @@ import heatsketch as hs
 from heatsketch._random import random_block
 from problems.checks import estimator_checks
 from problems.estimators import (
-    affinity_of,
     every_affinity,
     every_estimator,
     every_formula,
@@ -20,6 +19,7 @@ from problems.estimators import (
     operator_of,
     walk_of,
 )
+from problems.matrices import kernel_matrix
 
 # scikit-learn's rules
 
@@ -104,7 +104,7 @@ def test_precomputed_affinity_is_the_affinity_of_points(make, normalization, X, 
     common = {"normalization": normalization, "tol": 1e-13}
     points = make(affinity="dense", epsilon=0.8, **common).fit(X)
     K_new = np.exp(-cdist(X_new, X, "sqeuclidean") / 0.8)
-    given = make(affinity="precomputed", **common).fit(affinity_of(X, 0.8))
+    given = make(affinity="precomputed", **common).fit(kernel_matrix(X, 0.8))
     assert_allclose(given.embedding_, points.embedding_, rtol=0, atol=1e-10)
     assert_allclose(given.transform(K_new), points.transform(X_new), rtol=0, atol=1e-10)
 
@@ -237,7 +237,7 @@ def test_the_seed_does_not_show_in_a_diffusion_map():
 def test_row_order_decides_only_which_random_row_a_point_gets(X):
     order = np.random.default_rng(0).permutation(len(X))
     G = random_block(len(X), 4, "gaussian", 0)
-    A, pi = operator_of(affinity_of(X, 1.0), "markov")
+    A, pi = operator_of(kernel_matrix(X, 1.0), "markov")
     u = np.sqrt(pi)
     common = {"affinity": "dense", "epsilon": 1.0, "random_state": 0}
     for rows, G_rows in ((slice(None), G), (order, G[np.argsort(order)])):
@@ -282,7 +282,7 @@ SKETCHES = [("power", t, kind) for t in (1, 2, 5) for kind in ("gaussian", "rade
 @every_normalization
 def test_heat_sketch_is_a_filter_of_the_operator(normalization, filter, time, kind, X):
     k, n = 6, len(X)
-    A, pi = operator_of(affinity_of(X, 1.0), normalization)
+    A, pi = operator_of(kernel_matrix(X, 1.0), normalization)
     off = np.eye(n) - np.sqrt(np.outer(pi, pi))
     if filter == "power":
         f = np.linalg.matrix_power(A, time)
@@ -304,7 +304,7 @@ def test_a_whole_float_is_a_whole_time(X):
 @pytest.mark.parametrize("time", [1, 3, 10])
 @pytest.mark.parametrize("normalization", ["symmetric", "bistochastic"])
 def test_diffusion_map_is_algorithm_3(normalization, time, X):
-    A, _ = operator_of(affinity_of(X, 1.0), normalization)
+    A, _ = operator_of(kernel_matrix(X, 1.0), normalization)
     values, vectors = np.linalg.eigh(A)
     expected = (values**time * vectors)[:, ::-1][:, 1:5]
     model = hs.DiffusionMap(
@@ -320,7 +320,7 @@ def test_diffusion_map_is_algorithm_3(normalization, time, X):
 @pytest.mark.parametrize("alpha", [0, 0.5, 1, 0.3])
 def test_markov_form_holds_the_right_eigenvectors_of_the_walk(alpha, X):
     n = len(X)
-    P, pi = walk_of(affinity_of(X, 1.0), alpha)
+    P, pi = walk_of(kernel_matrix(X, 1.0), alpha)
     model = hs.DiffusionMap(n - 1, affinity="dense", epsilon=1.0, alpha=alpha).fit(X)
     d, R, lam = model.diffusion_, model.eigenvectors_, model.eigenvalues_
     assert_allclose(d.expand(d.measure), pi, rtol=1e-12)

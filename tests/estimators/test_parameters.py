@@ -11,7 +11,8 @@ from heatsketch.comparison.methods import ESTIMATORS, defaults
 from heatsketch.estimators import heat_embedding
 from heatsketch.markov import rows as coordinates
 from problems.clouds import cloud
-from problems.estimators import affinity_of, every_estimator
+from problems.estimators import every_estimator
+from problems.matrices import kernel_matrix
 from problems.spectra import path_graph
 
 # Errors: got and want
@@ -98,7 +99,7 @@ def test_errors_of_one_estimator(estimator, error, got, want, X):
 
 @every_estimator
 def test_precomputed_has_to_be_an_affinity(make, X, X_new):
-    K = affinity_of(X, 1.0)
+    K = kernel_matrix(X, 1.0)
     lopsided = K.copy()
     lopsided[0, 1] += 0.5
     for bad, message in ((K[:, :-1], "square"), (lopsided, "not symmetric"), (-K, "Negative")):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import cdist
 
 import heatsketch as hs
 
@@ -28,11 +27,6 @@ every_formula = pytest.mark.parametrize(
 )
 every_affinity = pytest.mark.parametrize("affinity", AFFINITIES.values(), ids=AFFINITIES)
 every_normalization = pytest.mark.parametrize("normalization", NORMALIZATIONS)
-
-
-def affinity_of(X, epsilon):
-    """K, written out."""
-    return np.exp(-cdist(X, X, "sqeuclidean") / epsilon)
 
 
 def operator_of(K, normalization, alpha=1.0):
