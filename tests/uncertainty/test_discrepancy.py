@@ -11,7 +11,8 @@ from scipy import sparse
 from scipy.stats import binom, norm
 
 import heatsketch as hs
-from heatsketch.uncertainty.discrepancy import _p_value, sketch_of, summary
+from heatsketch.uncertainty.discrepancy import sketch_of, summary
+from heatsketch.uncertainty.resampling import labelling_p_value
 from problems.clouds import cloud, even_circle
 from problems.matrices import of_points
 
@@ -219,7 +220,7 @@ def measured(rng, n, factor=1.0):
 def test_the_p_value_of_replicates_is_right_under_the_null():
     """Alarm 1e-6: among 3 and 3 measurements of one graph p <= 0.1 and p <= 0.5 are as rare."""
     rng = np.random.default_rng(3)
-    p = [_p_value(list(rng.exponential(size=(6, 5, 2))), 3, 1) for _ in range(2000)]
+    p = [labelling_p_value(rng.exponential(size=(6, 10)), 3, 999, 1) for _ in range(2000)]
     for level in (0.1, 0.5):
         held = int(np.sum(np.array(p) <= level + 1e-9))
         assert binom.ppf(ALARM / 4, 2000, level) <= held <= binom.isf(ALARM / 4, 2000, level)

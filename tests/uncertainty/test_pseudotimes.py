@@ -12,7 +12,11 @@ from heatsketch._checks import ScaleWarning
 from heatsketch.spectral.chebyshev import chebyshev_coefficients
 from heatsketch.spectral.filters import GreensFilter
 from heatsketch.uncertainty import pseudotimes
-from heatsketch.uncertainty.pseudotimes import SummedRows, rows_of_component
+from heatsketch.uncertainty.pseudotimes import (
+    coordinates_from,
+    rows_of_component,
+    sketched_distances,
+)
 from problems.clouds import cloud, even_angles
 
 ALARM = 1e-6
@@ -162,7 +166,8 @@ def test_intervals_hold_as_often_as_they_say_by_the_law_of_chi_square(monkeypatc
     one_by_one(monkeypatch)
     trials, level = 100, 0.9
     rows, roots, _ = rows_of_component(d, 7, 1, "power")
-    ends = [np.array(SummedRows.of(rows, roots, seed).distances(level)) for seed in range(trials)]
+    drawn = [coordinates_from(rows, roots, seed)[:2] for seed in range(trials)]
+    ends = [sketched_distances(*coordinates, level) for coordinates in drawn]
     value, low, high = np.array(ends).transpose(1, 0, 2)
     others = np.flatnonzero(exact > 1e-9)
     hits = ((low <= exact) & (exact <= high))[:, others].sum(axis=0)
@@ -175,14 +180,16 @@ def test_intervals_hold_as_often_as_they_say_by_the_law_of_chi_square(monkeypatc
         assert kstest(32 * ratio[:, x], "chi2", args=(16,)).pvalue < ALARM
 
 
-def test_distances_without_a_sketch_are_exact(monkeypatch):
+def test_the_farthest_points_have_their_exact_distances(monkeypatch):
     d = hs.diffusion(with_duplicates(), n_neighbors=8)
     moved = summed_rows(d, 3)
     want = np.linalg.norm(moved - moved[[7, 8]].mean(axis=0), axis=1)
     one_by_one(monkeypatch)
-    rows, roots, _ = rows_of_component(d, [7, 8], 3, "power")
-    found = SummedRows.of(rows, roots, 0).exact_distances(np.arange(len(want)))
-    assert_allclose(found, want, rtol=1e-4)
+    monkeypatch.setattr(pseudotimes, "_TIPS", 1000)  # all of them
+    monkeypatch.setattr(pseudotimes, "_SAME_PLACE", 0.0)
+    found = pseudotimes.pseudotime(d, [7, 8], 3)
+    assert_allclose(found.value[:90], want[:90] / want.max(), rtol=1e-4)
+    assert_array_equal(found.low[:90], found.high[:90])
 
 
 @pytest.mark.slow

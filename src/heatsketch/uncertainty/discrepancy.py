@@ -171,24 +171,23 @@ CSR matrix
     """
     k = check_number(n_components, "n_components", low=2, high=MOST_COLUMNS, integer=True)
     f = make_filter(check_choice(filter, "filter", tuple(FILTERS)), time)
-    measured: list[Any] = []
-    ids: list[Array | None] = []
-    n_first = 0
-    for group, name in ((a, "a"), (b, "b")):
-        n_first = len(measured)
-        for one in group if isinstance(group, list | tuple) else [group]:
-            matrix, own_ids = _matrix_of(one, name)
-            measured.append(matrix)
-            ids.append(own_ids)
-    numbered, rows = _matched(ids, [len(on_vertices(matrix)[1]) for matrix in measured])
+    groups = [group if isinstance(group, list | tuple) else [group] for group in (a, b)]
+    given = [_matrix_of(one, "ab"[g]) for g, group in enumerate(groups) for one in group]
+    matrices, ids = [matrix for matrix, _ in given], [own for _, own in given]
+    numbered, rows = _matched(ids, [len(on_vertices(matrix)[1]) for matrix in matrices])
     points = np.unique(numbers_of(np.concatenate(numbered)))
     exact, seed = k >= len(points), np.random.SeedSequence(seed_entropy(rng))
     sketches = [
         sketch_of(matrix, f, own, k, seed, points if exact else None)[at]
-        for matrix, own, at in zip(measured, numbered, rows, strict=True)
+        for matrix, own, at in zip(matrices, numbered, rows, strict=True)
     ]
+    n_first, p = len(groups[0]), None
+    if len(sketches) > 2:  # by rows with the inner products of the sketches
+        stacked = np.array([Y.ravel() for Y in sketches])
+        values, vectors = np.linalg.eigh(stacked @ stacked.T)
+        inner = vectors * np.sqrt(np.maximum(values, 0.0))
+        p = labelling_p_value(inner, n_first, _MOST_LABELLINGS, seed)
     Y, Z = (np.mean(group, axis=0) for group in (sketches[:n_first], sketches[n_first:]))
-    p = _p_value(sketches, n_first, rng) if len(sketches) > 2 else None
     return summary(Y, Z, None if ids[0] is None else ids[0][rows[0]], p, exact)
 
 
@@ -269,11 +268,3 @@ def _matched(ids: Sequence[Array | None], sizes: list[int]) -> tuple[list[Array]
         order[np.searchsorted(own, common, sorter=order)]
         for own, order in zip(numbered, orders, strict=True)
     ]
-
-
-def _p_value(sketches: Sequence[Array], n_first: int, rng: Rng) -> float:
-    """Return the p-value of replicates, by rows with the inner products of their sketches."""
-    stacked = np.array([Y.ravel() for Y in sketches])
-    values, vectors = np.linalg.eigh(stacked @ stacked.T)
-    rows, seed = vectors * np.sqrt(np.maximum(values, 0.0)), seed_entropy(rng)
-    return labelling_p_value(rows, n_first, _MOST_LABELLINGS, np.random.SeedSequence(seed))

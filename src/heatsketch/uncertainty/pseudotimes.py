@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,12 +39,22 @@ def pseudotime(
     rows, roots, points = rows_of_component(diffusion, root, time, filter)
     distances = np.zeros((3, len(points)))
     if rows.operator.n > 1 and not diffusion.diagnostics["is_constant"]:
-        summed = SummedRows.of(rows, roots, rng)
-        distances = np.array(summed.distances(level))
-        if summed.rest is not None:
-            # Intervals of a ratio to the largest distance hold only if that one is exact.
-            tips = summed.farthest_points(distances[0])
-            distances[:, tips] = exact = summed.exact_distances(tips)
+        known, sketch, others = coordinates_from(rows, roots, rng)
+        distances = np.array(sketched_distances(known, sketch, level))
+        if others is not None:
+            # Intervals of a ratio to the largest distance hold only if that one is exact, without a
+            # sketch: of the farthest points of different places, any of which it may be.
+            farther, near = distances[0].copy(), _SAME_PLACE * distances[0].max()
+            tips: list[int] = []
+            Y = np.hstack([known, sketch])
+            while len(tips) < _TIPS and farther.max() > 0:
+                tips.append(int(farther.argmax()))
+                farther[np.linalg.norm(Y - Y[tips[-1]], axis=1) <= near] = 0.0
+            units = others.unit_columns(others.vertex[tips]).toarray()
+            units -= np.asarray(others.unit_columns(others.vertex[roots]).mean(axis=1))
+            rest = np.linalg.norm(others.transposed(units, _TOLERANCE).astype(float), axis=0)
+            exact = np.hypot(np.linalg.norm(known[tips], axis=1), rest)
+            distances[:, tips] = exact
             distances = np.minimum(distances, exact.max())
     late = np.full((3, len(diffusion.vertex)), np.inf)
     late[:, points] = distances / (distances[0].max() or 1.0)
@@ -87,70 +97,33 @@ def rows_of_component(
     return inside, np.searchsorted(points, roots), points
 
 
-@dataclass(frozen=True, eq=False)
-class SummedRows:
-    """Rows of points, less their mean at a root: in the slowest eigenvectors, and the others.
+def coordinates_from(
+    rows: DiffusionRows, roots: Array, rng: Rng
+) -> tuple[Array, Array, DiffusionRows | None]:
+    """Return coordinates of points around their mean at the roots, whose distances are the rows'.
 
-    Attributes
-    ----------
-    known : array (points, k)
-        Their coordinates by the slowest eigenvectors.
-    sketch : array (points, 32)
-        A sketch of the others; (points, 0) if there are none.
-    rest : DiffusionRows or None
-        The rows without the slowest eigenvectors.
-    roots : array (r,)
+    Those by the slowest eigenvectors (points, k), a sketch (points, 32) of the others, and the rows
+    without the slowest eigenvectors. Up to 2,048 points have all eigenvectors and no others.
     """
+    A, f, others = rows.operator, rows.filter, None
+    sketch = np.empty((rows.n_points, 0))
+    if A.n <= SPECTRAL_LIMIT:
+        values, vectors = all_eigenpairs(A)
+    else:
+        slowest = slowest_eigenpairs(A, min(N_PAIRS, A.n - 1), rng=0)
+        values, vectors = slowest.values, np.asarray(slowest.vectors, A.dtype)
+        last = float(values[-1])
+        ends = min(A.ends[0][0], 0.0), last + _MARGIN * (1 - last)
+        others = replace(rows, operator=Deflated(A.undeflated, A.deflated(vectors).V, ends))
+        sketch = others.sketch(_COLUMNS, rng, _TOLERANCE).astype(float)
+    check_range(f, A, (values.min(), values.max()))
+    known = rows.of_points(vectors * f(values).astype(vectors.dtype)).astype(float)
+    known, sketch = (Y - Y[roots].mean(axis=0) for Y in (known, sketch))
+    return known, sketch, others
 
-    known: Array
-    sketch: Array
-    rest: DiffusionRows | None
-    roots: Array
 
-    @classmethod
-    def of(cls, rows: DiffusionRows, roots: Array, rng: Rng = None) -> SummedRows:
-        """Compute them, by all eigenpairs of up to 2,048 points."""
-        A, f, rest = rows.operator, rows.filter, None
-        sketch = np.empty((rows.n_points, 0))
-        if A.n <= SPECTRAL_LIMIT:
-            values, vectors = all_eigenpairs(A)
-        else:
-            slowest = slowest_eigenpairs(A, min(N_PAIRS, A.n - 1), rng=0)
-            values, vectors = slowest.values, np.asarray(slowest.vectors, A.dtype)
-            last = float(values[-1])
-            ends = min(A.ends[0][0], 0.0), last + _MARGIN * (1 - last)
-            rest = replace(rows, operator=Deflated(A.undeflated, A.deflated(vectors).V, ends))
-            sketch = rest.sketch(_COLUMNS, rng, _TOLERANCE).astype(float)
-        check_range(f, A, (values.min(), values.max()))
-        weighted = vectors * f(values).astype(vectors.dtype)
-        known = rows.of_points(weighted).astype(float)
-        known, sketch = (Y - Y[roots].mean(axis=0) for Y in (known, sketch))
-        return cls(known, sketch, rest, roots)
-
-    def distances(self, level: float) -> Interval:
-        """Return the distances (points,) from the mean at the root, with their intervals."""
-        known, drawn = (np.square(Y).sum(axis=1) for Y in (self.known, self.sketch))
-        least, most = ratio_bounds(_COLUMNS, (1 - level) / 2)
-        return Interval(*(np.sqrt(known + drawn / ratio) for ratio in (1.0, most, least)))
-
-    def farthest_points(self, distances: Array) -> Array:
-        """Return points that may be the farthest: the farthest of different places."""
-        farther, near = distances.copy(), _SAME_PLACE * distances.max()
-        tips: list[int] = []
-        Y = np.hstack([self.known, self.sketch])
-        while len(tips) < _TIPS and farther.max() > 0:
-            tips.append(int(farther.argmax()))
-            farther[np.linalg.norm(Y - Y[tips[-1]], axis=1) <= near] = 0.0
-        return np.array(tips, dtype=np.int64)
-
-    def exact_distances(self, points: Array) -> Array:
-        """Return the distances of some points (m,) from the mean at the root, without a sketch.
-
-        Cost: a series of products with m columns.
-        """
-        assert self.rest is not None
-        rows, roots = self.rest.vertex[points], self.rest.vertex[self.roots]
-        units = self.rest.unit_columns(rows).toarray()
-        units -= np.asarray(self.rest.unit_columns(roots).mean(axis=1))
-        others = self.rest.transposed(units, _TOLERANCE).astype(float)
-        return np.hypot(np.linalg.norm(self.known[points], axis=1), np.linalg.norm(others, axis=0))
+def sketched_distances(known: Array, sketch: Array, level: float) -> Interval:
+    """Return the lengths (points,) of rows, and their intervals, from `coordinates_from`."""
+    exact, drawn = (np.square(Y).sum(axis=1) for Y in (known, sketch))
+    least, most = ratio_bounds(_COLUMNS, (1 - level) / 2)
+    return Interval(*(np.sqrt(exact + drawn / ratio) for ratio in (1.0, most, least)))

@@ -108,8 +108,9 @@ def sketch_interval(
     if k < 2:
         raise ValueError("The sketch has one column, which cannot vary; pass two or more.")
     level, rng = check_level(level), np.random.default_rng(rng)
-    drawn = rng.integers(0, k, (check_resamples(n_resamples), k))
+    count = check_number(n_resamples, "n_resamples", low=20, integer=True)
     scale = float(t.ppf((1 + level) / 2, k - 1)) * np.sqrt(k / (k - 1))
+    drawn = rng.integers(0, k, (count, k))
     resamples = (F[:, columns[:, some].ravel()] for some in drawn)
     return _interval(statistic, F, resamples, scale)
 
@@ -180,7 +181,7 @@ def data_interval(
         )
     level, rng = check_level(level), np.random.default_rng(rng)
     embed, n = est._under_weights(X), est.diffusion_.n
-    count = check_resamples(n_resamples)
+    count = check_number(n_resamples, "n_resamples", low=20, integer=True)
     resamples = (embed(rng.standard_exponential(n)) for _ in range(count))
     return _interval(statistic, embed(np.ones(n)), resamples, float(norm.ppf((1 + level) / 2)))
 
@@ -234,7 +235,8 @@ def neighbor_confidence(
     F, columns = columns_of(est)
     n, k = len(F), columns.shape[1]
     nearest = check_number(n_neighbors, "n_neighbors", low=1, high=n - 1, integer=True)
-    draws = np.random.default_rng(rng).integers(0, k, (check_resamples(n_resamples), k))
+    count = check_number(n_resamples, "n_resamples", low=20, integer=True)
+    draws = np.random.default_rng(rng).integers(0, k, (count, k))
     counts = np.array([np.bincount(drawn, minlength=k) for drawn in draws], dtype=F.dtype)
     near = nearest_others(F, min(n - 1, _CANDIDATES * nearest))
     confidence = np.empty(n)
@@ -291,11 +293,6 @@ def columns_of(est: Any) -> tuple[Array, Array]:
         )
     F = np.asarray(check_points(est, "est"))
     return F, np.arange(F.shape[1])[None]
-
-
-def check_resamples(n_resamples: int) -> int:
-    """Return the number of resamples, or raise."""
-    return int(check_number(n_resamples, "n_resamples", low=20, integer=True))
 
 
 def _interval(

@@ -156,13 +156,25 @@ def sample_discrepancy(
     steps = check_number(time, "time", low=1, integer=True)
     k = check_number(n_components, "n_components", low=2, high=MOST_COLUMNS, integer=True)
     count = check_number(n_permutations, "n_permutations", low=19, integer=True)
-    first, second, pooled = _diffusions(X, Z, options)
+    stack = sparse.vstack if sparse.issparse(X) or sparse.issparse(Z) else np.vstack
+    samples, smallest = [X, Z, stack([X, Z])], min(X.shape[0], Z.shape[0])
+    counts = [round(options.get("n_neighbors", 15) * P.shape[0] / smallest) for P in samples]
+    first, second, pooled = (  # with steps of equal length
+        Diffusion.from_points(P, **options | {"n_neighbors": k_nearest})
+        for P, k_nearest in zip(samples, counts, strict=True)
+    )
     if scale is None:  # the median length of a step: of local scales s, of one ε its root
         lengths = [d.epsilon if np.ndim(d.epsilon) else np.sqrt(d.epsilon) for d in (first, second)]
         scale = float(np.mean([np.median(s) for s in lengths]))
     scale = check_number(scale, "scale", low=0, open_low=True)
     draw = np.random.default_rng(seed_entropy(rng))
-    fields = _fields([X, Z], options.get("metric", "euclidean"), scale, k, draw)
+    points = [in_metric(P, options.get("metric", "euclidean")) for P in (X, Z)]
+    frequencies = draw.standard_normal((points[0].shape[1], k)) * (math.sqrt(2) / scale)
+    phases = draw.uniform(0, 2 * np.pi, k)
+    if not any(map(sparse.issparse, points)):  # a common offset would cost digits
+        centre = (points[0].mean(axis=0) + points[1].mean(axis=0)) / 2
+        points = [P - centre for P in points]
+    fields = [math.sqrt(2) * np.cos(P @ frequencies + phases) for P in points]  # (n, k), (m, k)
     of_first = _walked(first, fields[0], steps, Z)
     of_second = _walked(second, fields[1], steps, X)
     A = pooled.deflated()  # a sketch of the walks from all points
@@ -183,31 +195,6 @@ def sample_discrepancy(
         labelling_p_value(rows, X.shape[0], count, draw),
         k,
     )
-
-
-def _diffusions(X: Any, Z: Any, options: dict[str, Any]) -> tuple[Diffusion, Diffusion, Diffusion]:
-    """Build the diffusion of each sample, and that of all points, with steps of equal length."""
-    stack = sparse.vstack if sparse.issparse(X) or sparse.issparse(Z) else np.vstack
-    neighbors, smallest = options.get("n_neighbors", 15), min(X.shape[0], Z.shape[0])
-
-    def build(P: Any) -> Diffusion:
-        count = round(neighbors * P.shape[0] / smallest)
-        return Diffusion.from_points(P, **options | {"n_neighbors": count})
-
-    return build(X), build(Z), build(stack([X, Z]))
-
-
-def _fields(
-    samples: list[Any], metric: str, scale: float, k: int, draw: np.random.Generator
-) -> list[Array]:
-    """Evaluate k fields √2 cos(ω·x + b) at the points, (n, k) and (m, k)."""
-    points = [in_metric(P, metric) for P in samples]
-    frequencies = draw.standard_normal((points[0].shape[1], k)) * (math.sqrt(2) / scale)
-    phases = draw.uniform(0, 2 * np.pi, k)
-    if not any(map(sparse.issparse, points)):  # a common offset would cost digits
-        centre = (points[0].mean(axis=0) + points[1].mean(axis=0)) / 2
-        points = [P - centre for P in points]
-    return [math.sqrt(2) * np.cos(P @ frequencies + phases) for P in points]
 
 
 def _walked(d: Diffusion, g: Array, steps: int, others: Any) -> tuple[Array, Array]:
