@@ -56,10 +56,8 @@ def default_array(n_genes: int, obsm: Container[str], what: str, do: str) -> str
 def read(path: Path, how: Reading) -> Table:
     """Read the array that `how.key` means; the columns of obs are the ids and labels."""
     with _opened(path) as store:
-        place = _place(store, how.key, path)
-        points = _points(store, place)
-        frame = _obs(store, points.shape[0], path)
-        table = _table(points[:], _columns(store, place, points), place, frame, path)
+        place, points, columns, frame = _contents(store, how.key, path)
+        table = _table(points[:], columns, place, frame, path)
         if frame is None:
             return table
         categories = [str(n) for n in frame if frame[n].dtype == "category" and n not in how.ids]
@@ -75,22 +73,20 @@ def blocks(path: Path, how: Reading) -> Blocks:
     The table obs is in memory as a whole.
     """
     with _opened(path) as store:
-        place = _place(store, how.key, path)
-        points = _points(store, place)
+        place, points, columns, frame = _contents(store, how.key, path)
         if getattr(points, "format", "csr") != "csr":
             what = f"{place} in {path} is stored by columns (csc), not by rows"
             raise ValueError(
                 f"{what}; store X.tocsr(), or choose another by key (--read key=NAME)."
             )
         n, d = points.shape
-        frame = _obs(store, n, path)
-        columns = _columns(store, place, points)
         first = _table(points[:0], columns, place, None, path).values
-        stored = int(points.group["data"].shape[0]) if sparse.issparse(first) else None
-        chunk = (getattr(points, "chunks", None) or (1,))[0]  # chunks are read whole
-        step = max(1, rows_in(BLOCK_BYTES, d) // chunk) * int(chunk)
-        if stored is not None:
+        if sparse.issparse(first):
+            stored = int(points.group["data"].shape[0])
             step = rows_in(BLOCK_BYTES, 1 + 2 * stored // n)
+        else:
+            stored, chunk = None, (getattr(points, "chunks", None) or (1,))[0]
+            step = max(1, rows_in(BLOCK_BYTES, d) // chunk) * int(chunk)  # chunks are read whole
 
     def tables(start: int) -> Iterator[Table]:
         with _opened(path) as store:
@@ -104,14 +100,13 @@ def blocks(path: Path, how: Reading) -> Blocks:
     return Blocks(n, columns, first.dtype, str(path), partial(stamp, path), tables, stored)
 
 
-def _table(points: Any, columns: Names, place: str, obs: Any, path: Path) -> Table:
+def _table(points: Any, columns: Names, place: str, frame: Any, path: Path) -> Table:
     """Return points as floats or CSR, with the columns of obs."""
-    what = f"{place} in {path}" if place else str(path)
     if sparse.issparse(points):
         values = as_csr(points, path)
     else:
-        values = as_float(np.asarray(getattr(points, "to_numpy", lambda: points)()), what)
-    return Table(values, columns, {} if obs is None else _columns_of(obs), None, str(path))
+        values = as_float(np.asarray(points), f"{place} in {path}" if place else str(path))
+    return Table(values, columns, {} if frame is None else _columns_of(frame), None, str(path))
 
 
 @contextmanager
@@ -131,27 +126,38 @@ def _opened(path: Path) -> Iterator[Any]:
         yield file
 
 
-def _place(store: Any, key: str | None, path: Path) -> str:
-    """Return where in a store the array is that `key` means; "" where the store is the array."""
+def _contents(store: Any, key: str | None, path: Path) -> tuple[str, Any, Names, Any]:
+    """Return where the array is that `key` means, the array, the names of its columns, and obs.
+
+    The place is "" where the store is the array. The names are those of a frame, or of var, or
+    x0, x1, … There is no obs in what is no AnnData.
+    """
     if hasattr(store, "shape"):
         refuse_key(key, path)
-        return ""
+        return "", store, default_names(store), None
     if "obs" not in store:
-        arrays = {name: store[name] for name in sorted(store) if hasattr(store[name], "shape")}
-        return choose_array({name: node.shape for name, node in arrays.items()}, key, path)
-    parts = ["X"] if "X" in store else []
-    parts += [f"{part}/{name}" for part in ("obsm", "layers") for name in store.get(part, ())]
+        nodes = {name: store[name] for name in sorted(store) if hasattr(store[name], "shape")}
+        place = choose_array({name: node.shape for name, node in nodes.items()}, key, path)
+        return place, nodes[place], default_names(nodes[place]), None
     if key is None:
-        n_genes = _MOST_GENES + 1
-        if "X" in store:
-            X = store["X"]
-            n_genes = int((X.shape if hasattr(X, "shape") else X.attrs["shape"])[1])
+        n_genes = _points(store, "X").shape[1] if "X" in store else _MOST_GENES + 1
         key = default_array(n_genes, store.get("obsm", ()), str(path), "key='X' (--read key=X)")
-    if key.startswith("obsp/"):  # by its full name only: it holds graphs, not points
-        parts = [f"obsp/{name}" for name in store.get("obsp", ())]
-    place = next((p for p in (key, f"obsm/{key}", f"layers/{key}") if p in parts), key)
-    require([place], parts, path, "array")
-    return place
+    # Of obsp by its full name only: it holds graphs, not points.
+    parts = ("obsp",) if key.startswith("obsp/") else ("obsm", "layers")
+    places = [f"{part}/{name}" for part in parts for name in store.get(part, ())]
+    places = ["X", *places] if "X" in store else places
+    place = next((p for p in (key, f"obsm/{key}", f"layers/{key}") if p in places), key)
+    require([place], places, path, "array")
+    points, frame = _points(store, place), _read(store, "obs")
+    if len(frame) != points.shape[0]:
+        raise ValueError(
+            f"{path} is damaged: it has {points.shape[0]} points but {len(frame)} rows in obs; "
+            "save it again."
+        )
+    if place == "X" or place.startswith("layers/"):
+        return place, points, tuple(map(str, _read(store, "var").index)), frame
+    names = getattr(points, "columns", default_names(points))
+    return place, points, tuple(map(str, names)), frame
 
 
 def _read(store: Any, place: str) -> Any:
@@ -170,27 +176,6 @@ def _points(store: Any, place: str) -> Any:
 
         return anndata.io.sparse_dataset(node)
     return _read(store, place)
-
-
-def _columns(store: Any, place: str, points: Any) -> Names:
-    """Return the names of the columns of a frame, or of var, or x0, x1, …"""
-    if hasattr(points, "columns"):
-        return tuple(map(str, points.columns))
-    if place.startswith(("X", "layers/")) and "var" in store:
-        return tuple(map(str, _read(store, "var").index))
-    return default_names(points)
-
-
-def _obs(store: Any, n: int, path: Path) -> Any:
-    """Return the table obs, of n rows; None of a store that is no AnnData."""
-    if hasattr(store, "shape") or "obs" not in store:
-        return None
-    frame = _read(store, "obs")
-    if len(frame) != n:
-        raise ValueError(
-            f"{path} is damaged: it has {n} points but {len(frame)} rows in obs; save it again."
-        )
-    return frame
 
 
 def _columns_of(frame: Any) -> dict[str, Array]:
@@ -223,15 +208,25 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
     """Write the embedding as the entry `key` of obsm, into a copy of the input if that is .h5ad.
 
     Columns that the table has and obs has not are added to obs. The note has the same key in
-    uns["heatsketch"].
+    uns["heatsketch"]. Where there is no copy, the first ids without a gap or repetition are the
+    index of obs.
     """
-    source = Path(table.source)
+    source, name = Path(table.source), _entry(key)
     if source.suffix.lower() == ".h5ad" and source.is_file():
         write_copy(draft, embedding, source, key, note, table.extra)
         return
-    data, name = _as_anndata(table, draft), _entry(key)
-    data.obsm[name] = embedding
-    data.uns[KEY] = {name: note} if note else {}
+    anndata, pd = need("anndata", draft), need("pandas", draft)
+    n, extra = len(embedding), dict(table.extra)
+    own = next((x for x in extra if is_id(x) and len({*extra[x], None}) == n + 1), None)
+    index = pd.Index((np.arange(n) if own is None else extra.pop(own)).astype(str), dtype=object)
+    obs = pd.DataFrame(index=index.rename(None if own in ("", "index", "_index") else own))
+    for column, items in extra.items():
+        if items.dtype.kind not in "biuf":
+            items = objects([None if item is None else str(item) for item in items])
+        obs[column.replace("/", "_") or "rownames"] = items
+    var = pd.DataFrame(index=pd.Index(table.columns, dtype=object))
+    data = anndata.AnnData(table.values, obs=obs, var=var, obsm={name: embedding})
+    data.uns[KEY] = {name: note}
     data.write_h5ad(draft)
 
 
@@ -242,26 +237,24 @@ def write_copy(
     write_elem = need("anndata.io", source).write_elem
     shutil.copyfile(source, draft)
     with blame(source), need("h5py", source).File(draft, "r+") as file:
-        frame = _read(file, "obs")
+        frame, name = _read(file, "obs"), _entry(key)
         if len(frame) != len(embedding):
             what = f"{source} has {len(frame)} points but the embedding {len(embedding)} rows"
             raise ValueError(f"{what}; use missing='median' (--missing) or another format.")
-        known, new = _columns_of(frame), {}
-        for name, column in extra.items():
-            old = known.get(name)
-            if old is None or (column.dtype.kind == "f" and column.tolist() != old.tolist()):
-                new[name] = column
+        known = _columns_of(frame)
+        new = {
+            column: items
+            for column, items in extra.items()
+            if column not in known
+            or (items.dtype.kind == "f" and items.tolist() != known[column].tolist())
+        }
         if new:
             write_elem(file, "obs", frame.assign(**new))
         for group in ("obsm", "uns", f"uns/{KEY}"):
-            if group not in file or hasattr(file[group], "shape"):
+            if group not in file:
                 write_elem(file, group, {})
-        name, notes = _entry(key), file[f"uns/{KEY}"]
         write_elem(file["obsm"], name, embedding)
-        if note:
-            write_elem(notes, name, note)
-        elif name in notes:
-            del notes[name]
+        write_elem(file[f"uns/{KEY}"], name, note)
 
 
 def _entry(key: str) -> str:
@@ -270,20 +263,3 @@ def _entry(key: str) -> str:
     if not name or "/" in name:
         raise ValueError(f"key={key!r} is not a name in obsm; pass one without a slash.")
     return name
-
-
-def _as_anndata(table: Table, path: Path) -> Any:
-    """Return the points as an AnnData; the first ids without a gap or repetition are the index."""
-    anndata, pd = need("anndata", path), need("pandas", path)
-    n, extra = table.values.shape[0], dict(table.extra)
-    own = next((name for name in extra if is_id(name) and len({*extra[name], None}) == n + 1), None)
-    rows = np.arange(n) if own is None else extra.pop(own)
-    named = None if own in ("", "index", "_index") else own
-    obs = pd.DataFrame(index=pd.Index(rows.astype(str), name=named, dtype=object))
-    for name, column in extra.items():
-        if column.dtype.kind not in "biuf":
-            column = objects([None if item is None else str(item) for item in column])
-            column = pd.Categorical(column) if name == table.label else column
-        obs[name.replace("/", "_") or "rownames"] = column
-    var = pd.DataFrame(index=pd.Index(table.columns, dtype=object))
-    return anndata.AnnData(table.values, obs=obs, var=var)

@@ -3,7 +3,6 @@
 import inspect
 import re
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,8 @@ from heatsketch._words import did_you_mean
 from heatsketch.io import anndata_files, numpy_files, parquet, text
 from heatsketch.io.anndata_files import DEFAULT_KEY
 from heatsketch.io.blocks import Blocks, of_array, of_parts
-from heatsketch.io.files import blame, check_target, listed, suffix_of, write_atomically
+from heatsketch.io.columns import arrow_table
+from heatsketch.io.files import blame, check_target, listed, need, suffix_of, write_atomically
 from heatsketch.io.metadata import encoded
 from heatsketch.io.refine import Learned, check_others, refined
 from heatsketch.io.table import Reading, Table, as_float, default_names, refuse_key
@@ -130,7 +130,7 @@ def read_table(
     array([1., 1.])
     """
     how = Reading(label, ids, key, features, exclude, missing, standardize, sep, decimal, header)
-    return _refined(_read(source, how), how)
+    return _refined(source, how)
 
 
 def read_like(source: str | Path, known: Learned, **options: Any) -> Table:
@@ -139,11 +139,11 @@ def read_like(source: str | Path, known: Learned, **options: Any) -> Table:
     Columns are found by their names, in any order; all others are passed through. `options` are
     those of `read_table`, but for `features`, `exclude` and `standardize`.
     """
-    how = Reading(**options, features=known.columns)
-    return _refined(_read(source, how), how, known)
+    return _refined(source, Reading(**options, features=known.columns), known)
 
 
-def _refined(table: Table, how: Reading, known: Learned | None = None) -> Table:
+def _refined(source: str | Path, how: Reading, known: Learned | None = None) -> Table:
+    table = _read(source, how)
     check_others(table, how)
     table = refined(table, how, known)
     return replace(table, label=how.label[0]) if how.label else table
@@ -163,15 +163,21 @@ def read_embedding(
     table = _read(path, Reading(key=key, strict=False))
     table = table if metadata is None else replace(table, metadata=metadata)
     recorded = table.metadata.get("columns")
-    if isinstance(recorded, list) and recorded and set(map(str, recorded)) <= set(table.columns):
-        return refined(table, Reading(features=tuple(map(str, recorded))))
+    if isinstance(recorded, list) and recorded and {*map(str, recorded)} <= {*table.columns}:
+        return refined(table, Reading(features=map(str, recorded)))
     return table
 
 
 def _read(source: str | Path, how: Reading) -> Table:
     """Read a file, standard input or a built-in set as it is."""
     if isinstance(source, str) and source in datasets.DATASETS:
-        return _read_builtin(source, how.key)
+        refuse_key(how.key, source)
+        make = datasets.DATASETS[source]
+        is_random = "rng" in inspect.signature(make).parameters
+        values, coordinates = make(rng=0) if is_random else make()
+        names = datasets.COORDINATES[source]
+        extra = dict(zip(names, coordinates.reshape(len(values), -1).T, strict=True))
+        return Table(values, default_names(values), extra, names[0], source)
     path = Path(source)
     if str(path) != STDIN and not path.exists():
         beside = map(str, path.parent.iterdir()) if path.parent.is_dir() else ()
@@ -185,16 +191,6 @@ def _read(source: str | Path, how: Reading) -> Table:
     with blame(path):
         table: Table = form.read(path, how)
         return table
-
-
-def _read_builtin(name: str, key: str | None) -> Table:
-    refuse_key(key, name)
-    make = datasets.DATASETS[name]
-    is_random = "rng" in inspect.signature(make).parameters
-    values, coordinates = make(rng=0) if is_random else make()
-    names = datasets.COORDINATES[name]
-    extra = dict(zip(names, coordinates.reshape(len(values), -1).T, strict=True))
-    return Table(values, default_names(values), extra, names[0], name)
 
 
 def _format_of(path: Path, formats: dict[str, Any]) -> Any:
@@ -241,8 +237,7 @@ def parts_of(folder: Path) -> list[Path]:
         return []
 
     def order(path: Path) -> list[int | str]:
-        words = re.split(r"(\d+)", path.name)  # every second one is a number
-        return [int(word) if j % 2 else word for j, word in enumerate(words)]
+        return [int(x) if x.isdecimal() else x for x in re.split(r"(\d+)", path.name)]
 
     found = [[f for f in folder.iterdir() if suffix_of(f) == suffix] for suffix in PART_SUFFIXES]
     return sorted(next(filter(None, found), []), key=order)
@@ -308,29 +303,27 @@ def write_table(
     ...     io.read_table(path).columns
     ('a', 'b')
     """
-    if str(path) == STDOUT:
-        with tempfile.TemporaryDirectory() as folder:  # printed when it is complete
-            draft = Path(folder, "stdout.csv")
-            write_table(draft, embedding, names, table)
-            sys.stdout.buffer.write(draft.read_bytes())
-        sys.stdout.flush()
-        return
-    path = Path(path)
-    form = _format_of(path, FORMATS)
-    if in_place:
-        check_in_place(path, table.source)
-    else:
-        check_target(path, force=force, source=table.source)
-    check_key(path, table.source, key, force=force)
     embedding = as_float(np.asarray(embedding), "the embedding")
-    (n, k), points = embedding.shape, table.values.shape[0]
+    (n, k), points, names = embedding.shape, table.values.shape[0], tuple(map(str, names))
     if n != points:
         raise ValueError(f"the embedding has {n} rows but {table.source} has {points} points.")
     if len(names) != k or len(set(names)) != k:
         raise ValueError(f"names={listed(names)} for {k} coordinates; pass {k} different names.")
     if not np.isfinite(embedding).all():
         raise ValueError("the embedding has NaN or infinite entries; nothing was written.")
-    made = (embedding, tuple(map(str, names)), table, key, encoded(metadata) if metadata else "")
+    path = Path(path)
+    if str(path) == STDOUT:
+        lines = need("pyarrow.csv", Path("stdout.csv"))
+        lines.write_csv(arrow_table(embedding, names, table), sys.stdout.buffer)
+        sys.stdout.flush()
+        return
+    form = _format_of(path, FORMATS)
+    if in_place:
+        check_in_place(path, table.source)
+    else:
+        check_target(path, force=force, source=table.source)
+    check_key(path, table.source, key, force=force)
+    made = embedding, names, table, key, encoded(metadata) if metadata else ""
     write_atomically(path, lambda draft: form.write(draft, *made), force=force or in_place)
 
 
