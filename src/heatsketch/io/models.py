@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -144,17 +144,12 @@ def write_model(
     model: Any, path: str | Path, reading: dict[str, Any], *, force: bool = False
 ) -> None:
     """Write a model as `save_model` does, and with it how tables of points are read for it."""
-    kind = type(model)
-    is_model = hasattr(kind, "get_params") or kind.__name__ == "MixtureKernel"
-    if not (is_model and kind.__module__.startswith("heatsketch.")):
-        raise TypeError(
-            f"model is of type {kind.__name__}; pass a fitted estimator of heatsketch, or a "
-            "MixtureKernel (skops keeps those of scikit-learn)."
-        )
     if hasattr(model, "fit"):
         check_is_fitted(model, msg="model is not fitted; call fit first.")
+    nodes = _Nodes()
+    parts = [nodes.of(model), nodes.of(reading)]
     facts: dict[str, Any] = {
-        "kind": kind.__name__,
+        "kind": type(model).__name__,
         "heatsketch": __version__,
         "numpy": np.__version__,
         "scikit-learn": sklearn.__version__,
@@ -174,9 +169,7 @@ def write_model(
             facts |= {"distances": distortion.describe(), "log_L": distortion.log_L}
     if reading:
         facts |= {"features": reading["columns"], "reading": reading["options"]}
-    nodes = _Nodes()
-    both = [nodes.of(model), nodes.of(reading)]
-    members = {_HEADER: {"format": FORMAT, "facts": plain(facts)}, _MODEL: [nodes.records, both]}
+    members = {_HEADER: {"format": FORMAT, "facts": plain(facts)}, _MODEL: [nodes.records, parts]}
 
     def write(draft: Path) -> None:
         with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -234,10 +227,9 @@ def _opened(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
         yield archive, header["facts"]
 
 
-def _checked(kind: Any, parts: tuple[list[Array], list[int]]) -> Any:
-    """Return a sparse matrix; compiled loops do not look at bounds."""
-    matrix = kind(tuple(parts[0]), shape=parts[1])
-    matrix.check_format(full_check=True)
+def _csr(data: Array, indices: Array, indptr: Array, *shape: int) -> sparse.csr_matrix:
+    matrix = sparse.csr_matrix((data, indices, indptr), shape=shape)
+    matrix.check_format(full_check=True)  # compiled loops do not look at bounds
     return matrix
 
 
@@ -248,14 +240,11 @@ _FORMS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "dtype": (np.dtype, lambda x: x.str, np.dtype),
     "number": (np.generic, lambda x: [x.dtype, x.item()], lambda parts: parts[0].type(parts[1])),
     "objects": (np.ndarray, np.ndarray.tolist, objects),  # (n,)
-    **{
-        kind.__name__: (
-            kind,
-            lambda x: [[x.data, x.indices, x.indptr], list(x.shape)],
-            partial(_checked, kind),
-        )
-        for kind in (sparse.csr_matrix, sparse.csr_array, sparse.csc_matrix, sparse.csc_array)
-    },
+    "csr": (
+        sparse.csr_matrix,
+        lambda x: [x.data, x.indices, x.indptr, *x.shape],
+        lambda parts: _csr(*parts),
+    ),
 }
 
 
@@ -284,8 +273,8 @@ class _Nodes:
             if isinstance(value, form):
                 return {name: self.of(parts(value))}
         raise TypeError(
-            f"{kind.__name__} is a type which no model file can hold; fit without it, such as with "
-            "neighbors=None or a NeighborIndex in place of a transformer."
+            f"no file holds a {kind.__name__}; pass a fitted estimator of heatsketch or a "
+            "MixtureKernel, with neighbors=None or a NeighborIndex in place of a transformer."
         )
 
     def _array(self, value: Array) -> dict[str, int]:

@@ -35,6 +35,7 @@ def read(path: Path, how: Reading) -> Table:
     """Read the points of .npy, or the array `key` of .npz with its ids and labels."""
     if suffix_of(path) == ".npz":
         with np.load(path, allow_pickle=False) as archive:
+            check_archive(archive.zip, path)
             return _read_archive(archive, path, how)
     refuse_key(how.key, path)
     table = _table(open_memmap(path, mode="r"), how, path)
@@ -83,24 +84,22 @@ def write_arrays(archive: zipfile.ZipFile, arrays: dict[str, Array]) -> None:
 def _table(array: Array, how: Reading, path: Path, what: str = "", names: Names = ()) -> Table:
     """Return the features of an array (n, d), less the columns of ids and labels."""
     source = f"{what} in {path}" if what else str(path)
-    as_float(array[:0] if array.ndim == 2 else array, source)
+    values = as_float(array, source)
     names = names or default_names(array)
     extra = {n: np.array(array[:, names.index(n)]) for n in how.label + how.ids if n in names}
+    if array.dtype in (np.int64, np.uint64):
+        features = {*(how.features or names)} - {*how.exclude, *extra}
+        for j in np.flatnonzero((np.abs(values) >= EXACT).any(axis=0)):
+            if names[j] in features:
+                refuse_merged(names[j], values[:, j], array[:, j], f"row {{}} of {source}".format)
     if extra:
         kept = [j for j, name in enumerate(names) if name not in extra]
-        array, names = array[:, kept], tuple(names[j] for j in kept)
-    values = as_float(array, source)
-    is_long = array.dtype in (np.int64, np.uint64)
-    if is_long and max(-int(array.min(initial=0)), int(array.max(initial=0))) >= EXACT:
-        for j, name in enumerate(names):
-            if name in (how.features or {*names} - {*how.exclude}):
-                refuse_merged(name, values[:, j], array[:, j], f"row {{}} of {source}".format)
+        values, names = values[:, kept], tuple(names[j] for j in kept)
     return Table(values, names, extra, None, str(path))
 
 
 def _read_archive(archive: Any, path: Path, how: Reading) -> Table:
     """Read an array of .npz; every other array with one item per point is an id or a label."""
-    check_archive(archive.zip, path)
     shapes = {name: _shape(archive, name) for name in archive.files}
     if {"data", "indices", "indptr", "format"} <= set(shapes):
         refuse_key(how.key, path)
