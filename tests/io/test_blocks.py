@@ -97,10 +97,15 @@ def test_a_bad_cell_in_a_later_block_is_named_with_its_row(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [messy().encode("utf-16"), messy(sep="   "), messy(sep=', "').replace("\n", '"\n')]
+    ("content", "words"),
+    [
+        (messy().encode("utf-16"), "save it as UTF-8"),
+        (messy(sep="   "), "is read whole, since"),
+        (messy(sep=', "').replace("\n", '"\n'), "is read whole, since"),
+    ],
 )
-def test_text_that_must_be_rewritten_is_read_whole(tmp_path, content):
-    with pytest.raises(ValueError, match="is read whole, since"):
+def test_text_that_must_be_rewritten_is_not_read_by_blocks(tmp_path, content, words):
+    with pytest.raises(ValueError, match=words):
         open_blocks(saved(tmp_path, content, "t.txt"), Reading())
 
 

@@ -57,11 +57,9 @@ def test_ids_keep_their_characters(tmp_path):
         ("1,2\n3,4\n", ("x0", "x1"), 2),
         ("1,,nan\n3,4,5\n", ("x0", "x1", "x2"), 2),
         ("-1e-3\n2\n", ("x0",), 2),
-        ("a,1\n3,4\n", ("a", "1"), 1),
         ("0,1,2\n3,4,5\n", ("0", "1", "2"), 1),
         (",0,1\n0,4,5\n1,6,7\n", ("0", "1"), 2),
         ("\ufeffa,b\n3,4\n", ("a", "b"), 1),
-        ("1_0,2\n3,4\n", ("1_0", "2"), 1),
     ],
 )
 def test_header_is_told_from_data(tmp_path, text, columns, rows):

@@ -41,9 +41,9 @@ class Blocks:
             if count >= rows:
                 whole, at = joined(waiting), 0
                 while count - at >= rows:
-                    yield _rows(whole, at, at + rows)
+                    yield whole.take(slice(at, at + rows))
                     at += rows
-                waiting, count = [_rows(whole, at, count)], count - at
+                waiting, count = [whole.take(slice(at, None))], count - at
         if count:
             yield joined(waiting)
 
@@ -102,11 +102,6 @@ def stamp(path: Path) -> dict[str, Any]:
     files = sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
     facts = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]
     return {"files": len(files), "sha256": hashlib.sha256(repr(facts).encode()).hexdigest()}
-
-
-def _rows(table: Table, start: int, stop: int) -> Table:
-    extra = {name: column[start:stop] for name, column in table.extra.items()}
-    return replace(table, values=table.values[start:stop], extra=extra)
 
 
 def joined(tables: list[Table]) -> Table:

@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -56,6 +56,11 @@ _NOT_A_NUMBER = (
     "with missing='drop' or 'median' (--missing drop or median); or, if this is no feature, name "
     "it with exclude, ids or label (--exclude, --id, --label)"
 )
+_ANOTHER_NOTATION = (
+    "if commas mark decimals, pass decimal=',' (--read decimal=,); write numbers without signs for "
+    "thousands, currencies, per cent and units; if this is no feature, name it with exclude "
+    "(--exclude)"
+)
 
 Place = Callable[[int], str]  # from the number of a row to words that say where it is
 
@@ -73,27 +78,6 @@ def number_of(cell: str) -> float:
     """Return the value of a cell that is a number or a boolean."""
     word = cell.strip().lower()
     return _BOOLEANS[word] if word in _BOOLEANS else float(word.replace(",", "."))
-
-
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """The cells of a column of text that holds more than numbers and gaps."""
-
-    words: list[str]  # the different cells
-    kinds: Array  # of words
-    codes: Array  # (n,) the word of each cell
-
-    def complaint(self, bad: Array, name: str, place: Place, remedy: str = "") -> ValueError:
-        """Return the error about the first cell that holds a bad word."""
-        rows = np.flatnonzero(bad[self.codes]).tolist()
-        cell = self.words[self.codes[rows[0]]]
-        if not remedy:
-            remedy = "write numbers without signs for thousands, currencies, per cent and units"
-            if cell.count(",") == 1 and "." not in cell and cell[-1].isdigit():
-                remedy = "if commas mark decimals, pass decimal=',' (--read decimal=,)"
-            remedy += "; if this is not a feature, name it with exclude (--exclude)"
-        where = place(rows[0]) + (f" ({len(rows)} such cells)" if len(rows) > 1 else "")
-        return ValueError(f"column {name!r} holds {cell[:80]!r} in {where}; {remedy}.")
 
 
 def numbers_in(column: Any, decimal: str) -> Array | None:
@@ -114,8 +98,8 @@ def numbers_in(column: Any, decimal: str) -> Array | None:
     return None
 
 
-def classified(column: Any, decimal: str) -> tuple[Array, Cells | None]:
-    """Return text as numbers (n,), NaN for gaps, and the cells if some are anything else.
+def classified(column: Any, decimal: str) -> tuple[Array, list[str], Array, Array]:
+    """Return numbers (n,), NaN for other cells, the different cells, their kinds, and codes (n,).
 
     Words true and false count as 1 and 0 if there are no others.
     """
@@ -124,11 +108,10 @@ def classified(column: Any, decimal: str) -> tuple[Array, Cells | None]:
     encoded = pc.utf8_trim_whitespace(column.fill_null("")).dictionary_encode()
     words, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
     kinds = np.array([kind_of(word, decimal) for word in words], "U8")
-    other = {*kinds.tolist()} - {"missing"}
-    kept = "boolean" if other == {"boolean"} else "number"
+    kept = "boolean" if {*kinds.tolist()} - {"missing"} == {"boolean"} else "number"
     pairs = zip(words, kinds, strict=True)
     values = np.array([number_of(word) if kind == kept else np.nan for word, kind in pairs])
-    return values[codes], None if other == {kept} else Cells(words, kinds, codes)
+    return values[codes], words, kinds, codes
 
 
 def table_of(table: Any, how: Reading, path: Path, place: Place, *, is_text: bool = False) -> Table:
@@ -144,11 +127,10 @@ def table_of(table: Any, how: Reading, path: Path, place: Place, *, is_text: boo
     """
     found = _points(table, how, path, place, is_text)
     warn_of_ids_and_labels(found, how)
-    label = choose_label(found.extra, (*how.ids, *how.exclude))
-    return replace(found, label=label)
+    return replace(found, label=choose_label(found.extra, (*how.ids, *how.exclude)))
 
 
-def _points(table: Any, how: Reading, path: Path, place: Place, is_text: bool) -> Table:
+def _points(table: Any, how: Reading, path: Path, place: Place, is_text: bool = False) -> Table:
     """Return the features, the other columns, and notes on cells that count as missing."""
     names = table.column_names
     refuse_repeated(names, path)
@@ -161,19 +143,18 @@ def _points(table: Any, how: Reading, path: Path, place: Place, is_text: bool) -
             found, note = _feature(column, name, how, place)
             if found is not None:
                 refuse_merged(name, found, column, place)
+                columns[name] = found
+                notes += [note] if note else []
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
-        if found is not None:
-            columns[name] = found
-            notes += [note] if note else []
     if not columns:
         reason = f"no numeric column to use as a feature; its columns are {listed(names)}"
         reason = reason if table.num_rows else "no rows below its header; pass a table with some"
         raise ValueError(f"{path} has {reason}.")
     for name in [name for name in names if name not in columns]:
         if is_text:  # a column that could have been a feature holds something else
-            may_be_number = (how.features or name in passed) and name not in how.ids
-            may_be_number = bool(may_be_number and not is_id(name))
+            may_be_number = bool(how.features or name in passed)
+            may_be_number = may_be_number and not (name in how.ids or is_id(name))
             extra[name] = _from_text(table[name].combine_chunks(), how.decimal, may_be_number)
         else:  # in chunks, of which none is beyond what Arrow's text holds
             extra[name] = _typed(table[name], f"{name} in {path}")
@@ -183,16 +164,15 @@ def _points(table: Any, how: Reading, path: Path, place: Place, is_text: bool) -
 
 def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array | None, str]:
     """Return a column of numbers and a note, or None in its place if it holds something else."""
-    import pyarrow as pa
+    from pyarrow import types
 
-    kind, types = column.type, pa.types
-    if types.is_floating(kind) or types.is_boolean(kind):
-        kind = pa.float32() if kind == pa.float32() else pa.float64()
-        return column.cast(kind).to_numpy(zero_copy_only=False), ""
-    if types.is_integer(kind) or types.is_decimal(kind):
-        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), ""
+    kind = column.type
     if types.is_string(kind) or types.is_large_string(kind):
         return _feature_of_text(column, name, how, place)
+    numeric = (types.is_floating, types.is_integer, types.is_decimal, types.is_boolean)
+    if any(holds(kind) for holds in numeric):
+        column = column.cast("float32" if kind == "float32" else "float64", safe=False)
+        return column.to_numpy(zero_copy_only=False), ""
     if name in how.features:
         what = f"column {name!r} holds values of type {kind}"
         raise ValueError(f"{what}; name features that are numbers.")
@@ -211,37 +191,43 @@ def _feature_of_text(
     import pyarrow.compute as pc
 
     asked = name in how.features
-    begins_as_text = len(column) > 0 and kind_of(column[0].as_py() or "") == "text"
-    may_be_number = not begins_as_text or pc.any(pc.match_substring_regex(column, _PERHAPS)).as_py()
-    if not (asked or may_be_number):
+    is_text = not asked and len(column) > 0 and kind_of(column[0].as_py() or "") == "text"
+    if is_text and not pc.any(pc.match_substring_regex(column, _PERHAPS)).as_py():
         return None, ""
     found = numbers_in(column, how.decimal)
     if found is not None:
         return found, ""
-    found, cells = classified(column, how.decimal)
-    if cells is None or not how.strict:
-        return (found if cells is None else None), ""
-    counts = np.bincount(cells.codes)
-    filled, foreign = cells.kinds != "missing", cells.kinds == "notation"
-    bad = filled & (cells.kinds != "number")
-    numeric = foreign | (cells.kinds == "number")
-    if asked and not filled.any():
+    found, words, kinds, codes = classified(column, how.decimal)
+    filled, foreign = kinds != "missing", kinds == "notation"
+    if len(other := {*kinds[filled].tolist()}) == 1 and other <= {"number", "boolean"}:
+        return found, ""
+    if not how.strict:
+        return None, ""
+    if asked and not other:
         raise ValueError(f"column {name!r} holds nothing; name features that are numbers.")
+
+    def complaint(bad: Array, remedy: str) -> ValueError:
+        rows, cell = np.flatnonzero(bad[codes]), words[bad.argmax()]
+        where = place(int(rows[0])) + (f" ({len(rows)} such cells)" if len(rows) > 1 else "")
+        return ValueError(f"column {name!r} holds {cell[:80]!r} in {where}; {remedy}.")
+
+    counts, numeric = np.bincount(codes), foreign | (kinds == "number")
     half = 2 * counts @ numeric >= counts @ filled or 2 * numeric.sum() >= filled.sum()
     if not asked and not (half and numeric.any()):
-        units = {word.rpartition(" ")[2] for word in np.array(cells.words)[filled]}
-        if len(units) == 1 and (cells.kinds[filled] == "measured").all():
-            raise cells.complaint(filled, name, place)
+        units = {word.rpartition(" ")[2] for word in np.array(words)[filled]}
+        if len(units) == 1 and (kinds[filled] == "measured").all():
+            raise complaint(filled, _ANOTHER_NOTATION)
         return None, ""
     if foreign.any():
-        raise cells.complaint(foreign, name, place)
+        raise complaint(foreign, _ANOTHER_NOTATION)
+    bad = filled & ~numeric
     if not how.fills_gaps:
-        raise cells.complaint(bad, name, place, _NOT_A_NUMBER)
-    words = [repr(cells.words[i]) for i in np.flatnonzero(bad)]
-    return found, f"{counts[bad].sum()} cells of {name!r} count as missing: {listed(words, 3)}"
+        raise complaint(bad, _NOT_A_NUMBER)
+    shown = listed([repr(words[i]) for i in np.flatnonzero(bad)], 3)
+    return found, f"{counts[bad].sum()} cells of {name!r} count as missing: {shown}"
 
 
-def _from_text(column: Any, decimal: str, is_number: bool) -> Array:
+def _from_text(column: Any, decimal: str, may_be_number: bool) -> Array:
     """Return integers if they have the same text, else floats if it may be, else text."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -250,7 +236,7 @@ def _from_text(column: Any, decimal: str, is_number: bool) -> Array:
         integers = column.cast(pa.int64())
         if integers.cast(pa.string()).equals(column):
             return integers.to_numpy()  # type: ignore[no-any-return]
-    if is_number and not pc.any(pc.match_substring_regex(column, _NOT_ONLY_NUMBERS)).as_py():
+    if may_be_number and not pc.any(pc.match_substring_regex(column, _NOT_ONLY_NUMBERS)).as_py():
         found = numbers_in(column, decimal)
         if found is not None:
             return found
@@ -259,11 +245,8 @@ def _from_text(column: Any, decimal: str, is_number: bool) -> Array:
 
 def _typed(column: Any, what: str) -> Array:
     """Return an Arrow column as numbers if it holds some, else as objects with None for gaps."""
-    import pyarrow as pa
+    from pyarrow import types
 
-    types = pa.types
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
     if types.is_nested(column.type):
         raise ValueError(f"{what} has type {column.type}; store it in several columns or drop it.")
     whole = types.is_integer(column.type) or types.is_boolean(column.type)
@@ -287,14 +270,14 @@ def blocks_of(
     import pyarrow as pa
 
     head = pa.Table.from_batches([*islice(batches(0), 1)], schema)
-    first = _points(head, how, path, "row {}".format, False)
+    first = _points(head, how, path, "row {}".format)
     warn_of_ids_and_labels(first, how)
     known = replace(how, features=first.columns, exclude=())
 
     def tables(start: int) -> Iterator[Table]:
         for batch in batches(start):
             rows, place = pa.Table.from_batches([batch]), partial(_row, start)
-            yield replace(_points(rows, known, path, place, False), notes=())
+            yield replace(_points(rows, known, path, place), notes=())
             start += batch.num_rows
 
     return Blocks(n, first.columns, first.values.dtype, str(path), partial(stamp, path), tables)

@@ -1,7 +1,6 @@
 """Graphs in files: edge lists as text or .parquet, .mtx, sparse .npz and .npy, obsp of .h5ad."""
 
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -103,19 +102,25 @@ def read_graph(
     is_text = str(path) == STDIN or suffix in SUFFIXES
     if str(path) != STDIN and not path.is_file():
         raise FileNotFoundError(f"{path} is not a file; pass an edge list, or a matrix (n, n).")
-    if suffix not in (".h5ad", ".npz", ".npy"):
+    if suffix in (".mtx", ".parquet"):
         refuse_key(how.key, path)
     table = Table(None, (), {}, None, str(path))
     details: dict[str, Any] = {}
     with blame(path):
-        if suffix == ".h5ad":
+        if is_text or suffix == ".parquet":
+            given, details = _edges(_cells(path, how) if is_text else read_columns(path), how, path)
+        elif suffix == ".mtx":
+            given = read_matrix_market(path)
+        elif suffix in (".npz", ".npy"):
+            given = numpy_files.read(path, how).values
+        elif suffix == ".h5ad":
             table = _of_h5ad(path, how)
             given = table.values
-        elif is_text or suffix == ".parquet":
-            cells = _cells(path, how) if is_text else read_columns(path)
-            given, details = _edges(cells, how, path)
         else:
-            given = _matrix(path, how, suffix)
+            known = ".csv, .tsv, .txt (also with .gz), .parquet, .mtx, .npz, .npy, .h5ad"
+            raise ValueError(f"{path} is not a file of a graph; choose from {known}.")
+        if not details and given.shape[0] != given.shape[1]:
+            raise ValueError(f"{path} holds a table {given.shape}; a graph is a matrix (n, n).")
     with blame(path, do=""):
         found = graph(given, **details)
     matrix = as_matrix(found)
@@ -141,23 +146,12 @@ def _of_h5ad(path: Path, how: Reading) -> Table:
     return replace(table, label=how.label[0]) if how.label else table
 
 
-def _matrix(path: Path, how: Reading, suffix: str) -> Any:
-    """Return the matrix (n, n) in a file."""
-    if suffix not in (".mtx", ".npz", ".npy"):
-        known = ".csv, .tsv, .txt (also with .gz), .parquet, .mtx, .npz, .npy, .h5ad"
-        raise ValueError(f"{path} is not a file of a graph; choose from {known}.")
-    matrix = read_matrix_market(path) if suffix == ".mtx" else numpy_files.read(path, how).values
-    if matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"{path} holds a table {matrix.shape}; a graph is a matrix (n, n).")
-    return matrix
-
-
 def _edges(table: Any, how: Reading, path: Path) -> tuple[Array, dict[str, Any]]:
     """Return the edges (2, m) in two columns of names, and the names and weights, if there are."""
     import pyarrow as pa
 
     require(how.exclude, table.column_names, path)
-    table = table.drop_columns(list(how.exclude)).combine_chunks()
+    table = table.drop_columns(list(how.exclude))
     if table.num_columns not in (2, 3):
         raise ValueError(
             f"{path} has {table.num_columns} column(s) ({listed(table.column_names)}); an edge "
@@ -165,8 +159,8 @@ def _edges(table: Any, how: Reading, path: Path) -> tuple[Array, dict[str, Any]]
         )
     if not table.num_rows:
         raise ValueError(f"{path} has no edges; pass an edge list with at least one.")
-    both = pa.chunked_array([table[j].cast(pa.string()).combine_chunks() for j in (0, 1)])
-    encoded = both.combine_chunks().dictionary_encode(null_encoding="encode")
+    both = [chunk for column in table.columns[:2] for chunk in column.cast(pa.string()).chunks]
+    encoded = pa.concat_arrays(both).dictionary_encode(null_encoding="encode")
     names = objects(encoded.dictionary.to_pylist())
     ends = encoded.indices.to_numpy().astype(np.int64).reshape(2, -1)
     lacks = np.isin(ends, [i for i, name in enumerate(names) if not name]).any(axis=0)
@@ -177,11 +171,9 @@ def _edges(table: Any, how: Reading, path: Path) -> tuple[Array, dict[str, Any]]
         column = table[2].combine_chunks()
         column = column.cast(pa.float64()) if pa.types.is_floating(column.type) else column
         text = column.cast(pa.string())
-        weights, others = numbers_in(text, how.decimal), None
-        if weights is None:
-            weights, others = classified(text, how.decimal)
-        lacks = np.isnan(weights)
-        if others is not None or lacks.any():
+        weights = numbers_in(text, how.decimal)
+        weights = classified(text, how.decimal)[0] if weights is None else weights
+        if (lacks := np.isnan(weights)).any():
             row = lacks.argmax()
             given = f"the weight of edge {row} of {path} is {column[row].as_py()!r}"
             raise ValueError(f"{given}, which is not a number; or leave it out (--exclude).")
@@ -189,7 +181,13 @@ def _edges(table: Any, how: Reading, path: Path) -> tuple[Array, dict[str, Any]]
 
 
 def _cells(path: Path, how: Reading) -> Any:
-    """Return the cells of a text, with the names of the columns if the first row holds these."""
+    """Return the cells of a text; the first row names the columns if it holds no node or number.
+
+    Raises
+    ------
+    ValueError
+        If it may be an edge.
+    """
     import pyarrow.compute as pc
 
     table, _ = read_cells(path, replace(how, header=False))
@@ -197,46 +195,40 @@ def _cells(path: Path, how: Reading) -> Any:
     first, *below = ([*row.values()] for row in table.slice(0, 2).to_pylist())
     header = how.header
     if header is None and len(first) > 1:
-        header = _is_header(table, first, *below, decimal=how.decimal, path=path)
+        nodes = {name for column in table.columns[:2] for name in column.to_pylist()[1:]}
+        numbers, *under = (
+            [kind_of(cell, how.decimal) == "number" for cell in row] for row in (first, *below)
+        )
+        above_numbers = any(n > word for row in under for word, n in zip(numbers, row, strict=True))
+        if nodes & {*first[:2]}:
+            header = False
+        elif above_numbers or any(name.lower() in _HEADERS for name in first[:2]):
+            header = True
+        elif not all(numbers[:2]):
+            raise question(first, "an edge", path)
     return table.rename_columns(column_names(first, [])).slice(1) if header else table
-
-
-def _is_header(
-    table: Any, first: list[str], second: Sequence[str] = (), *, decimal: str, path: Path
-) -> bool:
-    """Say whether the first row holds names of columns: no node's, and no numbers."""
-    if any(name in table[j].to_pylist()[1:] for name in first[:2] for j in (0, 1)):
-        return False
-    texts = [j for j, cell in enumerate(first) if kind_of(cell, decimal) != "number"]
-    above_numbers = second and any(kind_of(second[j], decimal) == "number" for j in texts)
-    if above_numbers or any(name.lower() in _HEADERS for name in first[:2]):
-        return True
-    if not {0, 1} & {*texts}:
-        return False
-    raise question(first, "an edge", path)
 
 
 def read_matrix_market(path: Path) -> sparse.csr_matrix:
     """Read a .mtx file of real numbers, stored by coordinates.
 
-    NumPy reads the numbers: SciPy's reader ends the process at a number that it cannot read.
+    NumPy reads the numbers: SciPy's reader passes over what follows them, or ends the process.
     """
     with blame(path), path.open("rb") as stream:
         found = _MATRIX_MARKET.fullmatch(stream.readline().decode("latin-1").lower())
         if not found:
             raise ValueError("its first line is not that of coordinates with real weights")
-        field, symmetry = found.groups()
         size = next((line for line in stream if line.strip() and line[:1] != b"%"), b"")
         n, n_columns, entries = map(int, size.split())
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "loadtxt: input contained no data")
+        width = 2 if found[1] == "pattern" else 3
+        table = np.empty((0, width))
+        if entries:
             table = np.loadtxt(stream, comments="%", ndmin=2, encoding="latin-1")
-        width = 2 if field == "pattern" else 3
-        if table.shape != (entries, width) and table.size + entries:
+        if table.shape != (entries, width):
             raise ValueError(f"it has {table.shape} numbers in place of ({entries}, {width})")
-        ends = (table[:, :2] - 1).astype(np.int64).reshape(-1, 2).T
-        data = table[:, 2] if table.shape[1] == 3 else np.ones(entries)
+        data = table[:, 2] if width == 3 else np.ones(entries)
+        ends = (table[:, :2] - 1).astype(np.int64).T
         matrix = as_csr(sparse.coo_matrix((data, ends), shape=(n, n_columns)), path)
-        if symmetry == "general":
-            return matrix
-        return matrix + sparse.tril(matrix, -1).T  # the lower triangle is stored
+        if found[2] == "symmetric":  # the lower triangle is stored
+            matrix += sparse.tril(matrix, -1).T
+        return matrix

@@ -53,17 +53,18 @@ def is_header(rows: Rows, decimal: str, path: Path, *, untitled: bool = True) ->
     words = [first[j].lower() for j in texts]
     if any(is_id(word) or is_label(word) or word in _NAMES for word in words):
         return True
-    if _names_rows(first[0], below[0], decimal):
+    corner = below[0] if not first[0] and all(below[0]) else []
+    if corner and corner[0].isdigit():  # an empty cell above numbers of the rows
+        if corner == [str(int(corner[0]) + j) for j in range(len(corner))]:
+            return True
+    elif corner and all(kind_of(cell, decimal) != "number" for cell in corner):
         return True
-    values = [number_of(first[j]) for j in numbers]
+    evidence = int(any(_stands_out(first[j], below[j], decimal) for j in texts))
     columns = [[cell for cell in below[j] if kind_of(cell, decimal) == "number"] for j in numbers]
-    of_numbers = _of_numbers([first[j] for j in numbers], values, columns)
-    of_texts = 0
-    if any(_stands_out(first[j], below[j], decimal) for j in texts):
-        counts_on = all(map(float.is_integer, values)) and values == sorted(set(values))
-        of_texts = 1 + counts_on
-    few = len(rest) < _FEWEST_ROWS
-    evidence = max(of_texts, min(of_numbers, 1)) if few else of_texts + of_numbers
+    if min(map(len, columns)) >= 2:
+        evidence += _of_numbers([first[j] for j in numbers], columns)
+    if len(rest) < _FEWEST_ROWS:
+        evidence = min(evidence, 1)
     if evidence == 1 and untitled:
         raise question(first, "data", path)
     return evidence >= 2
@@ -86,15 +87,6 @@ def _form(cell: str) -> str:
     return re.sub(r"\d+", "9", re.sub(r"[^\W\d_A-Z]+", "a", re.sub(r"[A-Z]+", "A", cell)))
 
 
-def _names_rows(corner: str, column: list[str], decimal: str) -> bool:
-    """Say whether an empty corner is above cells that all are text, or that count the rows."""
-    if corner or not column or not all(column):
-        return False
-    if column[0].isdigit():
-        return column == [str(int(column[0]) + j) for j in range(len(column))]
-    return all(kind_of(cell, decimal) != "number" for cell in column)
-
-
 def _stands_out(cell: str, column: list[str], decimal: str) -> bool:
     """Say whether a text beside numbers is above numbers, categories, or cells of another form."""
     if {kind_of(c, decimal) for c in column if c} == {"number"}:
@@ -104,15 +96,13 @@ def _stands_out(cell: str, column: list[str], decimal: str) -> bool:
     return len(column) >= _FEWEST_ROWS and _form(cell) not in map(_form, column)
 
 
-def _of_numbers(cells: list[str], values: list[float], columns: Rows) -> int:
+def _of_numbers(cells: list[str], columns: Rows) -> int:
     """Return the evidence in numbers: even steps, fewer digits, another scale than below them."""
-    if min(map(len, columns)) < 2:
-        return 0
-    below = [list(map(number_of, column)) for column in columns]
-    even = _step(values) not in {None, *map(_step, zip(*below, strict=False))}
-    found = even * (1 + (len(values) >= _MANY))
-    found += all(map(_has_fewer_digits, cells, columns))
-    return found + all(map(_is_far, values, below))
+    values, below = [*map(number_of, cells)], [[*map(number_of, column)] for column in columns]
+    is_even = _step(values) not in {None, *map(_step, zip(*below, strict=False))}
+    is_shorter = all(map(_has_fewer_digits, cells, columns))
+    is_far = all(map(_is_far, values, below))
+    return is_even * (1 + (len(values) >= _MANY)) + is_shorter + is_far
 
 
 def _step(values: Sequence[float]) -> float | None:

@@ -39,28 +39,32 @@ def refined(
     is a block of a larger one says the number of its first row, and may lose all rows.
     """
     table = _with_features(table, how)
+    values, is_sparse = table.values, sparse.issparse(table.values)
     learned = replace(known or Learned(()), columns=table.columns)
-    if known is None and how.missing == "median" and not sparse.issparse(table.values):
-        learned = replace(learned, medians=_medians(table))
+    if known is None and how.missing == "median" and not is_sparse:
+        empty = np.flatnonzero(np.isnan(values).all(axis=0))
+        if len(empty):
+            what = f"column {table.columns[empty[0]]!r} of {table.source} holds no number"
+            raise ValueError(f"{what}, so that there is no median; exclude it (--exclude).")
+        learned = replace(learned, medians=np.nanmedian(values, axis=0))
     if how.missing != "keep":
         table = _without_gaps(table, how, learned.medians, first_row or 0)
-        if not table.values.shape[0] and first_row is None:
+        values = table.values
+        if not values.shape[0] and first_row is None:
             raise ValueError(
                 f"every row of {table.source} has a gap; pass missing='median' (--missing median)."
             )
-    values = table.values
     if known is None and how.standardize:
         from sklearn.preprocessing import StandardScaler
 
-        scaler = StandardScaler(with_mean=not sparse.issparse(values)).fit(values)
+        scaler = StandardScaler(with_mean=not is_sparse).fit(values)
         learned = replace(learned, mean=getattr(scaler, "mean_", None), scale=scaler.scale_)
     if learned.scale is not None:  # constant columns become 0; sparse ones are not centred
-        if sparse.issparse(values):
-            values = values.copy()
-            values.data *= (1 / learned.scale)[values.indices]
+        if is_sparse:
+            scaled = sparse.csr_matrix(values.multiply(1 / learned.scale))
         else:
-            mean = 0 if learned.mean is None else learned.mean
-            values = ((values - mean) / learned.scale).astype(values.dtype)
+            scaled = (values - (0 if learned.mean is None else learned.mean)) / learned.scale
+        values = scaled.astype(values.dtype, copy=False)
         table = replace(table, values=values, notes=(*table.notes, "columns standardised"))
     return replace(table, learned=learned)
 
@@ -118,7 +122,7 @@ def note_of_gaps(missing: str, rows: Array, n: int, count: int | None = None) ->
 
 def _without_gaps(table: Table, how: Reading, medians: Array | None, first_row: int) -> Table:
     """Leave out the rows with gaps, or put medians in their place, or raise for the first gap."""
-    values, source, extra = table.values, table.source, table.extra
+    values, source = table.values, table.source
     gaps = rows_with_gaps(values) if how.fills_gaps else np.zeros(values.shape[0], dtype=bool)
     finite = values
     if gaps.any():  # infinities are refused
@@ -129,27 +133,18 @@ def _without_gaps(table: Table, how: Reading, medians: Array | None, first_row: 
     check_finite(finite, f"from {source}", table.columns, remedy + "(--exclude)", first_row)
     if not gaps.any():
         return table
+    note = note_of_gaps(how.missing, np.flatnonzero(gaps), len(gaps))
+    table = replace(table, notes=(*table.notes, note))
     if how.missing == "drop":
-        values, extra = values[~gaps], {name: column[~gaps] for name, column in extra.items()}
-    elif sparse.issparse(values):
+        return table.take(~gaps)
+    if sparse.issparse(values):
         raise ValueError(f"{source} is sparse and has gaps; pass missing='drop' (--missing drop).")
-    elif medians is None:
+    if medians is None:
         what = f"{source} has gaps, but the model no medians to fill them"
         raise ValueError(f"{what}; pass --missing drop, or make the model with --missing median.")
-    else:
-        empty = first_row + np.flatnonzero(np.isnan(values).all(axis=1))
-        if len(empty):
-            what = f"row(s) {name_rows(empty)} of {source} hold no number to go with medians"
-            raise ValueError(f"{what}; delete them, or pass missing='drop' (--missing drop).")
-        values = np.where(np.isnan(values), medians, values).astype(values.dtype)
-    note = note_of_gaps(how.missing, np.flatnonzero(gaps), len(gaps))
-    return replace(table, values=values, extra=extra, notes=(*table.notes, note))
-
-
-def _medians(table: Table) -> Array:
-    """Return the median of each column (d,)."""
-    empty = np.flatnonzero(np.isnan(table.values).all(axis=0))
+    empty = first_row + np.flatnonzero(np.isnan(values).all(axis=1))
     if len(empty):
-        what = f"column {table.columns[empty[0]]!r} of {table.source} holds no number"
-        raise ValueError(f"{what}, so that there is no median; exclude it (--exclude).")
-    return np.nanmedian(table.values, axis=0)  # type: ignore[no-any-return]
+        what = f"row(s) {name_rows(empty)} of {source} hold no number to go with medians"
+        raise ValueError(f"{what}; delete them, or pass missing='drop' (--missing drop).")
+    filled = np.where(np.isnan(values), medians, values).astype(values.dtype)
+    return replace(table, values=filled)

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,11 @@ class Table:
     metadata: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     learned: Any = None
+
+    def take(self, rows: Any) -> "Table":
+        """Return some rows: those of a mask, a slice or numbers."""
+        extra = {name: column[rows] for name, column in self.extra.items()}
+        return replace(self, values=self.values[rows], extra=extra)
 
 
 @dataclass(frozen=True)

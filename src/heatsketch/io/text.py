@@ -6,29 +6,31 @@ import re
 import sys
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from io import BytesIO, StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from heatsketch._typing import Array
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.columns import Place, arrow_table, blocks_of, rows_from, table_of
 from heatsketch.io.files import blame, check_archive, check_budget, need, suffix_of
-from heatsketch.io.header import Rows, column_names, is_header
+from heatsketch.io.header import column_names, is_header
 from heatsketch.io.table import Names, Reading, Table, refuse_key, refuse_repeated, require
 
 STDIN = "-"
 SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
-_UNEVEN = "give every row the same number of cells, or name the separator with sep (--read sep=C)"
+_UNEVEN = (
+    "give every row the same number of cells, in UTF-8, or name the separator with sep "
+    "(--read sep=C)"
+)
 _SEPARATORS = ("\t", ";", ",", "|")  # in this order: commas mark decimals, too
-_SAMPLE_BYTES = 2**18
-_SAMPLE_RECORDS = 100
-_LEAST_LINES = 3
+_SAMPLE_ROWS, _SAMPLE_SIZE = 100, 2**18  # in cells and letters, by which a layout is judged
+_LEAST_ROWS = 3  # of any size
 BLOCK_BYTES = 2**22  # that are read at a time
 _MARK, _UTF16 = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")  # at the beginning of a file
 
@@ -45,11 +47,12 @@ class Layout:
 def read(path: Path, how: Reading) -> Table:
     """Read the numeric columns as features and keep the others."""
     table, place = read_cells(path, how)
-    unnamed = [name for name in table.column_names if re.fullmatch(r"|column \d+", name)]
     # Separators at the end of all lines make columns without a name and without data.
-    words = {name: table[name].unique().to_pylist() for name in unnamed}
-    blank = [name for name in unnamed if words[name] and not any(map(str.strip, words[name]))]
-    return table_of(table.drop_columns(blank), how, path, place, is_text=True)
+    for name in [name for name in table.column_names if re.fullmatch(r"|column \d+", name)]:
+        words = table[name].unique().to_pylist()
+        if words and not any(map(str.strip, words)):
+            table = table.drop_columns([name])
+    return table_of(table, how, path, place, is_text=True)
 
 
 def read_cells(path: Path, how: Reading) -> tuple[Any, Place]:
@@ -65,14 +68,9 @@ def read_cells(path: Path, how: Reading) -> tuple[Any, Place]:
     table = pa.Table.from_batches([*batches], pa.schema(dict.fromkeys(layout.names, pa.string())))
 
     def place(row: int) -> str:
-        text = StringIO(data.decode(errors="replace"), newline="")
-        for _ in range(layout.skip):
-            text.readline()
-        reader = csv.reader(text, delimiter=layout.sep)
-        with suppress(csv.Error):  # a very long cell: the line before it
-            next(islice(filter(None, reader), row, None))
-        where = "sheet" if is_sheet else "file"
-        return f"row {row} (line {layout.skip + reader.line_num} of the {where})"
+        found = (line for line, cells in _rows(_lines(data, layout.skip), layout.sep) if cells)
+        line = layout.skip + max(islice(found, row + 1), default=0)
+        return f"row {row} (line {line} of the {'sheet' if is_sheet else 'file'})"
 
     return table, place
 
@@ -82,11 +80,11 @@ def blocks(path: Path, how: Reading) -> Blocks:
     refuse_key(how.key, path)
     pa = need("pyarrow", path)
     with _opened(path) as stream:
-        head = _first_lines(stream)
-    layout, unpadded = (None, b"") if head[:2] in _UTF16 else _layout(head, path, how)
-    if layout is None or unpadded is not head:
-        what = "is read whole, since it is UTF-16 or has blanks between or around cells"
-        raise ValueError(f"{path} {what}; write it in UTF-8 with commas alone, or as .parquet.")
+        head = b"".join(stream.readlines(BLOCK_BYTES)).removeprefix(_MARK)
+    layout, data = _layout(head, path, how)
+    if data is not head:
+        what = "is read whole, since it has blanks between or around cells"
+        raise ValueError(f"{path} {what}; write it with commas alone, or as .parquet.")
     block = max(BLOCK_BYTES, 16 * max(map(len, head.splitlines())))
     batches = partial(_batches, path, str(path), layout, block)
     n = sum(batch.num_rows for batch in batches(included=layout.names[:1]))
@@ -146,98 +144,84 @@ def _contents(path: Path) -> bytes:
 # Where the cells are
 
 
-def _first_lines(stream: IO[bytes]) -> bytes:
-    """Return the first lines: at least three, and as many as a sample has room for."""
-    lines: list[bytes] = []
-    size = 0
-    while (len(lines) < _LEAST_LINES or size < _SAMPLE_BYTES) and (line := stream.readline()):
-        lines.append(line)
-        size += len(line)
-    return b"".join(lines).removeprefix(_MARK)
+def _lines(data: bytes, start: int = 0) -> Iterator[str]:
+    return islice(TextIOWrapper(BytesIO(data), "utf-8", newline=""), start, None)
+
+
+def _rows(lines: Iterable[str], sep: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield rows of cells without blanks around them, and the number of lines up to their end.
+
+    A blank as separator stands for any run of blanks. A very long cell ends the rows.
+    """
+    if sep == " ":
+        lines = (line.replace("\t", " ").strip() + "\n" for line in lines)
+    reader = csv.reader(lines, delimiter=sep, skipinitialspace=sep != "\t")
+    with suppress(csv.Error):
+        for cells in reader:
+            yield reader.line_num, [cell.strip() for cell in cells]
+
+
+def _first_rows(lines: Iterable[str], sep: str) -> list[tuple[int, list[str]]]:
+    """Return the first rows that are not empty."""
+    found, size = [], 0
+    for line, cells in _rows(lines, sep):
+        found += [(line, cells)] if any(cells) else []
+        size += sum(map(len, cells))
+        if len(found) >= (_SAMPLE_ROWS if size < _SAMPLE_SIZE else _LEAST_ROWS):
+            break
+    return found
 
 
 def _layout(data: bytes, path: Path, how: Reading) -> tuple[Layout, bytes]:
     """Find the layout of a table; return with it the data, without blanks that pad cells."""
+    start, line, comment = 0, "", ""
     with blame(path, "save it as UTF-8 (in Excel: CSV UTF-8)"):
-        sample = _first_lines(BytesIO(data)).decode()
-    sample, start, comment = sample.replace("\r\n", "\n").replace("\r", "\n"), 0, ""
-    while sample.startswith("#"):
-        comment, _, sample = sample.partition("\n")
-        start += 1
-    excel = re.match(r'"?sep=(.)"?\n', sample, re.IGNORECASE)  # a line that Excel writes
-    sep = how.sep or (excel[1] if excel else None)
-    if excel and excel[1] == sep:
-        sample, start = sample[excel.end() :], start + 1
-    sep = sep or _separator(sample, path)
-    before_quotes = rb'%b[ \t]+"(?!")' % re.escape(sep.encode())
-    if sep == " " or (sep != "\t" and b'"' in data and re.search(before_quotes, data)):
-        data = _unpadded(data.decode(), sep).encode()
-        sample, comment = _unpadded(sample, sep), _unpadded(comment, sep)
-        sep = "\t" if sep == " " else sep
-    records = _records(sample, sep)
+        for line in _lines(data):
+            if not line.startswith("#"):
+                break
+            start, comment = start + 1, line
+        excel = re.match(r'"?sep=(.)"?\s*$', line, re.IGNORECASE)  # a line that Excel writes
+        sep = how.sep or (excel[1] if excel else None)
+        start += bool(excel and excel[1] == sep)
+        sep = sep or _separator(partial(_lines, data, start), path)
+        records = _first_rows(_lines(data, start), sep)
     if not records:
         raise ValueError(f"{path} is empty; pass a table with at least one row.")
     rows = [cells for _, cells in records]
-    titles = next(csv.reader([comment.lstrip("# ")], delimiter=sep), [])
+    titles = next((cells for _, cells in _rows([comment.lstrip("# ")], sep)), [])
     titles = titles if 1 < len(titles) == len(rows[0]) else []
-    header, names = _names(rows, how, path, titles)
-    return Layout(sep, names, start + header * records[0][0]), data
-
-
-def _names(rows: Rows, how: Reading, path: Path, titles: list[str]) -> tuple[bool, Names]:
-    """Say whether the first row holds the names of the columns, and return these."""
     named, header = {*how.features, *how.others}, how.header
     if header is None:
         header = bool(named) and named <= {*rows[0]}
         header = header or is_header(rows, how.decimal, path, untitled=not titles)
-    if header:
-        return True, column_names(rows[0], rows[1:])
-    names = column_names(titles, rows) if titles else [f"x{j}" for j in range(len(rows[0]))]
-    return False, tuple(names)
+    if header or titles:
+        names = column_names(rows[0] if header else titles, rows[header:])
+    else:
+        names = tuple(f"x{j}" for j in range(len(rows[0])))
+    before_quotes = rb'%b[ \t]+"(?!")' % re.escape(sep.encode())
+    if sep == " " or (sep != "\t" and b'"' in data and re.search(before_quotes, data)):
+        # Blanks before a quote would make it a part of the cell. Lines stay lines.
+        out, rewritten = StringIO("\n" * start), _rows(_lines(data, start), sep)
+        out.seek(start)
+        sep = "\t" if sep == " " else sep
+        csv.writer(out, delimiter=sep, lineterminator="\n").writerows(row for _, row in rewritten)
+        data = out.getvalue().encode()
+    return Layout(sep, names, start + header * records[0][0]), data
 
 
-def _separator(text: str, path: Path) -> str:
+def _separator(lines: Callable[[], Iterable[str]], path: Path) -> str:
     """Return the separator that gives most rows the same number of cells; the header may lack one.
 
     Of several the first counts: where semicolons agree, commas mark decimals.
     """
-    suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
 
     def agreeing(sep: str) -> float:
-        cut, mark = (_unpadded(text, sep), "\t") if sep == " " else (text, sep)
-        first, *below = [len(cells) for _, cells in _records(cut, mark)] or [0]
+        first, *below = [len(cells) for _, cells in _first_rows(lines(), sep)] or [0]
         width, count = Counter(below or [first]).most_common(1)[0]
         return (count + (first == width) + (first == width - 1) / 2) * (width > 1)
 
-    tried = _SEPARATORS if suffix in ("csv", "tsv") else (*_SEPARATORS, " ")
-    counts = {sep: agreeing(sep) for sep in tried}
-    default = "\t" if suffix == "tsv" else ","
-    return max(tried, key=lambda sep: counts[sep]) if any(counts.values()) else default
-
-
-def _records(text: str, sep: str) -> list[tuple[int, list[str]]]:
-    """Return the first rows that are not empty, each with the number of lines up to its end."""
-    reader = csv.reader(StringIO(text, newline=""), delimiter=sep, skipinitialspace=sep != "\t")
-    stripped = ((reader.line_num, [cell.strip() for cell in cells]) for cells in reader)
-    found: list[tuple[int, list[str]]] = []
-    with suppress(csv.Error):  # a very long cell
-        found.extend(islice((row for row in stripped if any(row[1])), _SAMPLE_RECORDS))
-    cut = len(text) >= _SAMPLE_BYTES and len(found) >= _LEAST_LINES  # perhaps within a quoted cell
-    return found[:-1] if cut else found
-
-
-def _unpadded(text: str, sep: str) -> str:
-    """Return cells without blanks around them; one tab stands for runs of blanks that separate.
-
-    Blanks before a quote would make it a part of the cell. Lines stay lines.
-    """
-    out, lines = StringIO(), list(StringIO(text, newline=""))
-    if sep == " ":
-        lines = [line.replace("\t", " ").strip() + "\n" for line in lines]
-    writer = csv.writer(out, delimiter="\t" if sep == " " else sep, lineterminator="\n")
-    for cells in csv.reader(lines, delimiter=sep, skipinitialspace=True):
-        writer.writerow([cell.strip() for cell in cells])
-    return out.getvalue()
+    has_blanks = not suffix_of(path).startswith((".csv", ".tsv"))
+    return max((*_SEPARATORS, " ") if has_blanks else _SEPARATORS, key=agreeing)
 
 
 # Sheets
