@@ -215,9 +215,9 @@ def test_many_points_are_a_sample_with_the_worst_pairs(monkeypatch, roll, embedd
 def test_a_slider_of_many_points_is_that_of_all_eigenpairs(monkeypatch):
     X, _ = hs.datasets.gaussian_clouds(400, rng=0)
     est, shown = hs.HeatEmbedding(2, time=256, random_state=0).fit(X), np.arange(400)
-    exact = frames_module.frames(est, [64, 128, 256], shown)
+    exact = frames_module.frames(est, est.embedding_, [64, 128, 256], shown)
     monkeypatch.setattr(coordinates_module, "FEW_VERTICES", 0)  # as if these were many points
-    found = frames_module.frames(est, [64, 128, 256], shown)
+    found = frames_module.frames(est, est.embedding_, [64, 128, 256], shown)
     positions = [unpacked(one["positions"]) for one in (found, exact)]
     np.testing.assert_allclose(*positions, atol=0.02)
     np.testing.assert_allclose(found["sizes"], exact["sizes"], rtol=0.01)

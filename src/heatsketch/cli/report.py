@@ -15,8 +15,6 @@ from heatsketch.cli.embed import described
 from heatsketch.io.files import need
 from heatsketch.io.refine import in_units_of_source
 from heatsketch.reports.facts import collect
-from heatsketch.reports.frames import time_of
-from heatsketch.reports.summary import explained
 from heatsketch.reports.writer import SUFFIXES, Report
 from heatsketch.spectral.cache import caching
 
@@ -27,19 +25,16 @@ def run(args: Namespace) -> dict[str, str]:
     common.check_files(args, *SUFFIXES, required="")
     estimator, table = common.estimator_of(args, args.method), common.read_points(args)
     Y = common.fit(args, estimator, table)
-    can_explain = hasattr(estimator, "diffusion_") and np.size(time_of(estimator)) == 1
-    share = explained(estimator) if can_explain else None
-    lines = described(args, table, estimator, Y, share)
     is_points = args.graph is None and not common.is_precomputed(estimator.get_params(deep=False))
     facts = collect(
         estimator,
         table.values if is_points else None,
         in_units=in_units_of_source(table) if is_points else None,
         times=None if args.times is None else np.atleast_1d(args.times).tolist(),
-        lines=lines | ({"warned of": " ".join(args.warned)} if args.warned else {}),
-        share=share,
         **about_points(args, table, args.method),
     )
+    lines = described(args, table, estimator, Y, facts["lines"])
+    facts["lines"] = lines | ({"warned of": " ".join(args.warned)} if args.warned else {})
     logger.info("writing %s", args.output)
     Report(facts).save(args.output, force=args.force)
     return lines | {"written": f"{args.output} ({args.output.stat().st_size / 1e6:.1f} MB)"}

@@ -3,7 +3,6 @@
 Each function draws on the axes it is given, or on a new figure, and returns the figure.
 """
 
-from heatsketch.plot.clouds import density, space
 from heatsketch.plot.curves import (
     distortion_histogram,
     explained_variance,
@@ -13,7 +12,7 @@ from heatsketch.plot.curves import (
 )
 from heatsketch.plot.figures import check_picture, new_figure, save
 from heatsketch.plot.labels import OKABE_ITO, categories
-from heatsketch.plot.scatter import panels, scatter
+from heatsketch.plot.scatter import density, panels, scatter, space
 
 __all__ = [
     "OKABE_ITO",

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch.plot.figures import check_picture, finished, new_figure, style_axes
+from heatsketch.plot.figures import axes_for, check_picture, finish, new_figure
 from heatsketch.plot.labels import MAIN_COLOUR
 from heatsketch.spectral.traces import HeatTrace, heat_trace
 
+_SIZE = (6.4, 4.2)  # inches
 _CHOSEN_COLOUR = "#d55e00"
 _GREY_LINE = {"color": "#888888", "linewidth": 0.8, "linestyle": ":"}
 _BAND = {"alpha": 0.25, "lw": 0}
@@ -47,7 +48,7 @@ def ksum_curve(result: Any, *, path: str | Path | None = None, ax: Any = None) -
     >>> hs.plot.ksum_curve(hs.ksum(X)).axes[0].get_xscale()
     'log'
     """
-    ax = _axes(path, ax)
+    ax = axes_for(path, ax, *_SIZE)
     epsilons, slopes = np.asarray(result.epsilons), np.asarray(result.slopes)
     top = result.dimension / 2
     ax.set_xscale("log")
@@ -63,11 +64,10 @@ def ksum_curve(result: Any, *, path: str | Path | None = None, ax: Any = None) -
         textcoords="offset points",
         ha="right" if in_right_half else "left",
     )
-    style_axes(ax, "Ksum test", ("bandwidth ε", "slope d log S / d log ε"))
     doubled = ax.secondary_yaxis("right", functions=(lambda s: 2 * s, lambda d: d / 2))
     doubled.set_ylabel("dimension")
     doubled.tick_params(labelsize=8, color="#888888")
-    return finished(ax.figure, path)
+    return finish(ax, "Ksum test", ("bandwidth ε", "slope d log S / d log ε"), path)
 
 
 def time_curve(curve: Any, *, path: str | Path | None = None, ax: Any = None) -> Any:
@@ -100,7 +100,7 @@ def time_curve(curve: Any, *, path: str | Path | None = None, ax: Any = None) ->
     >>> hs.plot.time_curve(embedding.time_curve_).axes[0].get_xlabel()
     'diffusion time'
     """
-    ax = _axes(path, ax)
+    ax = axes_for(path, ax, *_SIZE)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     ax.plot(curve.times, curve.directions, "o-", color=MAIN_COLOUR, linewidth=2)
@@ -109,8 +109,7 @@ def time_curve(curve: Any, *, path: str | Path | None = None, ax: Any = None) ->
     ax.plot([curve.time], [chosen], "o", color=_CHOSEN_COLOUR, markersize=9)
     ax.set_xticks(curve.times, [f"{t:g}" for t in curve.times])
     title = f"At most {curve.wanted:g} directions wanted; time {curve.time:g} chosen"
-    style_axes(ax, title, ("diffusion time", "directions"))
-    return finished(ax.figure, path)
+    return finish(ax, title, ("diffusion time", "directions"), path)
 
 
 def scales(
@@ -179,13 +178,12 @@ def scales(
         below.axhline(height, **_GREY_LINE)
         place = {"xytext": (2, 3), "textcoords": "offset points", "fontsize": 8}
         below.annotate(words, (0, height), xycoords=("axes fraction", "data"), **place)
-    chosen = f"Directions left; time {embedding.time_:g} chosen"
-    style_axes(below, chosen, ("diffusion time", "effective rank"))
     for panel in (above, below):
         panel.axvline(curve.time, color=_CHOSEN_COLOUR, linewidth=1)
         panel.set_xscale("log", base=2)
         panel.set_xticks(curve.times, [f"{t:g}" for t in curve.times], rotation=45)
-    return finished(above.figure, path)
+    title = f"Directions left; time {embedding.time_:g} chosen"
+    return finish(below, title, ("diffusion time", "effective rank"), path)
 
 
 def check_curve(embedding: Any) -> Any:
@@ -238,20 +236,19 @@ def explained_variance(
     >>> figure.axes[0].get_xlabel()
     'coordinates'
     """
-    ax = _axes(path, ax)
+    ax = axes_for(path, ax, *_SIZE)
     count = np.arange(1, len(result.ratio) + 1)
     low, high = 100 * result.cumulative_low, 100 * result.cumulative_high
-    line = {"color": MAIN_COLOUR, "markersize": 3, "label": "together"}
     ax.bar(count, 100 * result.ratio, color="#c9c9c9", label="each")
     ax.fill_between(count, low, high, color=MAIN_COLOUR, **_BAND)
-    ax.plot(count, 100 * result.cumulative, "o-", **line)
+    ax.plot(count, 100 * result.cumulative, "o-", color=MAIN_COLOUR, markersize=3, label="together")
     if share is not None:
         ax.axhline(100 * share, **_GREY_LINE)
     ax.set_ylim(0, 104)
     ax.legend(frameon=False, fontsize=8)
-    style_axes(ax, f"{len(count)} coordinates hold {result.describe()}", ("coordinates", "%"))
     ax.xaxis.get_major_locator().set_params(integer=True)
-    return finished(ax.figure, path)
+    title = f"{len(count)} coordinates hold {result.describe()}"
+    return finish(ax, title, ("coordinates", "%"), path)
 
 
 def distortion_histogram(result: Any, *, path: str | Path | None = None, ax: Any = None) -> Any:
@@ -284,7 +281,7 @@ def distortion_histogram(result: Any, *, path: str | Path | None = None, ax: Any
     >>> hs.plot.distortion_histogram(embedding.distortion_).axes[0].get_ylabel()
     'pairs (%)'
     """
-    ax = _axes(path, ax)
+    ax = axes_for(path, ax, *_SIZE)
     edges, counts = result.histogram
     shares = 100 * counts / max(counts.sum(), 1)
     ax.set_xscale("log", base=2)
@@ -292,11 +289,4 @@ def distortion_histogram(result: Any, *, path: str | Path | None = None, ax: Any
     ax.axvline(1, **_GREY_LINE)
     ax.set_xticks([2.0**j for j in range(-3, 4)], ["⅛", "¼", "½", "1", "2", "4", "8"])
     names = ("distance in the picture / diffusion distance, median 1", "pairs (%)")
-    style_axes(ax, result.describe(), names)
-    ax.set_ylim(0, None)
-    return finished(ax.figure, path)
-
-
-def _axes(path: str | Path | None, ax: Any) -> Any:
-    check_picture(path)
-    return new_figure(6.4, 4.2).add_subplot() if ax is None else ax
+    return finish(ax, result.describe(), names, path)

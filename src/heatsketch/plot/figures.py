@@ -68,14 +68,23 @@ def new_figure(width: float, height: float, dpi: int = 160) -> Any:
     return figure
 
 
+def axes_for(path: str | Path | None, ax: Any, width: float, height: float, **kind: Any) -> Any:
+    """Return axes to draw on: those given, or those of a new figure, if `path` can be drawn to."""
+    check_picture(path)
+    return new_figure(width, height).add_subplot(**kind) if ax is None else ax
+
+
 def size_in_inches(ax: Any) -> Array:
     """Return width and height of axes."""
     size: Array = ax.get_window_extent().size / ax.figure.dpi
     return size
 
 
-def style_axes(ax: Any, title: str, axis_names: Sequence[str]) -> None:
-    """Give axes a title, names, and thin grey decoration; long lines are broken at their width."""
+def finish(ax: Any, title: str, axis_names: Sequence[str], path: str | Path | None = None) -> Any:
+    """Give axes a title, names and thin grey decoration; return the figure, written to any `path`.
+
+    Long lines are broken at the width of the axes.
+    """
     letters = max(20, int(size_in_inches(ax)[0] / LETTER))
     lines = [textwrap.fill(line, letters, break_on_hyphens=False) for line in title.splitlines()]
     ax.set_title("\n".join(lines), fontsize=10, loc="left", parse_math=False)
@@ -84,9 +93,10 @@ def style_axes(ax: Any, title: str, axis_names: Sequence[str]) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=8, color="#888888")
     ax.margins(0.04)
+    return written(ax.figure, path)
 
 
-def finished(figure: Any, path: str | Path | None) -> Any:
+def written(figure: Any, path: str | Path | None) -> Any:
     """Write a figure to a file, if one is named, and return it."""
     if path is not None:
         save(figure, path)

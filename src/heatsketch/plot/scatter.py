@@ -1,25 +1,21 @@
-"""An embedding in the plane, or several side by side."""
+"""An embedding in the plane or in space, its density, or several embeddings side by side."""
+
+from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from heatsketch._checks import check_points
 from heatsketch._typing import Array
-from heatsketch.plot.figures import (
-    LETTER,
-    check_picture,
-    finished,
-    new_figure,
-    size_in_inches,
-    style_axes,
-)
-from heatsketch.plot.labels import Colouring, short
+from heatsketch.plot.figures import LETTER, axes_for, finish, new_figure, size_in_inches, written
+from heatsketch.plot.labels import MAIN_COLOUR, NO_LABEL_COLOUR, categories, legend_of, palette
 from heatsketch.spectral.eigenpairs import fix_signs
 
+SIZE = (7.6, 6.0)  # inches
 MAX_WRITTEN_NAMES = 12  # more names on the points would overlap
 MAX_WRITTEN_LETTERS = 13  # a longer name would hide a fifth of the points; the legend has it
 MAX_VECTOR_POINTS = 20_000  # a vector picture of more points is slow to open
@@ -28,6 +24,9 @@ CENTRAL = 0.98  # share of the points that the window is made for
 _SPARE = 1.3  # radius of the window next to that of the central points
 _LEAST_GAIN = 1.4  # in scale: for less, no point is moved to the edge
 _PANEL_INCHES, _MAX_COLUMNS = 3.4, 4
+_MOST_CELLS, _LEAST_CELLS = 420, 40  # of a density, along the longer side
+_CELLS_PER_ROOT = 2.4  # of the number of points: one point fills a cell that can be seen
+_FAINTEST = 0.25  # alpha of a cell with one point
 
 
 def scatter(
@@ -92,21 +91,151 @@ def scatter(
     >>> figure.axes[0].get_title("left")
     'three points'
     """
-    check_picture(path)
-    ax = new_figure(7.6, 6.0).add_subplot() if ax is None else ax
-    view = view_of(F, labels, names, title, whole=whole, shape=size_in_inches(ax))
-    draw_points(ax, view)
-    is_strip = np.shape(F)[1] == 1
-    if not is_strip and view.colouring.codes is not None:
-        _write_names(ax, view.points, view.colouring)
-    if legend:
-        view.colouring.explain(ax)
-    style_axes(ax, view.title, view.names)
-    if is_strip:
+    ax = axes_for(path, ax, *SIZE)
+    picture = Picture(ax, F, labels, names, title, whole=whole, shape=size_in_inches(ax))
+    picture.draw()
+    if np.shape(F)[1] == 1:
         ax.set_yticks([])
     else:
-        ax.set_aspect("equal", adjustable="datalim" if view.window is None else "box")
-    return finished(ax.figure, path)
+        picture.write_names()
+        ax.set_aspect("equal", adjustable="box" if picture.outside.any() else "datalim")
+    if legend:
+        picture.explain()
+    return finish(ax, picture.title, picture.names, path)
+
+
+def density(
+    F: Any,
+    labels: Any = None,
+    *,
+    title: str = "",
+    names: Sequence[str] | None = None,
+    path: str | Path | None = None,
+    ax: Any = None,
+    legend: bool = True,
+    whole: bool = False,
+) -> Any:
+    """Draw how many points lie in each cell of the plane; millions take a second.
+
+    The view is that of `scatter`; points outside of the window count in the cells at its edge. The
+    more points, on a logarithmic scale, the stronger the colour; it is the mean of the colours of
+    the labels in the cell, or the colour of the mean of the numbers.
+
+    Parameters
+    ----------
+    F : array (n, k)
+        The embedding.
+    labels, title, names, path, legend, whole
+        As of `scatter`.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError, ImportError
+        As of `scatter`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import plot
+    >>> F = np.random.default_rng(0).normal(size=(10_000, 2))
+    >>> len(plot.density(F).axes[0].images)
+    1
+    """
+    ax = axes_for(path, ax, *SIZE)
+    picture = Picture(ax, F, labels, names, title, whole=whole, how="counted")
+    points, values = picture.points, picture.values
+    low, high = points.min(axis=0), points.max(axis=0)
+    span = np.maximum(high - low, 1e-3 * (float((high - low).max()) or 1.0))
+    side = np.clip(_CELLS_PER_ROOT * np.sqrt(len(points)), _LEAST_CELLS, _MOST_CELLS)
+    shape = np.maximum(1, np.round(side * span / span.max())).astype(int)
+    of_numbers = picture.legend is None
+    summed = [~np.ma.getmaskarray(values), values.filled(0)] if of_numbers else picture.rgb.T
+    place = np.clip(((points - low) / span * shape).astype(int), 0, shape - 1)
+    cell = np.ravel_multi_index(place[:, ::-1].T, shape[::-1])  # rows are heights
+    counts, *sums = (
+        np.bincount(cell, weights, np.prod(shape)).reshape(shape[::-1])
+        for weights in (None, *summed)
+    )
+    if not of_numbers:
+        colours = np.clip(np.dstack(sums) / np.maximum(counts, 1)[..., None], 0, 1)
+    else:
+        number, total = sums
+        mean = np.ma.masked_array(total / np.maximum(number, 1), number == 0)
+        colours = picture.scale.to_rgba(mean)[..., :3]
+    full = np.log1p(counts) / np.log1p(max(2.0, float(np.quantile(counts[counts > 0], 0.99))))
+    strength = np.where(counts > 0, np.clip(full, _FAINTEST, 1.0), 0.0)
+    ax.imshow(
+        np.dstack([colours, strength]),
+        origin="lower",
+        extent=np.column_stack([low, low + span]).ravel(),
+        aspect="equal",
+        interpolation="nearest",
+    )
+    if legend:
+        picture.explain()
+    return finish(ax, picture.title, picture.names, path)
+
+
+def space(
+    F: Any,
+    labels: Any = None,
+    *,
+    title: str = "",
+    names: Sequence[str] | None = None,
+    path: str | Path | None = None,
+    ax: Any = None,
+    legend: bool = True,
+    whole: bool = False,
+) -> Any:
+    """Draw an embedding in three dimensions, all on one scale; of more, on its principal axes.
+
+    Parameters
+    ----------
+    F : array (n, k)
+        The embedding, k >= 3.
+    labels, title, names, path, legend, whole
+        As of `scatter`.
+    ax : matplotlib Axes, optional
+        Where to draw, with ``projection="3d"``; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        Fewer than three coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch import plot
+    >>> plot.space(np.eye(4)[:, :3]).axes[0].get_zlabel()
+    'coordinate 3'
+    """
+    if np.ndim(F) == 2 and np.shape(F)[1] < 3:
+        raise ValueError(
+            f"F has {np.shape(F)[1]} columns; pass three or more, or draw it in the plane."
+        )
+    ax = axes_for(path, ax, *SIZE, projection="3d")
+    picture = Picture(ax, F, labels, names, title, whole=whole)
+    picture.draw()
+    ax.set_title(picture.title, fontsize=10, loc="left", parse_math=False)
+    for axis, name in zip((ax.xaxis, ax.yaxis, ax.zaxis), picture.names, strict=True):
+        axis.set_label_text(name, parse_math=False)
+        axis.set_tick_params(labelsize=7)
+    size = np.ptp(picture.points, axis=0)
+    ax.set_box_aspect(np.maximum(size, 0.05 * size.max()) + 1e-300)
+    if legend:
+        picture.explain()
+    return written(ax.figure, path)
 
 
 def panels(
@@ -158,7 +287,7 @@ def panels(
         title = name if not notes else f"{name}\n{notes[name]}"
         scatter(F, labels, title=title, ax=ax, legend=place == columns - 1, whole=whole)
         ax.set(xlabel="", ylabel="", xticks=[], yticks=[])
-    return finished(figure, path)
+    return written(figure, path)
 
 
 def central_window(points: Array) -> Array | None:
@@ -175,139 +304,188 @@ def central_window(points: Array) -> Array | None:
     return window if 1e-9 * whole < size < whole / _LEAST_GAIN else None
 
 
-class View(NamedTuple):
-    """What a picture of points shows.
+class Picture:
+    """An embedding F (n, k) as points on axes.
 
     Attributes
     ----------
-    points : array (n, d)
+    points : array (n, 2) or (n, 3)
         At the edge of the window where they lie farther out.
-    names : sequence of d str
+    outside : array (n,) of bool
+        Whether they do.
+    names : list of str
         Of the axes.
     title : str
-    colouring : Colouring
-    window : array (2, d) or None
-        Its corners; None shows all points.
-    outside : array (n,) of bool
+    legend : tuple of str or None
+        At most 20 categories, none without labels; None of numbers.
+    values : masked array (n,)
+        Numbers, or places in the legend; masked where a label is missing.
+    scale : ScalarMappable
+        The colours of values.
+    rgb : array (n, 3)
     """
 
-    points: Array
-    names: Sequence[str]
-    title: str
-    colouring: Colouring
-    window: Array | None
-    outside: Array
+    legend: tuple[str, ...] | None
+    values: Any
 
+    def __init__(
+        self,
+        ax: Any,
+        F: Any,
+        labels: Any,
+        names: Sequence[str] | None,
+        title: str,
+        *,
+        whole: bool,
+        shape: Array | None = None,
+        how: str = "ringed",
+    ) -> None:
+        """Take as many coordinates as the axes have; the window has a ratio of width and height."""
+        F = np.asarray(check_points(F, "F", min_rows=1), dtype=np.float64)
+        n, k = F.shape
+        if names is not None and len(names) != k:
+            raise ValueError(
+                f"names has {len(names)} entries but F has {k} columns; pass {k} names."
+            )
+        if labels is not None and np.shape(labels) != (n,):
+            raise ValueError(
+                f"labels has shape {np.shape(labels)} but F has {n} rows; pass shape ({n},)."
+            )
+        self.ax, self.title = ax, title
+        self._colour(labels, n)
+        self.names = list(names or [f"coordinate {j + 1}" for j in range(k)])
+        dimensions = 3 if ax.name == "3d" else 2
+        if k > dimensions:
+            axes, self.names = principal_axes(F, dimensions)
+            F = (F - F.mean(axis=0)) @ axes
+        self.outside = np.zeros(n, dtype=bool)
+        window = None if whole else central_window(F)
+        if window is not None:
+            centre, half = window.mean(axis=0), np.ptp(window, axis=0) / 2
+            if shape is not None and k > 1:
+                half = shape * np.max(half / shape)
+            half = np.maximum(half, 1e-3 * half.max())
+            beyond = np.max(np.abs(F - centre) / half, axis=1)
+            self.outside = beyond > 1 + 1e-9
+            # Towards the centre of the window, to its edge.
+            F = centre + (F - centre) / np.maximum(1.0, beyond)[:, None]
+        if count := self.outside.sum():
+            self.title += f"\n{count:,} of {n:,} points lie farther out, {how} at the edge"
+        if k == 1:  # spread sideways at random, one lane for each category
+            lane = 0 if self.legend is None else self.values.filled(-1)
+            height = np.random.default_rng(ORDER_SEED).uniform(-0.35, 0.35, n)
+            F, self.names = np.column_stack([F, height - lane]), [*self.names, ""]
+        self.points = F
 
-def view_of(
-    F: Any,
-    labels: Any,
-    names: Sequence[str] | None,
-    title: str,
-    *,
-    whole: bool,
-    dimensions: int = 2,
-    shape: Array | None = None,
-    how: str = "ringed",
-) -> View:
-    """Return the view of an embedding F (n, k), whose window has a ratio of width and height."""
-    F = np.asarray(check_points(F, "F", min_rows=1))
-    colouring = Colouring.of(labels, len(F))
-    points, axis_names = _coordinates(F, names, dimensions, colouring.codes)
-    drawn = points[:, : F.shape[1]]  # of a strip only the coordinate; the height says nothing
-    window = None if whole else central_window(drawn)
-    outside = np.zeros(len(F), dtype=bool)
-    if window is not None:
-        centre, half = window.mean(axis=0), np.ptp(window, axis=0) / 2
-        if shape is not None and F.shape[1] > 1:
-            half = shape * np.max(half / shape)
-            window = centre + np.stack([-half, half])
-        outside = np.any((drawn < window[0]) | (drawn > window[1]), axis=1)
-        # Towards the centre of the window, to its edge.
-        offset = drawn - centre
-        beyond = np.max(np.abs(offset) / np.maximum(half, 1e-3 * half.max()), axis=1, keepdims=True)
-        points[:, : F.shape[1]] = centre + offset / np.maximum(1.0, beyond)
-        title += f"\n{outside.sum():,} of {len(F):,} points lie farther out, {how} at the edge"
-    return View(points, axis_names, title, colouring, window, outside)
+    def _colour(self, labels: Any, n: int) -> None:
+        """Tell categories and numbers apart; grey is the colour of missing ones."""
+        from matplotlib import colormaps
+        from matplotlib.cm import ScalarMappable
+        from matplotlib.colors import ListedColormap, NoNorm
 
+        if labels is None:
+            self.values, self.legend = np.ma.zeros(n, int), ()
+        elif (groups := categories(labels)) is None:
+            self.values, self.legend = np.ma.masked_invalid(np.asarray(labels).astype(float)), None
+        else:
+            entries, names = legend_of(*groups)
+            self.values = np.ma.masked_less(np.append(entries, -1)[groups[0]], 0)
+            self.legend = tuple(map(short, names))
+        norm, colours = None, colormaps["viridis"]
+        if self.legend is not None:
+            norm, colours = NoNorm(), ListedColormap(palette(len(self.legend)) or [MAIN_COLOUR])
+        self.scale = ScalarMappable(norm, colours.with_extremes(bad=NO_LABEL_COLOUR))
+        self.scale.set_array(self.values)
+        self.scale.autoscale()
+        self.rgb = self.scale.to_rgba(self.values)[:, :3]
 
-def _coordinates(
-    F: Array, names: Sequence[str] | None, dimensions: int, codes: Array | None
-) -> tuple[Array, list[str]]:
-    """Return the points of the picture (n, dimensions) and the names of its axes."""
-    k = F.shape[1]
-    if names is not None and len(names) != k:
-        raise ValueError(f"names has {len(names)} entries but F has {k} columns; pass {k} names.")
-    shown = list(names or [f"coordinate {j + 1}" for j in range(k)])
-    if k > dimensions:
-        axes, shares = principal_axes(F, dimensions)
-        points = (F - F.mean(axis=0, dtype=np.float64)) @ axes
-        shown = [principal_name(j, share) for j, share in enumerate(shares)]
-    elif k == 1:  # spread sideways at random, one lane for each category
-        height = np.random.default_rng(ORDER_SEED).uniform(-0.35, 0.35, len(F))
-        points = np.column_stack([F[:, 0], height if codes is None else height - codes])
-        shown.append("")
-    else:
-        points = F.astype(np.float64)
-    return points, shown
-
-
-def principal_axes(F: Array, count: int) -> tuple[Array, Array]:
-    """Return the directions (k, count) of largest variance, and the share of each."""
-    centred = F.astype(np.float64) - F.mean(axis=0, dtype=np.float64)
-    variances, axes = np.linalg.eigh(centred.T @ centred)
-    leading = np.arange(-1, -1 - count, -1)
-    variances = np.maximum(variances, 0.0)  # one may be negative by rounding
-    shares = variances[leading] / max(variances.sum(), np.finfo(np.float64).tiny)
-    return fix_signs(axes[:, leading]), shares
-
-
-def principal_name(j: int, share: float) -> str:
-    """Return the name of a principal axis, from 0."""
-    return f"principal axis {j + 1} ({100 * share:.0f} %)"
-
-
-def draw_points(ax: Any, view: View) -> None:
-    """Draw the points in random order, so that no category is drawn over the others."""
-    n = len(view.points)
-    order = np.random.default_rng(ORDER_SEED).permutation(n)
-    size = float(np.clip(560 / np.sqrt(n), 0.8, 36))
-    ax.scatter(
-        *view.points[order].T,
-        c=view.colouring.rgb()[order],
-        s=size,
-        alpha=np.clip(1.5 - 0.22 * np.log10(n), 0.3, 0.9),
-        linewidths=0,
-        rasterized=n > MAX_VECTOR_POINTS,
-    )
-    if view.outside.any():  # a ring around points that are not at their places
-        ring = {"facecolors": "none", "edgecolors": "#333333", "linewidths": 0.7}
-        ax.scatter(*view.points[view.outside].T, s=2.5 * size, **ring)
-
-
-def _write_names(ax: Any, points: Array, colouring: Colouring) -> None:
-    """Write names at the medians, largest categories first, none long or overlapping."""
-    from matplotlib import patheffects
-
-    codes, names = colouring.codes, [short(name) for name in colouring.names]
-    if codes is None or len(names) > MAX_WRITTEN_NAMES:
-        return
-    halo = patheffects.withStroke(linewidth=3, foreground="white")
-    per_inch = float(np.max(np.ptp(points, axis=0) / size_in_inches(ax)))
-    letter = 1.4 * LETTER * per_inch  # bold, in units of the data
-    taken: list[tuple[Array, Array]] = []  # places and half sizes
-    for code in np.argsort(-np.bincount(codes[codes >= 0], minlength=len(names)), kind="stable"):
-        place = np.median(points[codes == code], axis=0)
-        half = letter * np.array([len(names[code]) / 2, 1.0])  # a letter is twice as high
-        overlaps = any(np.all(np.abs(place - p) < half + h) for p, h in taken)
-        if overlaps or len(names[code]) > MAX_WRITTEN_LETTERS:
-            continue
-        taken.append((place, half))
-        ax.text(
-            *(*place, names[code]),
-            ha="center",
-            va="center",
-            fontweight="bold",
-            path_effects=[halo],
-            parse_math=False,
+    def draw(self) -> None:
+        """Draw the points in random order, so that no category is drawn over the others."""
+        n = len(self.points)
+        order = np.random.default_rng(ORDER_SEED).permutation(n)
+        size = float(np.clip(560 / np.sqrt(n), 0.8, 36))
+        self.ax.scatter(
+            *self.points[order].T,
+            c=self.rgb[order],
+            s=size,
+            alpha=np.clip(1.5 - 0.22 * np.log10(n), 0.3, 0.9),
+            linewidths=0,
+            rasterized=n > MAX_VECTOR_POINTS,
         )
+        if self.outside.any():  # a ring around points that are not at their places
+            ring = {"facecolors": "none", "edgecolors": "#333333", "linewidths": 0.7}
+            self.ax.scatter(*self.points[self.outside].T, s=2.5 * size, **ring)
+
+    def write_names(self) -> None:
+        """Write names at the medians, largest categories first, none long or overlapping."""
+        from matplotlib import patheffects
+
+        names = self.legend or ()
+        if not 0 < len(names) <= MAX_WRITTEN_NAMES:
+            return
+        halo = patheffects.withStroke(linewidth=3, foreground="white")
+        per_inch = float(np.max(np.ptp(self.points, axis=0) / size_in_inches(self.ax)))
+        letter = 1.4 * LETTER * per_inch  # bold, in units of the data
+        taken: list[tuple[Array, Array]] = []  # places and half sizes
+        codes = self.values.filled(-1)
+        sizes = np.bincount(codes[codes >= 0], minlength=len(names))
+        for code in np.argsort(-sizes, kind="stable"):
+            place = np.median(self.points[codes == code], axis=0)
+            half = letter * np.array([len(names[code]) / 2, 1.0])  # a letter is twice as high
+            overlaps = any(np.all(np.abs(place - p) < half + h) for p, h in taken)
+            if overlaps or len(names[code]) > MAX_WRITTEN_LETTERS:
+                continue
+            taken.append((place, half))
+            self.ax.text(
+                *(*place, names[code]),
+                ha="center",
+                va="center",
+                fontweight="bold",
+                path_effects=[halo],
+                parse_math=False,
+            )
+
+    def explain(self) -> None:
+        """Draw a legend of the categories or a bar of the numbers beside the axes."""
+        from matplotlib.lines import Line2D
+
+        missing = np.ma.getmaskarray(self.values)
+        if self.legend is None:
+            if not missing.all():
+                bar = self.ax.figure.colorbar(self.scale, ax=self.ax, shrink=0.8, pad=0.02)
+                bar.outline.set_visible(False)
+            return
+        entries = [*zip(self.legend, palette(len(self.legend)), strict=True)]
+        if missing.any():
+            entries.append(("no label", NO_LABEL_COLOUR))
+        if not entries:
+            return
+        dot: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": 6}
+        legend = self.ax.legend(
+            [Line2D([], [], color=colour, **dot) for _, colour in entries],
+            ["."] * len(entries),  # names follow: matplotlib would drop one that starts with "_"
+            loc="upper left",
+            bbox_to_anchor=(1.01, 1.0),
+            borderaxespad=0.0,
+            frameon=False,
+            handletextpad=0.2,
+        )
+        for text, (name, _) in zip(legend.get_texts(), entries, strict=True):
+            text.set_parse_math(False)
+            text.set_text(name)
+
+
+def short(name: str, limit: int = 32) -> str:
+    """Return a name on one line, cut at a number of letters."""
+    name = " ".join(name.split())
+    return name if len(name) <= limit else name[: limit - 1] + "…"
+
+
+def principal_axes(F: Array, count: int) -> tuple[Array, list[str]]:
+    """Return the directions (k, count) of largest variance, and names that say its share."""
+    centred = F - F.mean(axis=0)
+    variances, axes = np.linalg.eigh(centred.T @ centred)
+    variances = np.maximum(variances[::-1], 0.0)  # one may be negative by rounding
+    shares = variances[:count] / max(variances.sum(), np.finfo(np.float64).tiny)
+    names = [f"principal axis {j + 1} ({100 * share:.0f} %)" for j, share in enumerate(shares)]
+    return fix_signs(axes[:, ::-1][:, :count]), names

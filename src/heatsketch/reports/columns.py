@@ -11,9 +11,10 @@ from scipy import sparse
 
 from heatsketch._checks import is_missing
 from heatsketch._typing import Array
-from heatsketch.plot.labels import NO_LABEL_COLOUR, categories, check_labels, largest, palette
+from heatsketch.plot.labels import NO_LABEL_COLOUR, categories, legend_of, palette
 
 MOST_FEATURES = 50  # columns of the points themselves that are kept
+_IMAGE_BYTES = 1_000_000
 
 
 def packed(values: Any, kind: str) -> dict[str, Any]:
@@ -32,18 +33,17 @@ def column(
     share the colours of the 19 largest and "others", but keep their names. Categories have the
     `given` colours (#rrggbb, by name) where there are some.
     """
-    labels = check_labels(values, len(values))
-    groups = categories(labels)
+    groups = categories(values)
     if groups is None:
-        return _numbers(name, labels[shown])
+        return _numbers(name, np.asarray(values)[shown])
     codes, names = groups
-    colours, legend = largest(np.arange(len(names)), names)
+    entries, legend = legend_of(codes, names)
     return {
         "name": name,
         "type": "category",
         "codes": packed(codes[shown], "i1" if len(names) < 2**7 else "i4"),
         "names": list(names),
-        "groups": colours.tolist(),  # of each name: its place in the legend
+        "groups": entries.tolist(),  # of each name: its place in the legend
         "legend": list(legend),
         "colours": [
             own if (own := (given or {}).get(group, "")).startswith("#") else usual
@@ -94,3 +94,19 @@ def texts(values: Any, shown: Array) -> list[str]:
     """Return ids (n,) as text, of the rows `shown`."""
     values = np.asarray(values)
     return ["" if is_missing(value) else str(value) for value in values[shown].tolist()]
+
+
+def image_facts(X: Any, images: tuple[int, int] | None, shown: Array) -> dict[str, Any] | None:
+    """Return the points shown as grey images (m, h, w); of large ones every second pixel."""
+    if images is None:
+        return None
+    if X is None or np.shape(X)[1] != images[0] * images[1]:
+        raise ValueError(
+            f"images={images!r} but X has {None if X is None else np.shape(X)[1]} features; pass "
+            "the points, and the height and width of an image of them."
+        )
+    values = np.asarray(X, dtype=float)[shown].reshape(-1, *images)
+    while values.size > _IMAGE_BYTES and min(values.shape[1:]) > 1:
+        values = values[:, ::2, ::2]
+    low, high = values.min(), values.max()
+    return packed(255 * (values - low) / ((high - low) or 1.0), "u1")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,11 +14,12 @@ from sklearn.base import clone
 
 from heatsketch._checks import logger
 from heatsketch._typing import Array
+from heatsketch.isometry.pairs import random_pairs, within
 from heatsketch.markov.rows import N_LEADING, Coordinates
 from heatsketch.metrics.distances import compared_rows
 from heatsketch.metrics.distortions import Distortion, distortion
 from heatsketch.neighbors.exact import pair_distances
-from heatsketch.plot.scatter import principal_axes, principal_name
+from heatsketch.plot.scatter import principal_axes
 from heatsketch.reports.columns import packed
 from heatsketch.reports.summary import kept
 from heatsketch.spectral.apply import time_excess
@@ -32,70 +33,82 @@ _PAIRS = 16_000  # by which it is judged how distances are kept
 _DEGENERATE = 1e-12  # distance of a pair next to the largest, from which on it counts
 
 
+def times_of(est: Any) -> list[Any]:
+    """Return the times of an embedding, as of its fit; [None] of methods without a time."""
+    times: Any = getattr(est, "_fit_times", getattr(est, "time", None))
+    return np.atleast_1d(times).tolist()
+
+
+def diffusion_of(est: Any) -> Any:
+    """Return the diffusion of an estimator; None where it has none, or points do not differ."""
+    diffusion = getattr(est, "diffusion_", None)
+    return None if diffusion is None or diffusion.diagnostics["is_constant"] else diffusion
+
+
 def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
     """Return the times of the slider, that of the embedding among them; one if it has no other.
 
     Times at which f(A) is beyond the range of numbers are left out.
     """
-    own = time_of(est)
-    diffusion = getattr(est, "diffusion_", None)
-    if diffusion is None and times is not None:
+    (own,), diffusion = times_of(est), diffusion_of(est)
+    if times is not None and not hasattr(est, "diffusion_"):
         raise ValueError(
             f"times={times!r} but {type(est).__name__} has no diffusion; leave it out."
         )
-    if diffusion is None or diffusion.diagnostics["is_constant"] or own is None:
+    if diffusion is None:
         return [own]
-    if times is not None:
-        whole = not hasattr(est, "eigenvalues_")  # else a time counts products
-        checked = [FILTERS[est.filter].check_time(t, whole=whole) for t in times]
-        found = sorted({own, *(int(t) if t.is_integer() else t for t in map(float, checked))})
-    elif (curve := getattr(est, "time_curve_", None)) is not None:
-        at = int(np.flatnonzero(curve.times == own)[0])
-        found = curve.times[max(0, at - _DOUBLINGS) : at + _DOUBLINGS + 1].tolist()
-    else:
-        doubled = [(own or 1) * 2.0**j for j in range(-_DOUBLINGS, _DOUBLINGS + 1)]
-        if float(own).is_integer():
-            found = sorted({own, *(int(t) for t in doubled if t.is_integer())})
-        else:
-            found = [t for t in doubled if t >= min(own, 1)]
+    filter = est._fit_filter
+    if times is None:
+        middle = np.log2(own or 1)
+        powers = 2.0 ** np.arange(np.ceil(middle) - _DOUBLINGS, np.floor(middle) + _DOUBLINGS + 1)
+        times = powers[powers >= min(own or 1, 1)].tolist()
+    whole = not hasattr(est, "eigenvalues_")  # else a time counts products
+    found = {own, *(FILTERS[filter].check_time(t, whole=whole) for t in times)}
     A = diffusion.deflated()
-    return [t for t in found if t == own or time_excess(make_filter(est.filter, t), A) <= 1]
+    return [t for t in sorted(found) if t == own or time_excess(make_filter(filter, t), A) <= 1]
 
 
-def frames(est: Any, times: Sequence[Any], shown: Array) -> dict[str, Any]:
-    """Return the points `shown` (m,) at the times, of which one is the embedding's, as plain JSON.
+def frames(est: Any, Y: Array, times: Sequence[Any], shown: Array) -> dict[str, Any]:
+    """Return the points `shown` (m,) at the times, of which one is that of Y, as plain JSON.
 
     `positions` (T, m, d), d from 1 to 3, have mean square 1 at each time; multiplied by `sizes`
-    (T,) their distances are diffusion distances. At time number `chosen` the embedding stands as it
-    is (of more than three coordinates on its principal axes). `distances` (T,) says how a
+    (T,) their distances are diffusion distances. At time number `chosen` Y (n, k) stands as it is
+    (of more than three coordinates on its principal axes). `distances` (T,) says how a
     `HeatEmbedding` keeps those of random pairs at each other time.
     """
-    at = list(times).index(time_of(est))
+    at = list(times).index(times_of(est)[0])
     distances: Sequence[Distortion | None] = [None] * len(times)
-    Y = np.asarray(est.embedding_, dtype=float)
-    centres = np.zeros_like(Y)
-    if len(times) == 1:
-        blocks = Y[None]
-    elif hasattr(est, "time_curve_"):
+    Y = np.asarray(Y, dtype=float)
+    blocks, centres = Y[None], np.zeros_like(Y)
+    if len(times) > 1 and hasattr(est, "time_curve_"):
         blocks, centres, distances = _mapped(est, times, at)
-    else:
+    elif len(times) > 1:
         blocks = _of_a_copy(est, list(times), at)
-    axes, names = np.eye(Y.shape[1]), est.get_feature_names_out().tolist()
+    axes, names = np.eye(Y.shape[1]), [f"coordinate {k + 1}" for k in range(Y.shape[1])]
     if len(axes) > MOST_DIMENSIONS:
-        axes, shares = principal_axes(Y, MOST_DIMENSIONS)
-        names = [principal_name(j, share) for j, share in enumerate(shares)]
-    views = [_centred((block @ axes)[shown]) for block in blocks]
-    sizes = np.array([np.sqrt(np.mean(np.sum(view**2, axis=1))) or 1.0 for view in views])
-    places = _centred((centres @ axes)[shown]) / sizes[at]
-    positions = [view / size + places for view, size in zip(views, sizes, strict=True)]
+        axes, names = principal_axes(Y, MOST_DIMENSIONS)
+    views, sizes = zip(*(scaled((block @ axes)[shown]) for block in blocks), strict=True)
+    places = centred((centres @ axes)[shown]) / sizes[at]
     return {
         "axes": names,
         "times": [None if t is None else float(t) for t in times],
-        "positions": packed(np.stack(positions), "f4"),
-        "sizes": sizes.tolist(),
+        "positions": packed(np.stack(views) + places, "f4"),
+        "sizes": sizes,
         "chosen": at,
         "distances": [one and distortion_facts(one, shown) for one in distances],
     }
+
+
+def beside_facts(beside: Any, shown: Array, n: int) -> dict[str, Any] | None:
+    """Return another picture of the same points: an array (n, c), an estimator, or {title: it}."""
+    if beside is None:
+        return None
+    title, other = next(iter(beside.items())) if isinstance(beside, Mapping) else ("", beside)
+    title = title or (type(other).__name__ if hasattr(other, "embedding_") else "another picture")
+    Y = np.asarray(getattr(other, "embedding_", other), dtype=float)
+    if Y.ndim != 2 or len(Y) != n or not np.isfinite(Y).all():
+        raise ValueError(f"beside has shape {Y.shape}; pass a finite array ({n}, 2) or ({n}, 3).")
+    return {"title": title, "positions": packed(scaled(Y[shown, :3])[0][None], "f4")}
 
 
 def distortion_facts(found: Distortion, shown: Array) -> dict[str, Any]:
@@ -105,11 +118,6 @@ def distortion_facts(found: Distortion, shown: Array) -> dict[str, Any]:
         for end, pairs in found.worst_pairs.items()
     }
     return found._asdict() | {"line": kept(found), "worst_pairs": worst}
-
-
-def time_of(est: Any) -> Any:
-    """Return the time of an embedding, or None."""
-    return getattr(est, "time_", getattr(est, "time", None))
 
 
 def _of_a_copy(est: Any, times: list[Any], at: int) -> Array:
@@ -135,24 +143,19 @@ def _mapped(
     before. Returns blocks (T, n, k) around the centres of their components, the centres (n, k), and
     how distances are kept at the other times.
     """
-    diffusion = est.diffusion_
-    compared = compared_rows(diffusion, est.time_, est.filter, within_components=True)
+    diffusion, filter = est.diffusion_, est._fit_filter
+    compared = compared_rows(diffusion, times[at], filter, within_components=True)
     operator, labels = compared.rows.operator, compared.labels
     coordinates = Coordinates.of(operator, N_LEADING)
     Y = np.asarray(est.embedding_, dtype=float)
-    n = len(Y)
-    rng = np.random.default_rng(0)
-    i, j = rng.integers(n, size=(2, _PAIRS))
-    if labels is not None:
-        i, j = i[labels[i] == labels[j]], j[labels[i] == labels[j]]
-
+    i, j = within(*random_pairs(len(Y), _PAIRS), labels)
     logger.info("the points at %d times", len(times))
-    each = [replace(diffusion.rows(t, filter=est.filter), operator=operator) for t in times]
+    each = [replace(diffusion.rows(t, filter=filter), operator=operator) for t in times]
     known = coordinates.under([rows.filter for rows in each], _SKETCH_COLUMNS, seed=0)
     # Of many points no block stays longer than it must.
-    found = [_centred(rows.of_points(known.pop(0)).astype(float), labels) for rows in each]
+    found = [centred(rows.of_points(known.pop(0)).astype(float), labels) for rows in each]
     own = found[at]
-    inner = _centred(Y, labels)
+    inner = centred(Y, labels)
     gram = own.T @ own
     ridge = _RIDGE**2 * np.linalg.norm(gram, 2) * np.eye(len(gram))
     W = np.linalg.lstsq(gram + ridge, own.T @ inner, rcond=None)[0]
@@ -174,7 +177,14 @@ def _mapped(
     return blocks, Y - inner, distortions
 
 
-def _centred(Y: Array, labels: Array | None = None) -> Array:
+def scaled(Y: Array) -> tuple[Array, float]:
+    """Return coordinates around 0 of mean square 1, and by what they are divided."""
+    Y = centred(Y)
+    size = float(np.sqrt(np.mean(np.sum(Y**2, axis=1)))) or 1.0
+    return Y / size, size
+
+
+def centred(Y: Array, labels: Array | None = None) -> Array:
     """Subtract the mean of all rows, or of those with the same label."""
     if labels is None:
         return Y - Y.mean(axis=0)

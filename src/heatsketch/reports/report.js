@@ -540,8 +540,8 @@ function showDistances(found) {
     });
 }
 
-function showGaps({ line, rows: found }) { // pairs of labels, the nearest first
-  card("gaps", line);
+function showGaps(found) { // pairs of labels, the nearest first
+  card("gaps");
   const made = element("gap-table"), head = say(made, "tr");
   ["labels", "true distance", "95 %", "in the picture", "place", "true places", ""].forEach((name) => say(head, "th", name));
   for (const gap of found) {
@@ -675,7 +675,7 @@ function start() {
   pairs(element("parameters"), Object.entries(facts.parameters));
   pairs(element("versions"), Object.entries(facts.versions));
   element("command").textContent = facts.command;
-  if (facts.gaps) showGaps(facts.gaps);
+  if (facts.gaps && facts.gaps.length) showGaps(facts.gaps);
   if (facts.groups) showGroups(facts.groups);
   if (facts.distortion) showDistances(facts.distortion);
   if (facts.scales) showScales(facts.scales);

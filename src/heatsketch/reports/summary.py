@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from heatsketch._typing import Array
+from heatsketch.spectral.traces import ExplainedVariance
 
 # A sketch is right on average whatever its columns hold; that would take as long as it took itself.
 _EXPLAINING = ("HeatEmbedding", "DiffusionMap")
 _PROBES = 8  # for more than 2,048 points
 
 
-def summary(estimator: Any, share: Any = None) -> dict[str, str]:
+def summary(estimator: Any, share: ExplainedVariance | None = None) -> dict[str, str]:
     """Return names and texts: time, bandwidth, graph, how distances are kept, what is explained.
 
     `share` is the result of `explained`, if it is known already.
@@ -41,7 +42,13 @@ def summary(estimator: Any, share: Any = None) -> dict[str, str]:
         more = "" if math.isnan(held_out) else f", {held_out:.2f} for points not learned from"
         lines["distances"] = line + more
     if type(estimator).__name__ in _EXPLAINING:
-        lines["explained"] = _explained(estimator, share)
+        times = estimator._fit_times
+        shares = [share] if share else [explained(estimator, place) for place in range(len(times))]
+        words = [one.describe() if one else "nothing but rounding" for one in shares]
+        if len(times) > 1:
+            words = [f"at time {t:g} {one}" for t, one in zip(times, words, strict=True)]
+        count = estimator.embedding_.shape[1] // len(times)
+        lines["explained"] = f"{', '.join(words)}, by {count} coordinates"
     return lines
 
 
@@ -57,14 +64,15 @@ def kept(distortion: Any) -> str:
     return f"{line}; log L {distortion.log_L:.2f}"
 
 
-def explained(estimator: Any, index: int = 0) -> Any:
-    """Return the diffusion variance explained at one of the times, or why it is not known."""
+def explained(estimator: Any, index: int = 0) -> ExplainedVariance | None:
+    """Return the diffusion variance explained at one of the times; None if nothing is known."""
     # A share that was asked for is told as it was found.
     fewer = {} if isinstance(estimator.n_components, float) else {"n_probes": _PROBES}
     try:
-        return estimator.explained_diffusion_variance(index=index, **fewer)
-    except ValueError as error:  # equal points, of which only rounding is left: the map is right
-        return f"not known: {error}"
+        share: ExplainedVariance = estimator.explained_diffusion_variance(index=index, **fewer)
+    except ValueError:  # of points that hardly differ only rounding is left: the map is right
+        return None
+    return share
 
 
 def dimension_lines(test: Any, nearest: Any) -> dict[str, str]:
@@ -95,18 +103,6 @@ def distortion_lines(result: Any, names: Sequence[str]) -> dict[str, str]:
         "contraction": f"{result.contraction:.4g} (points {shrunk})",
         "quantiles": f"{quantiles} (of the ratio of distances, over its median)",
     }
-
-
-def _explained(estimator: Any, share: Any) -> str:
-    """Say how much of the diffusion the coordinates hold, at each of the times."""
-    times = np.atleast_1d(estimator.time_)
-    known = [share] if share else [explained(estimator, index) for index in range(len(times))]
-    if unknown := [share for share in known if isinstance(share, str)]:
-        return str(unknown[0])
-    words = [share.describe() for share in known]
-    if len(times) > 1:
-        words = [f"at time {t:g} {share}" for t, share in zip(times, words, strict=True)]
-    return f"{', '.join(words)}, by {estimator.embedding_.shape[1] // len(times)} coordinates"
 
 
 def _model(facts: dict[str, Any]) -> dict[str, str]:

@@ -15,9 +15,11 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from heatsketch.comparison.audit import Audit
 from heatsketch.io.files import write_atomically
 from heatsketch.io.metadata import plain
 from heatsketch.reports.facts import collect
+from heatsketch.reports.summary import parameters
 from heatsketch.spectral.cache import caching
 
 SUFFIXES = (".html", ".htm")
@@ -140,20 +142,26 @@ def report(
     """
     if path is not None:
         check_suffix(path)
-    if hasattr(est, "fit"):
+    if isinstance(est, Audit):
+        name, command, lines = "Audit of a picture", "heatsketch.audit(X, Y)", {}
+    else:
         check_is_fitted(est)
+        name, command = type(est).__name__, f"hs.report(hs.{est!r}.fit(X), X)".replace("\n", " ")
+        points = f"{len(est.embedding_):,} points"
+        lines = {"input": points, "method": f"{name}, {parameters(est)}"}
     facts = collect(
         est,
         X,
+        title=title or name,
+        command=command,
         labels=labels,
         colors=colors,
         ids=ids,
         times=times,
-        title=title,
         beside=beside,
         images=images,
     )
-    found = Report(facts)
+    found = Report(facts | {"lines": lines | facts["lines"]})
     if path is not None:
         found.save(path)
     return found
