@@ -128,7 +128,7 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         (_FITTING, "--time", "VALUE", "diffusion time: a number, several (2,8), or a rule (auto)"),
         (_FITTING, "--n-neighbors", "VALUE", "number of nearest neighbours of each point"),
         (_FITTING, "--epsilon", "VALUE", "bandwidth: a number, or self-tuning, ksum, ..."),
-        (_FITTING, "--affinity", "VALUE", "knn, variable, dense, radius, or precomputed (by INPUT)"),
+        (_FITTING, "--affinity", "VALUE", "knn, variable, dense, radius, or precomputed"),
         (_FITTING, "--metric", "VALUE", "distance of points: euclidean, cosine, correlation, ..."),
         (_FITTING, "--normalization", "VALUE", "of affinities: markov, symmetric, bistochastic"),
         (_FITTING, "--alpha", "VALUE", "power of the density by which affinities are divided"),

@@ -6,7 +6,7 @@ from typing import Any
 
 from heatsketch import distributed
 from heatsketch.cli.common import is_precomputed, reading
-from heatsketch.distributed.stream import size
+from heatsketch.distributed.sample import size
 from heatsketch.io.files import suffix_of
 from heatsketch.io.formats import BLOCK_FORMATS, open_blocks, parts_of
 from heatsketch.io.metadata import write_metadata

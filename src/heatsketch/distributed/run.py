@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from heatsketch._version import __version__
 from heatsketch.io import anndata_files, parquet
-from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import DRAFT, check_target, suffix_of, write_atomically
 from heatsketch.io.formats import check_key
-from heatsketch.io.metadata import encoded, plain
-from heatsketch.io.table import Reading
+from heatsketch.io.metadata import decoded, encoded, plain, write_metadata
 
 SUFFIXES = (".npy", ".parquet", ".h5ad", "")  # the last of a folder
 _NAMED = 5  # rows that a warning names
@@ -33,13 +29,12 @@ class Run:
     `warned` what blocks warn of, and `whole` that the parts are put together.
     """
 
-    def __init__(self, output: Path, suffix: str = "") -> None:
+    def __init__(self, output: Path) -> None:
         self.folder = output.absolute().with_name(f"{output.name}.partial")
         self.parts, self.model = self.folder / "parts", self.folder / "fitted.model"
-        self.suffix = suffix  # of the parts
-        self.facts: dict[str, Any] = {}
-        with suppress(OSError, ValueError):
-            self.facts = json.loads((self.folder / "run.json").read_text("utf-8"))
+        self.suffix = ".parquet" if suffix_of(output) == ".parquet" else ".npy"  # of the parts
+        file = self.folder / "run.json"
+        self.facts: dict[str, Any] = decoded(file.read_text("utf-8")) if file.exists() else {}
 
     def begin(self, about: dict[str, Any], *, resume: bool, force: bool) -> None:
         """Begin in an empty folder, or go on with the same run.
@@ -81,17 +76,11 @@ class Run:
     def update(self, **facts: Any) -> None:
         """Add facts to run.json."""
         self.facts |= plain(facts)
-        text = encoded(self.facts)
-        path = self.folder / "run.json"
-        write_atomically(path, lambda draft: draft.write_text(text, "utf-8"), force=True)
+        write_metadata(self.folder / "run.json", self.facts, force=True)
 
     def part(self, number: int) -> Path:
         """Return the file of a block."""
         return self.parts / f"part-{number:06d}{self.suffix}"
-
-    def missing(self, count: int) -> list[int]:
-        """Return the numbers of the blocks, of so many, that are not mapped yet."""
-        return [number for number in range(count) if not self.part(number).exists()]
 
     def warn(self, found: Iterable[Warned]) -> None:
         """Keep the warnings of a block: once each matter, with the first rows that it is about."""
@@ -109,23 +98,10 @@ class Run:
             shutil.rmtree(self.folder)
 
 
-def about(points: Blocks, estimator: Any, how: Reading, **options: Any) -> dict[str, Any]:
-    """Return what a run is about: what must be the same when it goes on."""
-    return {
-        "heatsketch": __version__,
-        "input": points.source,
-        "content": {"rows": points.n, "columns": points.columns, "stamp": points.stamp()},
-        "method": type(estimator).__name__,
-        **estimator.get_params(deep=False),
-        **options,
-        "reading": how.as_record(),
-    }
-
-
 def check_output(
     output: Path, source: Path | None, key: str, missing: str, *, force: bool, is_own: bool
-) -> str:
-    """Return the suffix of the parts of an output, or raise if it could not be written.
+) -> None:
+    """Raise for an output that could not be written.
 
     `is_own` says that it was written by the run that goes on.
     """
@@ -145,7 +121,6 @@ def check_output(
                 "them; pass missing='median' (--missing median), or name a .npy file."
             )
         check_key(output, source, key, force=force or is_own)
-    return ".parquet" if suffix == ".parquet" else ".npy"
 
 
 def assemble(

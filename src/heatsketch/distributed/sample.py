@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,11 +13,12 @@ from scipy.spatial.distance import pdist
 from sklearn.base import clone
 
 from heatsketch import _checks
+from heatsketch._checks import check_number, logger
 from heatsketch._typing import Array
 from heatsketch.estimators import HeatSketch
 from heatsketch.io.blocks import Blocks, joined
 from heatsketch.io.refine import Learned, note_of_gaps, refined, rows_with_gaps
-from heatsketch.io.table import Names, Reading, Table
+from heatsketch.io.table import Reading, Table
 from heatsketch.spectral.filters import times_of
 
 HELD_OUT = 1000  # rows outside of the sample, on which two halves of it are compared
@@ -28,8 +29,7 @@ _NAMED = 5  # rows with gaps, of which others are counted
 _GROUPS, _LEAST_COLUMNS = 32, 8  # of random columns: left out together, and fewer tell nothing
 
 
-@dataclass(frozen=True, eq=False)
-class Sample:
+class Sample(NamedTuple):
     """Rows of a source, drawn uniformly without repetition; what is drawn depends on n alone."""
 
     rows: Array  # (N,) to be fitted, increasing
@@ -47,20 +47,14 @@ class Sample:
         return cls(drawn[:count][order], half[order], np.sort(drawn[count:]))
 
 
-@dataclass(frozen=True, eq=False)
-class Gathered:
-    """A sample as it was read, by which all other rows are read."""
+def gather(
+    points: Blocks, estimator: Any, fit_points: int | None, how: Reading, block_rows: int
+) -> tuple[Table, Table]:
+    """Read a sample in one pass that looks at every number; return it and what it leaves out.
 
-    table: Table  # (N, d), refined; what it `learned` is of these rows alone
-    half: Array  # (N,) which of them are in the first of two halves
-    held_out: Table  # (m, d)
-    notes: Names  # what reading changes in the source
-
-
-def gather(points: Blocks, how: Reading, sample: Sample, block_rows: int) -> Gathered:
-    """Read a sample in one pass that looks at every number.
-
-    With `missing="drop"` rows with gaps are left out of it.
+    The sample has the column `half`: which rows are in the first of two halves. Its `notes` say
+    what reading changes in the source, and what it `learned` is of its rows alone. With
+    `missing="drop"` rows with gaps are not in it.
 
     Raises
     ------
@@ -68,6 +62,8 @@ def gather(points: Blocks, how: Reading, sample: Sample, block_rows: int) -> Gat
         For infinity, and for gaps that `how` does not mend, with the number of the row in the
         source.
     """
+    sample = Sample.draw(points.n, size(points, estimator, fit_points), seed_of(estimator))
+    logger.info("reading %d points, of which %d are fitted", points.n, len(sample.rows))
     whole = replace(how, standardize=False)
     found: tuple[list[Table], list[Table]] = ([], [])
     start, n_gaps, first_gaps = 0, 0, np.empty(0, int)
@@ -85,18 +81,14 @@ def gather(points: Blocks, how: Reading, sample: Sample, block_rows: int) -> Gat
                 tables.append(replace(table, values=table.values[own]))
         start = stop
     drawn, held_out = (joined(tables) for tables in found)
-    half = sample.half
-    if how.missing == "drop":
-        half = half[~rows_with_gaps(drawn.values)]
-    table = refined(drawn, how)
-    held_out = refined(held_out, how, table.learned, first_row=0)
-    notes = []  # what is learned of columns is learned of the sample
+    table = refined(replace(drawn, extra={"half": sample.half}), how)
+    notes = []
     if n_gaps:
         note = note_of_gaps(how.missing, first_gaps, points.n, n_gaps)
         notes.append(note.replace("with medians", "with medians of the sample"))
     if how.standardize:
         notes.append("columns standardised by the sample")
-    return Gathered(table, half, held_out, tuple(notes))
+    return replace(table, notes=tuple(notes)), refined(held_out, how, table.learned, first_row=0)
 
 
 class Halves(NamedTuple):
@@ -114,6 +106,7 @@ def half_discrepancy(estimator: Any, values: Any, half: Array, held_out: Any) ->
     """
     if held_out.shape[0] < _LEAST_HELD_OUT:
         return None
+    logger.info("fitting two halves of the sample")
     model, maps = clone(estimator), []
     for rows in (np.flatnonzero(half), np.flatnonzero(~half)):
         with warnings.catch_warnings():  # those of the whole sample are enough
@@ -163,6 +156,16 @@ def seed_of(estimator: Any) -> int:
     """Return the seed by which rows are drawn: that of the estimator, if it is an integer."""
     seed = getattr(estimator, "random_state", 0)
     return int(seed) if isinstance(seed, numbers.Integral) else 0
+
+
+def size(points: Blocks, estimator: Any, fit_points: int | None = None) -> int:
+    """Return how many points are fitted: so many, or those that memory holds."""
+    if fit_points is not None:
+        least = check_number(fit_points, "fit_points", low=LEAST_POINTS, integer=True)
+        return min(least, points.n)
+    stored = None if points.stored is None else points.stored // max(1, points.n)
+    d = len(points.columns) if stored is None else 2 * stored
+    return points_that_fit(points.n, d, estimator, points.dtype.itemsize)
 
 
 def points_that_fit(n: int, d: int, estimator: Any, itemsize: int) -> int:

@@ -9,29 +9,22 @@ import secrets
 import shutil
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from heatsketch import _checks
-from heatsketch._checks import check_number, features_named, logger, rows_message
+from heatsketch._checks import check_number, features_named, rows_message
 from heatsketch._progress import track
 from heatsketch._tiles import in_one_thread
 from heatsketch._version import __version__
-from heatsketch.distributed.run import Run, Warned, about, assemble, check_output
-from heatsketch.distributed.sample import LEAST_POINTS as LEAST_POINTS
-from heatsketch.distributed.sample import (
-    Sample,
-    gather,
-    half_discrepancy,
-    points_that_fit,
-    seed_of,
-)
+from heatsketch.distributed.run import Run, Warned, assemble, check_output
+from heatsketch.distributed.sample import gather, half_discrepancy, seed_of
 from heatsketch.io import parquet
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import check_target, suffix_of, write_atomically
@@ -43,8 +36,7 @@ from heatsketch.io.table import MISSING, Reading, Table
 BLOCK_ROWS = 2**16
 
 
-@dataclass(frozen=True, eq=False)
-class Streamed:
+class Streamed(NamedTuple):
     """What was fitted and written.
 
     Attributes
@@ -71,10 +63,10 @@ class Streamed:
     n: int
     fit_points: int
     discrepancy: float | None
+    of_points: tuple[float, float] | None
     output: Path
-    notes: tuple[str, ...] = ()
-    of_points: tuple[float, float] | None = None
-    metadata: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...]
+    metadata: dict[str, Any]
 
     def describe(self) -> str:
         """Say in one line what the sample is, and what it costs."""
@@ -144,7 +136,7 @@ def embed(
         Workers of Dask that map the blocks: "local:4" starts four processes on this machine, which
         end with the run; or an address ("tcp://10.0.0.1:8786"), or a client. The output has the
         same bytes. Every worker opens the source itself, which must be a file, and writes into
-        OUTPUT.partial, so that both must be in folders that all workers share under the same path;
+        OUTPUT.partial, so both must be in folders that all workers share under the same path;
         the model is fitted here. For a Dask array write ``model.transform(X)``, which is lazy.
     **reading
         `key`, `features`, `exclude`, `label`, `ids`, `missing` ("error" by default) and
@@ -197,19 +189,29 @@ def embed(
     how, points = _opened(source, estimator, reading)
     path = Path(source).absolute() if isinstance(source, str | Path) else None
     if cluster is not None and path is None:
+        lazy = "for a Dask array compute estimator.fit(X).transform(X), which is lazy"
         raise ValueError(
-            "source is an array, but workers open a file; write it to one, or for a Dask array "
-            "compute estimator.fit(X).transform(X), which is lazy."
+            f"source is an array, but workers open a file; write it to one; {lazy}."
         )
-    target, run = Path(output).absolute(), Run(Path(output))
+    target = Path(output).absolute()
+    run = Run(target)
     rows = check_number(block_rows, "block_rows", low=1, integer=True)
     is_own = resume and "whole" in run.facts
-    run.suffix = check_output(target, path, output_key, how.missing, force=force, is_own=is_own)
+    check_output(target, path, output_key, how.missing, force=force, is_own=is_own)
     if model is not None:
         check_target(model, force=force)
     with features_named(points.columns):
-        wanted = about(points, estimator, how, fit_points=fit_points, block_rows=rows)
-        run.begin(wanted, resume=resume, force=force)
+        about = {  # what must be the same when a run goes on
+            "heatsketch": __version__,
+            "input": points.source,
+            "content": {"rows": points.n, "columns": points.columns, "stamp": points.stamp()},
+            "method": type(estimator).__name__,
+            **estimator.get_params(deep=False),
+            "fit_points": fit_points,
+            "block_rows": rows,
+            "reading": how.as_record(),
+        }
+        run.begin(about, resume=resume, force=force)
         if "fitted" in run.facts:
             fitted, learned = _stored(run)
         else:
@@ -218,12 +220,12 @@ def embed(
         try:
             if "whole" not in run.facts:  # else the blocks of a folder are no longer here
                 _map(Mapping(points, fitted, learned, how, run, rows), path, target, cluster)
-            if points.stamp() != wanted["content"]["stamp"]:
+            if points.stamp() != about["content"]["stamp"]:
                 changed = f"{points.source} changed while it was read"
                 raise ValueError(f"{changed}; begin again with force=True (--force).")
             columns = [str(name) for name in fitted.get_feature_names_out()]
             metadata = {"version": __version__, "model": read_facts(run.model), "columns": columns}
-            metadata |= {"stream": facts, "reading": wanted["reading"]}
+            metadata |= {"stream": facts, "reading": about["reading"]}
             assemble(run, target, path, output_key, metadata)
         except OSError as error:
             kept = f"what is complete is kept in {run.folder}"
@@ -232,16 +234,9 @@ def embed(
     if model is not None:
         write_atomically(model, lambda draft: shutil.copyfile(run.model, draft), force=force)
     run.remove()
-    return Streamed(
-        fitted,
-        points.n,
-        facts["fit_points"],
-        facts["discrepancy"],
-        Path(output),
-        tuple(facts["notes"]),
-        None if facts["of_points"] is None else tuple(facts["of_points"]),
-        metadata,
-    )
+    of_points = facts["of_points"] and tuple(facts["of_points"])
+    cost = facts["fit_points"], facts["discrepancy"], of_points
+    return Streamed(fitted, points.n, *cost, Path(output), tuple(facts["notes"]), metadata)
 
 
 def fit(source: Any, estimator: Any, *, fit_points: int | None = None, **reading: Any) -> Any:
@@ -280,10 +275,9 @@ def fit(source: Any, estimator: Any, *, fit_points: int | None = None, **reading
     ((500, 4), (10, 4))
     """
     how, points = _opened(source, estimator, reading)
-    sample = Sample.draw(points.n, size(points, estimator, fit_points), seed_of(estimator))
-    values = gather(points, how, sample, BLOCK_ROWS).table.values
+    table, _ = gather(points, estimator, fit_points, how, BLOCK_ROWS)
     with features_named(points.columns):
-        return clone(estimator).fit(values)
+        return clone(estimator).fit(table.values)
 
 
 def _opened(source: Any, estimator: Any, options: dict[str, Any]) -> tuple[Reading, Blocks]:
@@ -302,19 +296,8 @@ def _opened(source: Any, estimator: Any, options: dict[str, Any]) -> tuple[Readi
     points = open_blocks(source, how)
     if points.n == 0:
         raise ValueError(f"{points.source} has no rows; pass at least 2 points.")
-    if how.label or how.ids:
-        check_others(next(points.tables(1)), how)
+    check_others(next(points.tables(1)), how)
     return how, points
-
-
-def size(points: Blocks, estimator: Any, fit_points: int | None = None) -> int:
-    """Return how many points are fitted."""
-    if fit_points is not None:
-        least = check_number(fit_points, "fit_points", low=LEAST_POINTS, integer=True)
-        return min(least, points.n)
-    stored = None if points.stored is None else points.stored // max(1, points.n)
-    d = len(points.columns) if stored is None else 2 * stored
-    return points_that_fit(points.n, d, estimator, points.dtype.itemsize)
 
 
 def _fit(
@@ -322,30 +305,25 @@ def _fit(
 ) -> tuple[Any, Learned]:
     """Fit a sample; return the model and what was learned of the columns, and keep both."""
     try:
-        count, seed = size(points, estimator, fit_points), seed_of(estimator)
-        sample = Sample.draw(points.n, count, seed)
-        logger.info("reading %s points, of which %s are fitted", f"{points.n:,}", f"{count:,}")
-        found = gather(points, how, sample, rows)
-        values, cost = found.table.values, None
-        if count < points.n:
-            logger.info("fitting two halves of the sample")
-            cost = half_discrepancy(estimator, values, found.half, found.held_out.values)
-        record = reading_record(found.table, suffix_of(points.source), how.as_record())
-        model = clone(estimator).fit(values)
+        table, held_out = gather(points, estimator, fit_points, how, rows)
+        half = table.extra["half"]
+        cost = half_discrepancy(estimator, table.values, half, held_out.values)
+        record = reading_record(table, suffix_of(points.source), how.as_record())
+        model = clone(estimator).fit(table.values)
         write_model(model, run.model, record, force=True)
     except BaseException:
         run.remove()  # there is nothing to go on with
         raise
     facts = {
         "points": points.n,
-        "fit_points": values.shape[0],
-        "seed": seed,
+        "fit_points": len(half),
+        "seed": seed_of(estimator),
         "discrepancy": None if cost is None else cost.whole,
         "of_points": None if cost is None else cost.of_points,
-        "notes": found.notes,
+        "notes": table.notes,
     }
     run.update(fitted=facts)
-    return model, found.table.learned
+    return model, table.learned
 
 
 def _stored(run: Run) -> tuple[Any, Learned]:
@@ -354,8 +332,7 @@ def _stored(run: Run) -> tuple[Any, Learned]:
     return model, Learned(tuple(known["columns"]), known["medians"], known["mean"], known["scale"])
 
 
-@dataclass(frozen=True, eq=False)
-class Mapping:
+class Mapping(NamedTuple):
     """A source and its model, open in this process."""
 
     points: Blocks
@@ -398,10 +375,11 @@ class Mapping:
 def _map(mapping: Mapping, path: Path | None, output: Path, cluster: Any) -> None:
     """Map the blocks that are missing; warn of all blocks at the end, once of each matter."""
     run = mapping.run
-    missing = run.missing(math.ceil(mapping.points.n / mapping.rows))
+    count = math.ceil(mapping.points.n / mapping.rows)
+    missing = [number for number in range(count) if not run.part(number).exists()]
     mapped = _here(mapping, missing)
     if cluster is not None:
-        job = path, output, run.suffix, mapping.how, mapping.rows, secrets.token_hex(8)
+        job = path, output, mapping.how, mapping.rows, secrets.token_hex(8)
         mapped = _by_workers(job, missing, cluster)
     with track(None, "mapping", len(missing), "blocks") as progress:
         for found in mapped:
@@ -440,11 +418,9 @@ def _keep_by_worker(job: tuple[Any, ...], number: int) -> list[Warned]:
 
 
 @functools.lru_cache(maxsize=1)
-def _opened_by_worker(
-    source: Path, output: Path, suffix: str, how: Reading, rows: int, token: str
-) -> Mapping:
+def _opened_by_worker(source: Path, output: Path, how: Reading, rows: int, token: str) -> Mapping:
     """Open source and model, once in a worker; the token says of which run they are."""
-    run = Run(output, suffix)
+    run = Run(output)
     return Mapping(open_blocks(source, how), *_stored(run), how, run, rows)
 
 
@@ -458,10 +434,10 @@ def _client(cluster: Any) -> Iterator[Any]:
     if isinstance(cluster, distributed.Client):
         yield cluster
         return
-    with ExitStack() as stack:
-        if str(cluster).startswith("local:"):
-            count = int(str(cluster).removeprefix("local:"))
-            port = "127.0.0.1:0"  # any port for the dashboard
-            local = distributed.LocalCluster(count, threads_per_worker=1, dashboard_address=port)
-            cluster = stack.enter_context(local)
-        yield stack.enter_context(distributed.Client(cluster, set_as_default=False))
+    how: dict[str, Any] = {"address": cluster}
+    if str(cluster).startswith("local:"):
+        count = int(str(cluster).removeprefix("local:"))
+        any_port = "127.0.0.1:0"  # for the dashboard
+        how = {"n_workers": count, "threads_per_worker": 1, "dashboard_address": any_port}
+    with distributed.Client(**how, set_as_default=False) as client:
+        yield client
