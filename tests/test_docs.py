@@ -125,7 +125,7 @@ def test_commands_of_the_pages_are_understood(line):
     assert "--version" in words or parser_of().parse_args(words).verb == words[0]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.stem)
 def test_links_of_a_page_lead_somewhere(page):
     for target, anchor in LINK.findall(text_of(page)):
         if "://" in target or "images/" in target:  # pictures are looked for when the site is built

@@ -27,11 +27,5 @@ def test_the_two_commands_that_continuous_integration_takes_from_it_are_there_on
     ]
 
 
-def test_its_links_lead_somewhere():
-    targets = re.findall(r"\]\(([^)#:]+)\)", README.read_text(encoding="utf-8"))
-    assert targets
-    assert [target for target in targets if not (README.parent / target).exists()] == []
-
-
 def test_it_is_read_in_two_minutes():
     assert len(README.read_text(encoding="utf-8").split()) <= 450

@@ -32,21 +32,13 @@ class RandomProjection(Embedding):
         return self._read(X, reset=False) @ self._R
 
 
-@pytest.fixture
-def listed(monkeypatch):
+def test_a_listed_method_is_compared_and_known_to_the_command_line(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(ESTIMATORS, "random-projection", RandomProjection)
-
-
-def test_a_listed_method_is_compared(listed):
     X, _ = hs.datasets.circle(60, rng=0)
     result = hs.compare(X, ["random-projection", "pca"], n_neighbors=5, random_state=3)
     assert [row.error for row in result.rows] == ["", ""]
     expected = RandomProjection(random_state=3).fit_transform(X)
     np.testing.assert_array_equal(result.embeddings["random-projection"], expected)
-
-
-def test_a_listed_method_is_known_to_the_command_line(listed, tmp_path, capsys):
-    X, _ = hs.datasets.circle(60, rng=0)
     np.save(tmp_path / "points.npy", X)
     out = tmp_path / "out.csv"
     given = ["embed", str(tmp_path / "points.npy"), "-o", str(out), "--method", "random-projection"]
@@ -56,6 +48,6 @@ def test_a_listed_method_is_known_to_the_command_line(listed, tmp_path, capsys):
     assert "random-projection" in capsys.readouterr().out
 
 
-def test_a_listed_method_reads_as_the_others_do(listed):
+def test_a_listed_method_reads_as_the_others_do():
     with pytest.raises(ValueError, match="X contains NaN"):
         RandomProjection().fit([[0.0, np.nan], [1.0, 2.0]])
