@@ -87,7 +87,7 @@ def assert_close(found, expected, tol):
     LocallyLinearEmbedding(radius=3.0),
     LaplacianEigenmap(n_neighbors=5),
     LaplacianEigenmap(radius=3.0),
-    SNE(perplexity=2, n_iter=60, early_iter=20),
+    SNE(perplexity=2, n_iter=20, early_iter=5),
     TSNE(perplexity=2, n_iter=250),
     expected_failed_checks=lambda estimator: (
         {

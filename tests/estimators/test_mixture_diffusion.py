@@ -37,8 +37,8 @@ def mixture_of(m, K=3, seed=0, epsilon=1.0, spread=2.0):
 
 
 @estimator_checks(
-    hs.MixtureDiffusion(),
     hs.MixtureDiffusion(1, epsilon="median", mixture=1, max_features=10),
+    hs.MixtureDiffusion(),
 )
 @pytest.mark.filterwarnings("ignore::heatsketch.ConvergenceWarning")
 def test_scikit_learn_rules(estimator, check):

@@ -116,8 +116,9 @@ def test_where_not_all_pairs_are_measured_score_finds_what_fit_found(monkeypatch
 # Layout
 
 
-@every_form
-@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("normalization", "k"), [("markov", 1), ("bistochastic", 2), ("markov", 3)]
+)
 def test_discs_around_components_do_not_overlap(normalization, k):
     model = make(k=k, normalization=normalization).fit(rings())
     assert_apart(model.embedding_, LABELS)

@@ -72,8 +72,11 @@ def shuffled(X, seed=1):
     return order, X[order]
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize(
+    ("name", "method"),
+    # The embedding, which is learned from what the map has, of one table with ties and one without.
+    [(n, m) for n in DATA for m in METHODS if m != "embedding" or n in ("one-hot", "clusters")],
+)
 def test_shuffled_rows_get_the_same_coordinates(name, method):
     X, estimator = data(name), METHODS[method]
     order, Z = shuffled(X)
