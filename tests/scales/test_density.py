@@ -91,7 +91,7 @@ def test_it_is_what_alpha_divides_by():
         ({"dimension": 0}, "dimension=0"),
         ({"dimension": 10_000, "epsilon": 1e-3}, "beyond float64"),
         ({"at": [[np.nan, 0.0]]}, "at contains NaN"),
-        ({"at": [[0.0]]}, "1 features"),
+        ({"at": [[0.0]]}, "at has 1 columns, but X has 2 features"),
     ],
 )
 def test_bad_arguments_are_refused(changes, match):

@@ -143,7 +143,7 @@ def test_different_laws_have_the_least_p_value():
 
 
 def test_samples_of_different_spaces_are_refused():
-    with pytest.raises(ValueError, match="3 columns but Z has 2"):
+    with pytest.raises(ValueError, match="Z has 2 columns, but X has 3 features"):
         sample_discrepancy(cloud(9, 3), cloud(9, 2))
     with pytest.raises(ValueError, match="n_permutations=5"):
         sample_discrepancy(cloud(9, 3), cloud(9, 3), n_permutations=5)

@@ -89,27 +89,20 @@ def picture_quality(
     judged = diffusion.sample(min(_JUDGED, max(30, _ENTRIES // n)))
     k = min(NEIGHBORS, (n - 1) // 2)
     radii = np.linalg.norm(Y - np.median(Y, axis=0), axis=1)
+    correlation, graph = math.nan, diffusion.directed_step
+    if graph is not None:
+        rows = np.repeat(np.arange(n), np.diff(graph.indptr))
+        lengths = pair_distances(X, X, rows, graph.indices)
+        edges = sparse.csr_matrix((lengths, graph.indices, graph.indptr), graph.shape)
+        sources = diffusion.sample(min(_SOURCES, max(_LEAST_SOURCES, _VISITS // n)))
+        geodesics = dijkstra(edges, directed=False, indices=sources)
+        reached = np.isfinite(geodesics) & (geodesics > 0)
+        if np.count_nonzero(reached) >= 2:
+            embedded = euclidean_distances(Y[sources], Y)
+            correlation = rank_correlation(geodesics[reached], embedded[reached])
     return PictureQuality(
         1.0 - float(losses(X, Y, k, judged).mean()) if k else 1.0,
-        _geodesic_correlation(X, Y, diffusion),
+        correlation,
         int(np.count_nonzero(radii > _FAR * np.quantile(radii, _FRAME))),
         distortion.within[FACTOR],
     )
-
-
-def _geodesic_correlation(X: Points, Y: Array, diffusion: Diffusion) -> float:
-    """Return the rank correlation of distances in Y with geodesics of the graph; NaN without."""
-    graph = diffusion.directed_step
-    if graph is None:
-        return math.nan
-    rows = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
-    lengths = pair_distances(X, X, rows, graph.indices)
-    edges = sparse.csr_matrix((lengths, graph.indices, graph.indptr), graph.shape)
-    n = graph.shape[0]
-    sources = diffusion.sample(min(_SOURCES, max(_LEAST_SOURCES, _VISITS // n)))
-    geodesics = dijkstra(edges, directed=False, indices=sources)
-    embedded = euclidean_distances(Y[sources], Y)
-    reached = np.isfinite(geodesics) & (geodesics > 0)
-    if np.count_nonzero(reached) < 2:
-        return math.nan
-    return rank_correlation(geodesics[reached], embedded[reached])

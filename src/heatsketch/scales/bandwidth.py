@@ -158,7 +158,14 @@ def _steepest(d2: Array, n: int) -> Ksum:
     high = int(np.ceil(2 * np.log2(float(np.max(positive)) / centre))) + 8
     epsilons = centre * 2.0 ** (np.arange(low, high + 1) / 2)
     slopes = _slopes(d2, n, epsilons)
-    place, top = _peak(slopes)
+    best = int(np.argmax(slopes))
+    place, top = float(best), slopes[best]
+    if 0 < best < len(slopes) - 1:  # the parabola through it and its neighbours
+        left, right = slopes[best - 1], slopes[best + 1]
+        bend = left - 2 * top + right
+        if bend < 0:
+            shift = 0.5 * (left - right) / bend
+            place, top = best + shift, top - 0.25 * (left - right) * shift
     epsilon = float(centre * 2.0 ** ((low + place) / 2))
     return Ksum(epsilon, float(2 * top), epsilons, slopes)
 
@@ -186,15 +193,3 @@ def _slopes(d2: Array, n: int, epsilons: Array) -> Array:
     K, KE = sums.mean(axis=1) / (d2.shape[1] - 1)
     # The diagonal of n ones, relative to the n(n-1) pairs that the sample represents.
     return KE / (K + 1 / (n - 1))
-
-
-def _peak(slopes: Array) -> tuple[float, float]:
-    """Return place and height of the maximum of a curve (m,), from the parabola through it."""
-    best = int(np.argmax(slopes))
-    if 0 < best < len(slopes) - 1:
-        left, top, right = slopes[best - 1 : best + 2]
-        bend = left - 2 * top + right
-        if bend < 0:
-            shift = 0.5 * (left - right) / bend
-            return best + shift, top - 0.25 * (left - right) * shift
-    return best, slopes[best]

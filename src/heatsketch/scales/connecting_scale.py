@@ -11,7 +11,6 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.spatial.distance import squareform
 
 from heatsketch._checks import check_number, check_points
-from heatsketch._typing import Points
 from heatsketch.graphs.links import shortest_links
 from heatsketch.neighbors import NeighborIndex, distinct_rows, in_metric
 from heatsketch.operators.kernel import centre_of, centred, squared_distances
@@ -70,21 +69,16 @@ def connecting_epsilon(X: Any, *, metric: str = "euclidean", cut: float = WIDE_C
     check_number(cut, "cut", low=0, open_low=True)
     X = in_metric(check_points(X), metric)
     points = centred(X[distinct_rows(X)[0]], centre_of(X))
-    if points.shape[0] == 1:
-        raise ValueError("All points are the same; pass distinct points.")
-    square = (_longest_edge(points) / cut) ** 2
-    return 2 * square * (1 + _MARGIN)
-
-
-def _longest_edge(points: Points) -> float:
-    """Return the longest edge of the minimum spanning tree of distinct points (n, d)."""
     n, k = points.shape[0], _TREE_NEIGHBORS + 1
+    if n == 1:
+        raise ValueError("All points are the same; pass distinct points.")
     if n <= EXACT_POINTS:
         pairs = squareform(squared_distances(points, points, direct=False), checks=False)
-        return float(np.sqrt(linkage(pairs, "single")[-1, 2]))  # which merges along the tree
-    nearest = NeighborIndex(points).query(None, k)
-    starts = np.arange(0, n * k + 1, k)
-    graph = sparse.csr_matrix((nearest.distances.ravel(), nearest.indices.ravel(), starts), (n, n))
-    tree = minimum_spanning_tree(graph)
-    links = shortest_links(points, connected_components(tree, directed=False)[1])
-    return float(max(tree.data.max(), links[2].max(initial=0.0)))
+        longest = float(np.sqrt(linkage(pairs, "single")[-1, 2]))  # it merges along the tree
+    else:
+        nearest = NeighborIndex(points).query(None, k)
+        rows = nearest.distances.ravel(), nearest.indices.ravel(), np.arange(0, n * k + 1, k)
+        tree = minimum_spanning_tree(sparse.csr_matrix(rows, (n, n)))
+        links = shortest_links(points, connected_components(tree, directed=False)[1])
+        longest = float(max(tree.data.max(), links[2].max(initial=0.0)))
+    return 2 * (longest / cut) ** 2 * (1 + _MARGIN)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import check_number, check_points
+from heatsketch._checks import check_new_points, check_number, check_points
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.operators.kernel import Kernel
@@ -74,10 +74,6 @@ def density_estimate(X: Any, epsilon: float | str, dimension: float, *, at: Any 
     kernel = Kernel(X, width, np.dtype(np.float64))
     if at is None:
         return np.asarray(math.exp(log_peak) * (kernel @ np.ones(kernel.n)))
-    at = check_points(at, "at", min_rows=1)
-    if at.shape[1] != X.shape[1]:
-        raise ValueError(
-            f"at has {at.shape[1]} features but X has {X.shape[1]}; pass points of the same space."
-        )
+    at = check_new_points(at, X, "X", "at", min_rows=1)
     sums = [kernel.rows(at[tile]).sum(axis=1) for tile in row_tiles(at.shape[0], _TILE)]
     return np.asarray(math.exp(log_peak) * np.concatenate(sums))

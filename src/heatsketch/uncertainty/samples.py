@@ -11,7 +11,13 @@ import numpy as np
 from scipy import sparse
 from scipy.stats import t as student
 
-from heatsketch._checks import ScaleWarning, check_level, check_number, check_points
+from heatsketch._checks import (
+    ScaleWarning,
+    check_level,
+    check_new_points,
+    check_number,
+    check_points,
+)
 from heatsketch._random import random_block, seed_entropy
 from heatsketch._typing import Array, Rng
 from heatsketch.markov.diffusion import Diffusion
@@ -148,15 +154,12 @@ def sample_discrepancy(
     >>> same.value < other.value, same.p_value > 0.01 >= other.p_value
     (True, True)
     """
-    X, Z = check_points(X, "X"), check_points(Z, "Z")
-    if X.shape[1] != Z.shape[1]:
-        raise ValueError(
-            f"X has {X.shape[1]} columns but Z has {Z.shape[1]}; pass points of the same space."
-        )
+    X = check_points(X, "X")
+    Z = check_new_points(Z, X, "X", "Z", min_rows=2)
     steps = check_number(time, "time", low=1, integer=True)
     k = check_number(n_components, "n_components", low=2, high=MOST_COLUMNS, integer=True)
     count = check_number(n_permutations, "n_permutations", low=19, integer=True)
-    stack = sparse.vstack if sparse.issparse(X) or sparse.issparse(Z) else np.vstack
+    stack = sparse.vstack if sparse.issparse(X) else np.vstack
     samples, smallest = [X, Z, stack([X, Z])], min(X.shape[0], Z.shape[0])
     counts = [round(options.get("n_neighbors", 15) * P.shape[0] / smallest) for P in samples]
     first, second, pooled = (  # with steps of equal length
