@@ -61,20 +61,13 @@ def test_bandwidths_reach_from_identity_to_constant():
     assert result.epsilons[-1] > pdist(cloud(200, 3)).max() ** 2
 
 
-def test_circle_has_the_slopes_of_the_bessel_function():
-    result = ksum(even_circle(400))
-    known = resolved(result.epsilons, 400)
-    assert known.sum() > 10
-    np.testing.assert_allclose(
-        result.slopes[known], circle_slope(result.epsilons[known]), atol=1e-11
-    )
-
-
-def test_a_sample_of_rows_gives_the_exact_slopes_where_all_points_look_alike(monkeypatch):
-    # Every row of the circle has the same distances, so that rows against all columns, with the
-    # diagonal put back, must give the closed form exactly.
-    monkeypatch.setattr(bandwidth, "_EXACT_POINTS", 100)
-    monkeypatch.setattr(bandwidth, "_SAMPLE_ROWS", 40)
+@pytest.mark.parametrize("sampled", [False, True])
+def test_circle_has_the_slopes_of_the_bessel_function(sampled, monkeypatch):
+    # Every row of the circle has the same distances, so that some rows against all columns, with
+    # the diagonal put back, must give the closed form exactly.
+    if sampled:
+        monkeypatch.setattr(bandwidth, "_EXACT_POINTS", 100)
+        monkeypatch.setattr(bandwidth, "_SAMPLE_ROWS", 40)
     result = ksum(even_circle(400), rng=3)
     known = resolved(result.epsilons, 400)
     assert known.sum() > 10
@@ -149,13 +142,11 @@ def test_even_segment_and_square_have_the_slopes_of_the_error_function(d):
     axis = (np.arange(n) + 0.5) / n
     X = np.stack(np.meshgrid(*[axis] * d), axis=-1).reshape(-1, d)
     result = ksum(X)
-    known = (n**2 * result.epsilons > 40) & (result.epsilons < 100)
-    assert known.sum() > 10
-    want = d * segment_slope(result.epsilons[known])
-    np.testing.assert_allclose(result.slopes[known], want, atol=2 / 40)
-    wide = known & (n**2 * result.epsilons > 400)
-    want = d * segment_slope(result.epsilons[wide])
-    np.testing.assert_allclose(result.slopes[wide], want, atol=2 / 400)
+    for least in (40, 400):
+        known = (n**2 * result.epsilons > least) & (result.epsilons < 100)
+        assert known.sum() > 10
+        want = d * segment_slope(result.epsilons[known])
+        np.testing.assert_allclose(result.slopes[known], want, atol=2 / least)
 
 
 def test_two_points_are_enough():

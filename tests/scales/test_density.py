@@ -9,13 +9,9 @@ from scipy import sparse
 from scipy.special import ive
 
 import heatsketch as hs
+from problems.clouds import even_circle
 
 Z_ALARM = 5.0  # of a normal score: two-sided 6e-7
-
-
-def even_circle(n):
-    t = 2 * np.pi * np.arange(n) / n
-    return np.c_[np.cos(t), np.sin(t)]
 
 
 @pytest.mark.parametrize("epsilon", [0.02, 0.3, 2.0])
