@@ -186,30 +186,40 @@ class HeatEmbedding(DiffusionEstimator):
         components = known.components
         values = np.concatenate([one.values for one in known.each])
         rounding = max(_ROUNDING, diffusion.diagnostics.get("exponent_error", 0.0))
-        if np.abs(values).max(initial=0.0) < rounding:
-            return [self._side_by_side(H, Y, components, diffusion)[0]]
-        if times[0] == "auto":
-            self.time_curve_ = time_curve(known.each[0], self.filter, k)
-            self.time_ = self.time_curve_.time
-        f = make_filter(self.filter, self.time_).reduced()
-        check_range(f, diffusion.operator, (values.min(), values.max()))
-        ids, vertex = self.ids_, diffusion.vertex
-        numbers = None if ids is None else numbers_at(ids, vertex, diffusion.n)
-        exact = self.objective == "worst"
-        F, error = known.under(f, self.n_sketch, numbers=numbers, exact=exact)
-        wide = np.column_stack([F, np.sqrt(diffusion.measure, dtype=F.dtype)])
-        stepped = self._rows_of(diffusion.last_step(wide), F.dtype)  # distances to keep
-        maps, held_out = self._maps(diffusion, components, stepped)
-        for vertices, W in zip(components, maps, strict=True):
-            H[vertices], Y[vertices] = F[vertices] @ W, stepped[vertices] @ W
-        H, Y = self._side_by_side(H, Y, components, diffusion)
-        Y, S = diffusion.expand(Y), diffusion.expand(stepped)
-        found = diffusion_distortion(
-            Y, diffusion, self.time_, filter=self.filter, coordinates=(S, error)
-        )
-        self.distortion_ = found._replace(held_out_log_L=held_out)
-        if self.affinity != "precomputed" and self.metric in COORDINATES:
-            self.quality_ = picture_quality(in_metric(X, self.metric), Y, diffusion, found)
+        is_constant = np.abs(values).max(initial=0.0) < rounding
+        if not is_constant:
+            if times[0] == "auto":
+                self.time_curve_ = time_curve(known.each[0], self.filter, k)
+                self.time_ = self.time_curve_.time
+            f = make_filter(self.filter, self.time_).reduced()
+            check_range(f, diffusion.operator, (values.min(), values.max()))
+            numbers = None
+            if self.ids_ is not None:
+                numbers = numbers_at(self.ids_, diffusion.vertex, diffusion.n)
+            exact = self.objective == "worst"
+            F, error = known.under(f, self.n_sketch, numbers=numbers, exact=exact)
+            wide = np.column_stack([F, np.sqrt(diffusion.measure, dtype=F.dtype)])
+            stepped = self._rows_of(diffusion.last_step(wide), F.dtype)  # distances to keep
+            maps, held_out = self._maps(diffusion, components, stepped)
+            for vertices, W in zip(components, maps, strict=True):
+                H[vertices], Y[vertices] = F[vertices] @ W, stepped[vertices] @ W
+        if len(components) > 1:
+            # Components, which all lie around 0, move beside each other.
+            self.diagnostics_["layout"] = "components side by side"
+            mass = np.array([diffusion.measure[vertices].sum() for vertices in components])
+            markov = self.normalization == "markov"
+            constant = np.sqrt(diffusion.measure) if markov else np.ones(len(H))  # after a step: 1
+            for vertices, shift in zip(components, side_by_side(Y, components, mass), strict=True):
+                H[vertices] += constant[vertices, None] * shift
+                Y[vertices] += shift
+        if not is_constant:
+            Y, S = diffusion.expand(Y), diffusion.expand(stepped)
+            found = diffusion_distortion(
+                Y, diffusion, self.time_, filter=self.filter, coordinates=(S, error)
+            )
+            self.distortion_ = found._replace(held_out_log_L=held_out)
+            if self.affinity != "precomputed" and self.metric in COORDINATES:
+                self.quality_ = picture_quality(in_metric(X, self.metric), Y, diffusion, found)
         return [H]
 
     def _maps(
@@ -250,20 +260,6 @@ class HeatEmbedding(DiffusionEstimator):
                 held_out = np.fmax(held_out, learned.held_out_log_L)
             maps.append(W)
         return maps, float(held_out)
-
-    def _side_by_side(
-        self, H: Array, Y: Array, components: list[Array], diffusion: Diffusion
-    ) -> tuple[Array, Array]:
-        """Move the components of Y, which all lie around 0, beside each other, and H with them."""
-        if len(components) > 1:
-            self.diagnostics_["layout"] = "components side by side"
-            mass = np.array([diffusion.measure[vertices].sum() for vertices in components])
-            markov = self.normalization == "markov"
-            constant = np.sqrt(diffusion.measure) if markov else np.ones(len(H))  # after a step: 1
-            for vertices, shift in zip(components, side_by_side(Y, components, mass), strict=True):
-                H[vertices] += constant[vertices, None] * shift
-                Y[vertices] += shift
-        return H, Y
 
     def _compared(self) -> tuple[Deflated, Array | None]:
         """Return A without what distances do not see, and components mapped by themselves."""
