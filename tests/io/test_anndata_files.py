@@ -3,17 +3,16 @@
 import warnings
 from dataclasses import replace
 
+import anndata
+import h5py
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
 from heatsketch import io
 from heatsketch.io.formats import open_blocks
 from heatsketch.io.table import Reading
-
-anndata = pytest.importorskip("anndata")
-h5py = pytest.importorskip("h5py")
-pd = pytest.importorskip("pandas")
 
 
 @pytest.fixture
@@ -54,19 +53,14 @@ def test_h5ad_gives_points_genes_and_obs(cells):
     assert io.read_table(cells, label="depth").label == "depth"
 
 
-@pytest.mark.parametrize(
-    ("key", "want"),
-    [
-        ("obsm/X_pca", np.arange(9).reshape(3, 3)),
-        ("X_pca", np.arange(9).reshape(3, 3)),
-        ("layers/counts", [[0, 2], [4, 0], [0, 6]]),
-        ("dense", [[0, 1], [2, 0], [0, 3]]),
-    ],
-)
-def test_h5ad_key_chooses(cells, key, want):
-    values = io.read_table(cells, key=key).values
-    values = values.toarray() if sparse.issparse(values) else values
-    np.testing.assert_array_equal(values, want)
+def test_h5ad_key_chooses(cells):
+    counts, components = np.array([[0, 2], [4, 0], [0, 6]]), np.arange(9).reshape(3, 3)
+    np.testing.assert_array_equal(
+        io.read_table(cells, key="layers/counts").values.toarray(), counts
+    )
+    np.testing.assert_array_equal(io.read_table(cells, key="dense").values, counts / 2)
+    for key in ("obsm/X_pca", "X_pca"):
+        np.testing.assert_array_equal(io.read_table(cells, key=key).values, components)
 
 
 @pytest.mark.parametrize("key", ["obsm/counts", "umap", "uns/note", "obsm/../X"])
@@ -128,49 +122,32 @@ def test_row_names_without_a_name_are_kept(tmp_path, names):
         assert data.obs_names.tolist() == names
 
 
-def hostile(path, change):
+def replaced(path, place, content):
     with h5py.File(path, "r+") as file:
-        change(file)
+        del file[place]
+        if content is not None:
+            file[place] = content
     return path
 
 
-def bad_codes(file):
-    file["obs/type/codes"][...] = [0, 1, 99]
-
-
-def wild(file):
-    file["X/indices"][...] = [0, 10**6, 1]
-
-
-def other_length(file):
-    del file["obs/depth"]
-    file["obs/depth"] = [1.0, 2.0]
-
-
-def references(file):
-    del file["X"]
-    kind = h5py.ref_dtype
-    file.create_dataset("X", data=[[file["var"].ref] * 2] * 3, dtype=kind)
-
-
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("place", "content", "words"),
     [
-        (other_length, "cannot be read: .*; save it again"),
-        (references, "X in .* has dtype object; pass real numbers"),
-        (bad_codes, "cannot be read: .*; save it again"),
-        (wild, "cannot be read: .*; save it again"),
-        (lambda file: file["X"].pop("data"), "cannot be read"),
-        (lambda file: file["X"].attrs.__setitem__("shape", [2, 2]), "damaged"),
+        ("obs/depth", [1.0, 2.0], "cannot be read: .*; save it again"),
+        ("obs/type/codes", [0, 1, 99], "cannot be read: .*; save it again"),
+        ("X/indices", [0, 10**6, 1], "cannot be read: .*; save it again"),
+        ("X/data", None, "cannot be read"),
+        ("X", [["a", "b"]] * 3, "X in .* has dtype object; pass real numbers"),
+        ("X", np.eye(2), "damaged: it has 2 points but 3 rows in obs"),
     ],
 )
-def test_damaged_h5ad_is_explained(cells, change, words):
+def test_damaged_h5ad_is_explained(cells, place, content, words):
     with pytest.raises(ValueError, match=words):
-        io.read_table(hostile(cells, change))
+        io.read_table(replaced(cells, place, content))
 
 
 def test_a_copy_has_the_points_of_the_file(cells, tmp_path):
-    gap = hostile(cells, lambda file: file["obsm/X_pca"].__setitem__((0, 0), np.nan))
+    gap = replaced(cells, "obsm/X_pca", [[np.nan] * 3, [1.0] * 3, [2.0] * 3])
     table = io.read_table(gap, key="X_pca", missing="drop")
     with pytest.raises(ValueError, match=r"\.h5ad has 3 points but the embedding 2 rows"):
         io.write_table(tmp_path / "out.h5ad", np.eye(2), ["a", "b"], table)

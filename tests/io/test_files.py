@@ -5,17 +5,16 @@ import os
 import signal
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from pyarrow import parquet
 
 from heatsketch import io
 from heatsketch.io import files
 from problems.tables import TEXT, saved, table_of
-
-pytest.importorskip("h5py")
-pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 
