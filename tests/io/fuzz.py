@@ -8,7 +8,6 @@ result, or a ValueError or OSError with a message: no crash, no other error, no 
     python tests/io/fuzz.py 1 h5ad 1234          one case, with its traceback and the file kept
 """
 
-import argparse
 import gzip
 import io as streams
 import os
@@ -252,28 +251,23 @@ def run(reader, case, folder):
     return said
 
 
-def main():
-    form = argparse.RawTextHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
-    parser.add_argument("count", type=int, help="number of cases, of all readers together")
-    parser.add_argument("reader", nargs="?", choices=sorted(READERS))
-    parser.add_argument("case", nargs="?", type=int, help="read this one, with its traceback")
-    args = parser.parse_args()
-    if args.case is not None:
-        path = make(args.reader, args.case, tempfile.mkdtemp())
-        print(path, READERS[args.reader][1](path))
+def main(count, reader=None, case=None):
+    """Read cases and print what came of them, or read one with its traceback; see above."""
+    if case is not None:
+        path = make(reader, int(case), tempfile.mkdtemp())
+        print(path, READERS[reader][1](path))
         return 0
-    readers, failed = [args.reader] if args.reader else sorted(READERS), 0
-    for reader in readers:
+    readers, failed = [reader] if reader else sorted(READERS), 0
+    for name in readers:
         with tempfile.TemporaryDirectory() as folder:
-            found = [run(reader, case, folder) for case in range(-(-args.count // len(readers)))]
-        print(reader, dict(Counter(said.partition(":")[0] for said in found)), flush=True)
-        for case, said in enumerate(found):
+            found = [run(name, i, folder) for i in range(-(-int(count) // len(readers)))]
+        print(name, dict(Counter(said.partition(":")[0] for said in found)), flush=True)
+        for i, said in enumerate(found):
             if said not in ("read", "refused", "died"):
                 failed += 1
-                print(f"  case {case}: {said}")
+                print(f"  case {i}: {said}")
     return int(failed > 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

@@ -207,9 +207,9 @@ def key_of_embedding(path: Path) -> str:
 def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:
     """Write the embedding as the entry `key` of obsm, into a copy of the input if that is .h5ad.
 
-    Columns that the table has and obs has not are added to obs. The note has the same key in
-    uns["heatsketch"]. Where there is no copy, the first ids without a gap or repetition are the
-    index of obs.
+    Columns of the table that obs has not, or with other entries, are written to obs. The note has
+    the same key in uns["heatsketch"]. Where there is no copy, the first ids without a gap or
+    repetition are the index of obs.
     """
     source, name = Path(table.source), _entry(key)
     if source.suffix.lower() == ".h5ad" and source.is_file():
@@ -241,13 +241,8 @@ def write_copy(
         if len(frame) != len(embedding):
             what = f"{source} has {len(frame)} points but the embedding {len(embedding)} rows"
             raise ValueError(f"{what}; use missing='median' (--missing) or another format.")
-        known = _columns_of(frame)
-        new = {
-            column: items
-            for column, items in extra.items()
-            if column not in known
-            or (items.dtype.kind == "f" and items.tolist() != known[column].tolist())
-        }
+        known = {column: items.tolist() for column, items in _columns_of(frame).items()}
+        new = {column: x for column, x in extra.items() if x.tolist() != known.get(column)}
         if new:
             write_elem(file, "obs", frame.assign(**new))
         for group in ("obsm", "uns", f"uns/{KEY}"):

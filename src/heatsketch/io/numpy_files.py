@@ -38,9 +38,7 @@ def read(path: Path, how: Reading) -> Table:
             check_archive(archive.zip, path)
             return _read_archive(archive, path, how)
     refuse_key(how.key, path)
-    table = _table(open_memmap(path, mode="r"), how, path)
-    # As a plain array, which estimators fit whole: of a map they may take a sample.
-    return replace(table, values=np.asarray(table.values))
+    return _table(open_memmap(path, mode="r"), how, path)
 
 
 def blocks(path: Path, how: Reading) -> Blocks:
@@ -84,7 +82,7 @@ def write_arrays(archive: zipfile.ZipFile, arrays: dict[str, Array]) -> None:
 def _table(array: Array, how: Reading, path: Path, what: str = "", names: Names = ()) -> Table:
     """Return the features of an array (n, d), less the columns of ids and labels."""
     source = f"{what} in {path}" if what else str(path)
-    values = as_float(array, source)
+    values = np.asarray(as_float(array, source))  # of a map estimators may take a sample
     names = names or default_names(array)
     extra = {n: np.array(array[:, names.index(n)]) for n in how.label + how.ids if n in names}
     if array.dtype in (np.int64, np.uint64):
