@@ -472,28 +472,24 @@ def _contrast(names: list[Any], columns: Array, lengths: Array) -> Contrast | No
     if count < 3 or not (totals.all() and lengths.all()):  # labels of equal points have no ratio
         return None
     quantile = stats.t.isf(0.05 / (count * (count - 1) * (count - 2)), k - 1)
-    pair = np.zeros((count, count), int)
-    pair[np.triu_indices(count, 1)] = np.arange(len(lengths))
-    pair += pair.T
-    found: list[tuple[float, Contrast]] = []
-    for a, label in enumerate(names):
-        others = np.delete(np.arange(count), a)
-        own = pair[a, others]
-        parts, length = columns[own] / totals[own, None], np.log(lengths[own])
-        ratios = (np.log(totals[own])[:, None] - np.log(totals[own])) / 2  # far (i), near (j)
-        covariance = k * np.cov(parts)
-        spread = np.diag(covariance)[:, None] + np.diag(covariance) - 2 * covariance
-        errors = quantile * np.sqrt(np.maximum(spread, 0.0)) / 2
-        seen = length[:, None] - length
-        excess = np.where(seen >= 0, np.abs(ratios - seen) - errors, -np.inf)
-        i, j = np.unravel_index(np.argmax(excess), excess.shape)
-        ends = ratios[i, j] + errors[i, j] * np.array([0, -1, 1])
-        truth = Interval(*map(float, np.exp(ends)))
-        seen_ratio = float(np.exp(seen[i, j]))
-        contrast = Contrast(label, names[others[j]], names[others[i]], seen_ratio, truth)
-        found.append((float(excess[i, j]), contrast))
-    most, contrast = max(found, key=lambda each: each[0])
-    return contrast if most > 0 else None
+    i, j = np.triu_indices(count, 1)
+    parts, logs = np.zeros((count, count, k)), np.zeros((2, count, count))
+    parts[i, j] = parts[j, i] = columns / totals[:, None]
+    logs[:, i, j] = logs[:, j, i] = np.log(totals) / 2, np.log(lengths)
+    true, seen = logs[..., None] - logs[..., None, :]  # ratios (label, far, near)
+    centred = parts - parts.mean(axis=2, keepdims=True)
+    covariance = k / (k - 1) * centred @ centred.swapaxes(1, 2)  # (label, other, other)
+    variance = np.einsum("aii->ai", covariance)
+    spread = variance[:, :, None] + variance[:, None] - 2 * covariance
+    errors = quantile * np.sqrt(np.maximum(spread, 0.0)) / 2
+    excess = np.where(seen >= 0, np.abs(true - seen) - errors, -np.inf)
+    own = np.arange(count)
+    excess[own, own] = excess[own, :, own] = -np.inf
+    most = label, far, near = np.unravel_index(excess.argmax(), excess.shape)
+    if not excess[most] > 0:
+        return None
+    truth = Interval(*np.exp(true[most] + errors[most] * np.array([0, -1, 1])).tolist())
+    return Contrast(names[label], names[near], names[far], float(np.exp(seen[most])), truth)
 
 
 def _square_columns(P: Array, a: Array, b: Array) -> Array:
