@@ -34,8 +34,8 @@ class Embedding(Embedder):
         """Return the numbers of X, float32 or float64 and finite, or raise; before `fit`, too."""
         if not reset:
             check_is_fitted(self)
-        accepted = self._takes_sparse and self._metric != "precomputed"
-        return read_points(self, X, reset, accept_sparse="csr" if accepted else False)
+        accepts_sparse = self.__sklearn_tags__().input_tags.sparse
+        return read_points(self, X, reset, accept_sparse="csr" if accepts_sparse else False)
 
     def _read_points(self, X: Any, reset: bool) -> Any:
         """Return points (m, d) whose Euclidean distances are those of the metric, or raise."""
@@ -58,17 +58,16 @@ class Embedding(Embedder):
 
     def _graph_of(self, X: Any) -> tuple[sparse.csr_matrix, Neighborhoods]:
         """Return the graph of the nearest neighbours of points or distances, or of a radius."""
-        radius, neighbors = getattr(self, "radius", None), getattr(self, "neighbors", None)
-        k = getattr(self, "n_neighbors", None) if radius is None else None
+        options = {name: getattr(self, name) for name in ("n_neighbors", "radius", "neighbors")}
         if self._precomputed:
-            neighbors = Distances("precomputed")
-            X = neighbors.points(X, training=True)
-        return neighborhood_graph(X, n_neighbors=k, radius=radius, neighbors=neighbors)
+            options["neighbors"] = Distances("precomputed")
+            X = options["neighbors"].points(X, training=True)
+        return neighborhood_graph(X, **options)
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse &= getattr(self, "metric", None) != "precomputed"
+        tags.input_tags.sparse &= self._metric != "precomputed"
         return tags
 
 

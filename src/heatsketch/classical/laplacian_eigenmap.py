@@ -157,7 +157,10 @@ class LaplacianEigenmap(Embedding):
         rows, counts = _rows_of(graph)
         self._usual = np.zeros(vertices.n)  # the median length of the edges from each vertex
         self._usual[counts > 0] = ndimage.median(graph.data, rows, np.flatnonzero(counts))
-        epsilon = self._set_epsilons(graph)
+        self.epsilon_ = self._least_epsilon(graph)
+        self._epsilons = np.full(vertices.n, self.epsilon_)  # the least of the edges of each
+        if self.epsilon == _EDGES:
+            self._epsilons = np.maximum(_LEAST_FRACTION * self._usual**2, self.epsilon_)
         K = symmetric(graph)
         K.data = np.exp(-(self._relative(K, np.arange(vertices.n)) ** 2))
         K.eliminate_zeros()
@@ -175,7 +178,6 @@ class LaplacianEigenmap(Embedding):
         self._novelty = PointRows(X, int(self.n_neighbors), vertices)
         self.eigenvalues_ = np.maximum(1.0 - top.values, 0.0)
         self.residuals_ = top.residuals
-        self.epsilon_ = float(epsilon)
         self.embedding_ = vertices.spread(self._R).astype(X.dtype, copy=False)
         self.diagnostics_ = vertices.counts(graph) | diffusion.diagnostics
         return self
@@ -222,26 +224,21 @@ class LaplacianEigenmap(Embedding):
         points = self._read_points(X, reset=False)
         return self._novelty.novelty(points)
 
-    def _set_epsilons(self, graph: sparse.csr_matrix) -> float:
-        """Set the least ε of the edges of each vertex, squared; return the least."""
-        epsilon, vertices = self.epsilon, self._neighborhoods
+    def _least_epsilon(self, graph: sparse.csr_matrix) -> float:
+        """Return the ε of all edges, or with "edges" the least of any; graph has their lengths."""
+        points = self._neighborhoods.points
         if self.weights == "binary":
-            least = math.inf
-        elif not isinstance(epsilon, str):
-            check_number(epsilon, "epsilon", low=0, open_low=True)
-            least = float(epsilon)
-        elif check_choice(epsilon, "epsilon", (_EDGES, *RULES)) != _EDGES:
-            least = rule_epsilon(vertices.points, epsilon)
-        else:
-            least = float(np.median(graph.data)) ** 2 if graph.nnz else math.inf
-            if least == 0:
-                raise ValueError(
-                    "epsilon='edges' but most edges have length zero; pass a number, "
-                    "weights='binary', or distinct points."
-                )
-            self._epsilons = np.maximum(_LEAST_FRACTION * self._usual**2, least)
-            return least
-        self._epsilons = np.full(vertices.n, least)
+            return math.inf
+        if not isinstance(self.epsilon, str):
+            return float(check_number(self.epsilon, "epsilon", low=0, open_low=True))
+        if check_choice(self.epsilon, "epsilon", (_EDGES, *RULES)) != _EDGES:
+            return float(rule_epsilon(points, self.epsilon))
+        least = float(np.median(graph.data)) ** 2 if graph.nnz else math.inf
+        if least == 0:
+            raise ValueError(
+                "epsilon='edges' but most edges have length zero; pass a number, "
+                "weights='binary', or distinct points."
+            )
         return least
 
     def _relative(self, distances: sparse.csr_matrix, vertices: Array) -> Array:
