@@ -1,9 +1,4 @@
-"""The closed-form diffusion of a Gaussian mixture: quadrature, 60 digits, identities."""
-
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
+"""The closed-form diffusion of a Gaussian mixture: quadrature, 60 digits, identities, bad input."""
 
 import mpmath
 import numpy as np
@@ -11,56 +6,35 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, ortho_group
+from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 
 from heatsketch.mixture import MixtureKernel
+from problems.mixtures import WEIGHTS, agree, cloud, covariances_of, means_of, mixture_of
 
-WEIGHTS = np.array([0.5, 0.3, 0.2])
 EPSILON = 0.8
 
 
-def covariances_of(m: int, n: int = 3, seed: int = 0) -> np.ndarray:
-    """Unequal ones that do not commute, eigenvalues from 0.3 to 1.8."""
-    rng = np.random.default_rng(seed)
-    values = rng.uniform(0.3, 1.8, (n, m))
-    axes = [np.eye(1) if m == 1 else ortho_group.rvs(m, random_state=rng) for _ in range(n)]
-    return np.array([(a * v) @ a.T for a, v in zip(axes, values, strict=True)])
-
-
-def means_of(m: int, n: int = 3, seed: int = 1) -> np.ndarray:
-    return np.random.default_rng(seed).uniform(-2, 2, (n, m))
-
-
-def example(m: int, epsilon: float = EPSILON) -> MixtureKernel:
-    return MixtureKernel(WEIGHTS, means_of(m), covariances_of(m), epsilon)
-
-
-def cloud(m: int, n: int = 8, seed: int = 2) -> np.ndarray:
-    return np.random.default_rng(seed).uniform(-3, 3, (n, m))
-
-
-def agree(got: Any, want: Any, tolerance: float) -> None:
-    """Differences relative to the largest value."""
-    assert np.abs(np.asarray(got) - want).max() <= tolerance * np.abs(want).max()
+def parts_of(x, weights, means, covariances):
+    """a_j g(x; θ_j, Σ_j), a list over the components."""
+    components = zip(weights, means, covariances, strict=True)
+    return [a * multivariate_normal.pdf(x, t, c) for a, t, c in components]
 
 
 # Quadrature: trapezoid sums of Gaussians of width σ on a grid of step h err by exp(-2 π² σ² / h²),
 # below 1e-30 for σ = 0.35 and h = 0.18 (the narrowest product here); the grid ends at 13 widths.
 
 
-def grid_of(m: int) -> tuple[np.ndarray, float]:
+def grid_of(m):
     step = 0.18
     line = np.arange(-16, 16, step)
     return np.stack(np.meshgrid(*[line] * m, indexing="ij"), -1).reshape(-1, m), step**m
 
 
 @pytest.mark.parametrize("m", [1, 2])
-def test_kernel_is_the_integral_that_defines_it(m: int) -> None:
-    kernel, x, y = example(m), cloud(m), cloud(m, seed=3)
+def test_kernel_is_the_integral_that_defines_it(m):
+    kernel, x, y = mixture_of(m), cloud(m), cloud(m, seed=3)
     r, cell = grid_of(m)
-    q = sum(
-        a * multivariate_normal.pdf(r, t, c)
-        for a, t, c in zip(kernel.weights, kernel.means, kernel.covariances, strict=True)
-    )
+    q = sum(parts_of(r, kernel.weights, kernel.means, kernel.covariances))
     of_x, of_y = (
         np.array([multivariate_normal.pdf(r, p, EPSILON / 2 * np.eye(m)) for p in points])
         for points in (x, y)
@@ -71,8 +45,8 @@ def test_kernel_is_the_integral_that_defines_it(m: int) -> None:
 
 
 @pytest.mark.parametrize("m", [1, 2])
-def test_densities_integrate_to_one_and_the_stationary_one_stays(m: int) -> None:
-    kernel, x = example(m), cloud(m)
+def test_densities_integrate_to_one_and_the_stationary_one_stays(m):
+    kernel, x = mixture_of(m), cloud(m)
     r, cell = grid_of(m)
     nu = kernel.stationary(r)
     assert cell * nu.sum() == pytest.approx(1, abs=1e-12)
@@ -82,8 +56,8 @@ def test_densities_integrate_to_one_and_the_stationary_one_stays(m: int) -> None
 
 
 @pytest.mark.parametrize("m", [1, 2])
-def test_distances_are_those_of_the_transition_densities(m: int) -> None:
-    kernel, x = example(m), cloud(m)
+def test_distances_are_those_of_the_transition_densities(m):
+    kernel, x = mixture_of(m), cloud(m)
     r, cell = grid_of(m)
     p, nu = kernel.transition_density(x, r), kernel.stationary(r)
     d2 = cell * np.square(p[:, None] - p[None]).sum(axis=2)
@@ -100,63 +74,53 @@ def test_distances_are_those_of_the_transition_densities(m: int) -> None:
 # 60 digits: METHODS as they stand, with matrices and determinants
 
 
-class Exact:
-    """d² from W_xx / ν_x² + W_zz / ν_z² - 2 W_xz / (ν_x ν_z)."""
+def exact_squared_distances(kernel, xs, zs, digits):
+    """W_xx / ν_x² + W_zz / ν_z² - 2 W_xz / (ν_x ν_z), row by row."""
 
-    def __init__(self, kernel: MixtureKernel) -> None:
-        m, half = kernel.n_features, mpmath.mpf(kernel.epsilon) / 2
-        self.a = [mpmath.mpf(a) for a in kernel.weights]
-        self.theta = [mpmath.matrix(t.tolist()) for t in kernel.means]
-        sigma = [mpmath.matrix(c.tolist()) for c in kernel.covariances]
-        S = [c + half * mpmath.eye(m) for c in sigma]
-        self.S = [self._form(s) for s in S]
-        self.C = [c * inverse for c, (inverse, _) in zip(sigma, self.S, strict=True)]
-        D = [s - C * c for s, C, c in zip(S, self.C, sigma, strict=True)]
-        self.D = {(j, i): self._form(D[j] + D[i]) for j in range(len(D)) for i in range(len(D))}
+    def matrix(values):
+        return mpmath.matrix(values.tolist())
 
-    @staticmethod
-    def _form(A: Any) -> tuple[Any, Any]:
+    def form(A):
         """A⁻¹, and |2πA|^-1/2."""
         return A**-1, 1 / mpmath.sqrt((2 * mpmath.pi) ** A.rows * mpmath.det(A))
 
-    @staticmethod
-    def _gaussian(v: Any, form: tuple[Any, Any]) -> Any:
+    def gaussian(v, form):
         return form[1] * mpmath.exp(-(v.T * form[0] * v)[0] / 2)
 
-    def _step(self, x: np.ndarray) -> tuple[list, list]:
-        x = mpmath.matrix(x.tolist())
-        h = [
-            a * self._gaussian(x - t, S) for a, t, S in zip(self.a, self.theta, self.S, strict=True)
-        ]
-        c = [t + C * (x - t) for t, C in zip(self.theta, self.C, strict=True)]
-        return [v / sum(h) for v in h], c
+    def step(x):
+        a = map(mpmath.mpf, kernel.weights)
+        h = [a * gaussian(x - t, f) for a, t, f in zip(a, theta, forms, strict=True)]
+        return [v / sum(h) for v in h], [t + c * (x - t) for t, c in zip(theta, C, strict=True)]
 
-    def _inner(self, p: tuple[list, list], r: tuple[list, list]) -> Any:
+    def inner(p, r):
         return sum(
-            p[0][j] * r[0][i] * self._gaussian(p[1][j] - r[1][i], form)
-            for (j, i), form in self.D.items()
+            p[0][j] * r[0][i] * gaussian(p[1][j] - r[1][i], both) for (j, i), both in pairs.items()
         )
 
-    def squared_distance(self, x: np.ndarray, z: np.ndarray) -> Any:
-        p, r = self._step(x), self._step(z)
-        return self._inner(p, p) + self._inner(r, r) - 2 * self._inner(p, r)
+    with mpmath.workdps(digits):
+        half = mpmath.mpf(kernel.epsilon) / 2 * mpmath.eye(kernel.n_features)
+        theta, sigma = ([matrix(v) for v in given] for given in (kernel.means, kernel.covariances))
+        forms = [form(c + half) for c in sigma]
+        C = [c * inverse for c, (inverse, _) in zip(sigma, forms, strict=True)]
+        D = [c + half - gain * c for c, gain in zip(sigma, C, strict=True)]
+        pairs = {(j, i): form(a + b) for j, a in enumerate(D) for i, b in enumerate(D)}
+        steps = [(step(matrix(x)), step(matrix(z))) for x, z in zip(xs, zs, strict=True)]
+        return np.array([float(inner(p, p) + inner(r, r) - 2 * inner(p, r)) for p, r in steps])
 
 
 @pytest.mark.parametrize("mean", [14.0, 15.0, 16.0])
-def test_what_hardly_counts_does_not_cost_digits(mean: float) -> None:
+def test_what_hardly_counts_does_not_cost_digits(mean):
     # p hardly moves with the first component, and far with the second, of weight 1e-7 and less.
     kernel = MixtureKernel([0.5, 0.5], [[0.0], [mean]], [1e-12, 1.0], 2.0**-17)
     x, z = np.array([[0.025], [0.027]]), np.zeros((2, 1))
-    with mpmath.workdps(60):
-        exact = Exact(kernel)
-        want = [float(exact.squared_distance(*pair)) for pair in zip(x, z, strict=True)]
+    want = exact_squared_distances(kernel, x, z, 60)
     assert max(want) < 1e-5 * kernel.squared_norm(x).min()
     for got in (kernel.squared_distance(x, z)[:, 0], kernel.squared_distance(x, z, pairwise=False)):
         np.testing.assert_allclose(got, want, rtol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_distances_have_eight_digits_whatever_the_mixture(seed: int) -> None:
+def test_distances_have_eight_digits_whatever_the_mixture(seed):
     rng = np.random.default_rng(seed)
     m, n = rng.integers(1, 4, 2)
     scales = 10 ** rng.uniform(-4, 2, (n, 1, 1))
@@ -167,30 +131,22 @@ def test_distances_have_eight_digits_whatever_the_mixture(seed: int) -> None:
     )
     x = theta[rng.integers(n, size=4)] + rng.standard_normal((4, m)) * 10 ** rng.uniform(-3, 1)
     z = x + rng.standard_normal((4, m)) * 10 ** rng.uniform(-10, 1, (4, 1))
-    with mpmath.workdps(80):
-        exact = Exact(kernel)
-        want = [float(exact.squared_distance(*pair)) for pair in zip(x, z, strict=True)]
+    want = exact_squared_distances(kernel, x, z, 80)
     negligible = 1e-60 * kernel.squared_norm(x)  # of weights below 2^-100
-    got = kernel.squared_distance(x, z, pairwise=False)
-    assert (np.abs(got - want) <= 1e-8 * np.array(want) + negligible).all()
-    got = np.diag(kernel.squared_distance(x, z))
-    assert (np.abs(got - want) <= 1e-8 * np.array(want) + negligible).all()
+    rows, pairs = kernel.squared_distance(x, z, pairwise=False), kernel.squared_distance(x, z)
+    for got in (rows, np.diag(pairs)):
+        assert (np.abs(got - want) <= 1e-8 * want + negligible).all()
 
 
 # Symmetry, order, and what a metric is
 
 
-def test_responsibilities_sum_to_one_and_are_bayes() -> None:
-    kernel, x = example(2), cloud(2, 50)
+def test_responsibilities_sum_to_one_and_are_bayes():
+    kernel, x = mixture_of(2), cloud(2, 50)
     w = kernel.responsibilities(x)
     np.testing.assert_allclose(w.sum(axis=1), 1, rtol=1e-15)
-    parts = np.stack(
-        [
-            a * multivariate_normal.pdf(x, t, c + EPSILON / 2 * np.eye(2))
-            for a, t, c in zip(kernel.weights, kernel.means, kernel.covariances, strict=True)
-        ],
-        axis=1,
-    )
+    noisy = kernel.covariances + EPSILON / 2 * np.eye(2)
+    parts = np.transpose(parts_of(x, kernel.weights, kernel.means, noisy))
     agree(w, parts / parts.sum(axis=1, keepdims=True), 1e-13)
     np.testing.assert_allclose(kernel.responsibilities(100 * x).sum(axis=1), 1, rtol=1e-15)
 
@@ -198,9 +154,7 @@ def test_responsibilities_sum_to_one_and_are_bayes() -> None:
 # Invariances
 
 
-def moved(
-    kernel: MixtureKernel, A: np.ndarray, shift: float = 0.0, factor: float = 1.0
-) -> MixtureKernel:
+def moved(kernel, A, shift=0.0, factor=1.0):
     """The kernel of the points A x + shift, A factor times an orthogonal matrix."""
     return MixtureKernel(
         kernel.weights,
@@ -219,9 +173,9 @@ MOVES = {  # a matrix, a shift, and the factor of lengths
 
 
 @pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
-def test_units_rotations_and_translations_do_not_matter(move: tuple) -> None:
+def test_units_rotations_and_translations_do_not_matter(move):
     A, shift, factor = move
-    kernel, x = example(3), cloud(3)
+    kernel, x = mixture_of(3), cloud(3)
     other, y, density = moved(kernel, A, shift, factor), x @ A.T + shift, factor**-3.0
     agree(other.squared_distance(y, y), density * kernel.squared_distance(x, x), 1e-12)
     agree(other.stationary(y), density * kernel.stationary(x), 1e-12)
@@ -230,21 +184,21 @@ def test_units_rotations_and_translations_do_not_matter(move: tuple) -> None:
     agree(other.responsibilities(y), kernel.responsibilities(x), 1e-12)
 
 
-def halves(w: np.ndarray, t: np.ndarray, c: np.ndarray) -> tuple[Any, Any, Any]:
+def halves(w, t, c):
     return [w[0] / 4, 3 * w[0] / 4, *w[1:]], t[[0, 0, 1, 2]], c[[0, 0, 1, 2]]
 
 
-def permuted(w: np.ndarray, t: np.ndarray, c: np.ndarray) -> tuple[Any, Any, Any]:
+def permuted(w, t, c):
     return w[[2, 0, 1]], t[[2, 0, 1]], c[[2, 0, 1]]
 
 
-def with_nothing(w: np.ndarray, t: np.ndarray, c: np.ndarray) -> tuple[Any, Any, Any]:
+def with_nothing(w, t, c):
     return [*w, 0.0], np.vstack([t, t[:1] + 9]), np.concatenate([c, c[:1] * 0])
 
 
 @pytest.mark.parametrize("change", [halves, permuted, with_nothing])
-def test_the_mixture_matters_not_how_it_is_written(change: Callable) -> None:
-    kernel, x = example(2), cloud(2)
+def test_the_mixture_matters_not_how_it_is_written(change):
+    kernel, x = mixture_of(2), cloud(2)
     written = change(kernel.weights, kernel.means, kernel.covariances)
     other = MixtureKernel(*written, EPSILON)
     agree(other.squared_distance(x, x), kernel.squared_distance(x, x), 1e-12)
@@ -253,8 +207,8 @@ def test_the_mixture_matters_not_how_it_is_written(change: Callable) -> None:
     assert other.n_components == (4 if change is halves else 3)
 
 
-def test_rows_do_not_depend_on_the_others() -> None:
-    kernel, x, z = example(3), cloud(3, 1500), cloud(3, 7, seed=5)
+def test_rows_do_not_depend_on_the_others():
+    kernel, x, z = mixture_of(3), cloud(3, 1500), cloud(3, 7, seed=5)
     whole = kernel.squared_distance(x, z)
     some = [0, 1, 700, 1023, 1024, 1499]
     for i in some:
@@ -272,7 +226,7 @@ def test_rows_do_not_depend_on_the_others() -> None:
 
 @pytest.mark.parametrize("time", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 20.0])
-def test_one_component_is_an_autoregression(time: int, epsilon: float) -> None:
+def test_one_component_is_an_autoregression(time, epsilon):
     sigma, theta = covariances_of(3)[0], means_of(3)[0]
     kernel = MixtureKernel([1.0], theta[None], sigma[None], epsilon, time=time)
     S = sigma + epsilon / 2 * np.eye(3)
@@ -301,7 +255,7 @@ def test_one_component_is_an_autoregression(time: int, epsilon: float) -> None:
 
 
 @pytest.mark.parametrize("far", [1e3, 1e4, 1e6])
-def test_one_component_far_away_is_its_closed_form(far: float) -> None:
+def test_one_component_far_away_is_its_closed_form(far):
     sigma, epsilon = 1.0, 2.0  # S = 2, C = 1/2, D = 3/2
     kernel = MixtureKernel([1.0], [[0.0]], [sigma], epsilon)
     x = np.array([[far], [far + 1.0]])
@@ -317,8 +271,8 @@ def test_one_component_far_away_is_its_closed_form(far: float) -> None:
 
 
 @pytest.mark.parametrize("far", [1e3, 1e6])
-def test_far_away_the_widest_component_is_all_there_is(far: float) -> None:
-    kernel = example(2)
+def test_far_away_the_widest_component_is_all_there_is(far):
+    kernel = mixture_of(2)
     widths = [np.linalg.eigvalsh(c)[-1] for c in kernel.covariances]
     j = int(np.argmax(widths))
     x = far * np.linalg.eigh(kernel.covariances[j])[1][:, -1]
@@ -341,8 +295,8 @@ points = st.lists(numbers, min_size=2, max_size=2).map(np.array)
 
 @given(points, points, points, points, st.floats(0.1, 0.9), st.floats(-10, 10))
 def test_distance_is_positive_where_a_covariance_is_not_singular(
-    x: np.ndarray, z: np.ndarray, t: np.ndarray, s: np.ndarray, a: float, log_epsilon: float
-) -> None:
+    x: np.ndarray, z, t, s, a, log_epsilon: float
+):
     assume(np.linalg.norm(x - z) > 1e-12)
     flat = np.array([[1.0, 0.0], [0.0, 0.0]])
     kernel = MixtureKernel([a, 1 - a], [t, s], [flat, covariances_of(2)[0]], 2.0**log_epsilon)
@@ -353,8 +307,8 @@ def test_distance_is_positive_where_a_covariance_is_not_singular(
 
 @given(points, st.floats(-3, 3), st.floats(-3, 3), st.floats(-10, 10))
 def test_distance_vanishes_along_what_no_component_varies_in(
-    x: np.ndarray, move: float, angle: float, log_epsilon: float
-) -> None:
+    x: np.ndarray, move, angle, log_epsilon: float
+):
     along, across = np.array([np.cos(angle), np.sin(angle)]), [-np.sin(angle), np.cos(angle)]
     flat = np.outer(along, along)
     means = np.outer([-1.0, 0.5], along)  # no difference across
@@ -368,7 +322,7 @@ def test_distance_vanishes_along_what_no_component_varies_in(
 # Gradients and scores
 
 
-def differences(value: Callable, x: np.ndarray, h: float = 2e-3) -> np.ndarray:
+def differences(value, x, h=2e-3):
     """Central differences of fourth order, (n, m)."""
     columns = []
     for e in h * np.eye(x.shape[1]):
@@ -378,16 +332,16 @@ def differences(value: Callable, x: np.ndarray, h: float = 2e-3) -> np.ndarray:
 
 
 @pytest.mark.parametrize("m", [1, 3])
-def test_gradients_are_slopes(m: int) -> None:
-    kernel, x, z = example(m), cloud(m), cloud(m, seed=7)
+def test_gradients_are_slopes(m):
+    kernel, x, z = mixture_of(m), cloud(m), cloud(m, seed=7)
 
-    def to_z(x: np.ndarray) -> np.ndarray:
+    def to_z(x):
         return np.sqrt(kernel.squared_distance(x, z, pairwise=False))
 
-    def to_first(x: np.ndarray) -> np.ndarray:
+    def to_first(x):
         return np.sqrt(kernel.squared_distance(x, z[:1])[:, 0])
 
-    def to_bulk(x: np.ndarray) -> np.ndarray:
+    def to_bulk(x):
         return kernel.anomaly_score(x, kind="distance")
 
     agree(kernel.gradient(x, z), differences(to_z, x), 1e-8)
@@ -396,17 +350,123 @@ def test_gradients_are_slopes(m: int) -> None:
     agree(kernel.gradient(x, kind="density"), differences(kernel.anomaly_score, x), 1e-8)
 
 
-def test_distance_has_no_gradient_where_it_vanishes() -> None:
-    kernel, x = example(2), cloud(2, 3)
+def test_distance_has_no_gradient_where_it_vanishes():
+    kernel, x = mixture_of(2), cloud(2, 3)
     z = x + np.outer([0, 1, 0], [1, 0])
     found = kernel.gradient(x, z)
     np.testing.assert_array_equal(np.isnan(found).all(axis=1), [True, False, True])
     assert np.isfinite(found[1]).all()
 
 
-def test_scores_grow_away_from_one_component() -> None:
+def test_scores_grow_away_from_one_component():
     kernel = MixtureKernel([1.0], [[1.0, -1.0]], covariances_of(2)[:1], EPSILON)
     x = kernel.means + np.outer(np.linspace(0, 9, 40), [0.6, 0.8])
     for kind in ("density", "distance"):
         assert (np.diff(kernel.anomaly_score(x, kind=kind)) > 0).all()
     np.testing.assert_array_equal(kernel.anomaly_score(x), -kernel.log_stationary(x))
+
+
+# Forms of a mixture
+
+
+SHORT = {
+    "tied": np.array([[1.0, 0.3, 0.0], [0.3, 0.6, -0.2], [0.0, -0.2, 1.5]]),
+    "diag": np.array([[0.5, 1.0, 2.0], [1.0, 0.3, 0.7], [0.4, 0.4, 1.5]]),
+    "spherical": np.array([0.5, 1.0, 2.0]),
+}
+
+
+def test_form_is_told_by_the_shape_where_it_can_be():
+    with pytest.raises(ValueError, match="covariance_type"):
+        MixtureKernel(WEIGHTS, means_of(3), SHORT["tied"], EPSILON)
+    weights, means = [0.5, 0.5], means_of(3, 2)
+    for given_, want in [
+        (SHORT["tied"], SHORT["tied"]),
+        (SHORT["diag"][:2], np.diag(SHORT["diag"][0])),
+        (SHORT["spherical"][:2], 0.5 * np.eye(3)),
+    ]:
+        np.testing.assert_allclose(
+            MixtureKernel(weights, means, given_, EPSILON).covariances[0], want, atol=1e-15
+        )
+    assert MixtureKernel([1.0], [[0.0]], [[2.0]], EPSILON).covariances.item() == 2
+
+
+@pytest.mark.parametrize("model", [GaussianMixture, BayesianGaussianMixture])
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+def test_from_sklearn_is_the_mixture_with_noise(model, kind):
+    X = np.concatenate([cloud(3, 60), 4 + 0.3 * cloud(3, 60, seed=6)])
+    fitted = model(n_components=3, covariance_type=kind, random_state=0).fit(X)
+    kernel = MixtureKernel.from_sklearn(fitted, EPSILON)
+    given_ = fitted.covariances_
+    full = {"full": given_, "tied": [given_] * 3}.get(kind)
+    full = [np.eye(3) * c for c in given_] if full is None else full
+    noisy = np.array(full) + EPSILON / 2 * np.eye(3)
+    density = sum(parts_of(X, fitted.weights_, fitted.means_, noisy))
+    agree(kernel.stationary(X), density, 1e-8)  # the Bayesian weights sum to 1 up to 1e-9
+    if model is GaussianMixture:
+        small = MixtureKernel.from_sklearn(fitted, 1e-12)
+        np.testing.assert_allclose(small.log_stationary(X), fitted.score_samples(X), atol=1e-6)
+
+
+# Bad input
+
+ONE = ([1.0], [[0.0, 0.0]], [np.eye(2)])
+TWO = ([0.5, 0.5], [[0.0, 0.0], [1.0, 0.0]], [np.eye(2), np.eye(2)])
+WIDE = MixtureKernel(*ONE, 1.0)
+
+
+def scaled(m, unit):
+    return MixtureKernel([1.0], np.zeros((1, m)), [unit**2], unit**2)
+
+
+BAD = {
+    "epsilon 0": (lambda: MixtureKernel(*ONE, 0.0), "epsilon=.*pass a number > 0"),
+    "time 0": (lambda: MixtureKernel(*ONE, 1.0, time=0), "time=0.*pass an integer >= 1"),
+    "time of several": (lambda: MixtureKernel(*TWO, 1.0, time=2), "MixtureDiffusion"),
+    "weights short": (lambda: MixtureKernel([1.0], *TWO[1:], 1.0), r"weights of shape \(1,\)"),
+    "weights sum": (lambda: MixtureKernel([0.5, 0.6], *TWO[1:], 1.0), "sum to 1"),
+    "weights < 0": (lambda: MixtureKernel([1.5, -0.5], *TWO[1:], 1.0), "numbers >= 0"),
+    "shape": (lambda: MixtureKernel(*TWO[:2], np.ones(3), 1.0), r"\(2, 2, 2\) \(full\)"),
+    "shape of kind": (
+        lambda: MixtureKernel(*TWO[:2], [np.eye(2)], 1.0, covariance_type="diag"),
+        r"\(2, 2\) \(diag\)",
+    ),
+    "kind": (lambda: MixtureKernel(*ONE, 1.0, covariance_type="round"), "covariance_type='round'"),
+    "eigenvalue": (
+        lambda: MixtureKernel(*ONE[:2], [[[1.0, 2.0], [2.0, 1.0]]], 1.0),
+        "covariance 0 is not .*semidefinite",
+    ),
+    "skew": (
+        lambda: MixtureKernel(*ONE[:2], [[[1.0, 0.5], [0.0, 1.0]]], 1.0),
+        "not a finite symmetric",
+    ),
+    "covariance NaN": (lambda: MixtureKernel([1.0], [[0.0]], [np.nan], 1.0), "finite"),
+    "tiny units": (lambda: scaled(50, 1e-10), "rescale the data"),
+    "huge units": (lambda: scaled(50, 1e10), "rescale the data"),
+    "not fitted": (lambda: MixtureKernel.from_sklearn(GaussianMixture(2), 1.0), "pass a fitted"),
+    "columns": (lambda: WIDE.stationary([[0.0]]), "1 columns.*2 features.*pass points"),
+    "rows of z": (
+        lambda: WIDE.squared_distance(np.zeros((2, 2)), np.zeros((3, 2)), pairwise=False),
+        "2 rows and z has 3; pass as many rows",
+    ),
+    "ends": (
+        lambda: WIDE.gradient(np.zeros((3, 2)), np.zeros((2, 2))),
+        "pass one row, or as many as x",
+    ),
+    "ends of density": (
+        lambda: WIDE.gradient([[0.0, 0.0]], [[0.0, 0.0]], kind="density"),
+        "takes no z",
+    ),
+    "score": (lambda: WIDE.anomaly_score([[0.0, 0.0]], kind="knn"), "pass one of"),
+    "bulk reached": (
+        lambda: MixtureKernel(*TWO, 1e12).anomaly_score([[0.0, 0.0]], kind="distance"),
+        "smaller epsilon",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", list(BAD))
+def test_bad_input_is_told_what_to_do(case):
+    call, message = BAD[case]
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
