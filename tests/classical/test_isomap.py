@@ -104,17 +104,6 @@ def test_a_circle_is_a_circle_of_known_radius():
     assert_allclose(turn, np.cos(2 * np.pi / n), rtol=1e-9)
 
 
-@pytest.mark.parametrize("cls", [Isomap, LandmarkIsomap])
-def test_the_flat_roll_is_unrolled(cls):
-    roll, flat = hs.datasets.swiss_roll(800, mesh="uniform", rng=0)
-    model = cls().fit(roll)
-    assert abs(np.corrcoef(model.embedding_[:, 0], flat[:, 0])[0, 1]) > 0.999
-    assert_allclose(np.ptp(model.embedding_[:, 0]), np.ptp(flat[:, 0]), rtol=0.02)
-    middle, _ = hs.datasets.swiss_roll(200, rng=1)
-    assert model.transform(middle).shape == (200, 2)
-    assert abs(np.corrcoef(model.transform(roll[::7])[:, 0], flat[::7, 0])[0, 1]) > 0.999
-
-
 # Kinds of input
 
 

@@ -28,27 +28,19 @@ def blob(n=60, d=2, seed=3):
 
 
 def edges(X, Y, n_neighbors=None, radius=None):
-    """Which rows of X (m, d), new ones, are joined to which of Y (n, d), by the definition."""
+    """Which rows of X (m, d), new ones or all of Y, are joined to which of Y (n, d)."""
     d, own = cdist(X, Y), cdist(Y, Y)
     if radius is not None:
         return d <= radius
-    nearest = np.argsort(d, axis=1)[:, :n_neighbors]
-    out = np.zeros(d.shape, bool)
-    np.put_along_axis(out, nearest, True, axis=1)
-    np.fill_diagonal(own, np.inf)
-    return out | (d <= np.sort(own, axis=1)[:, n_neighbors - 1])
+    count = n_neighbors + (X is Y)  # a point is its own neighbour
+    nearest = d <= np.sort(d, axis=1)[:, count - 1, None]
+    return nearest | (d <= np.sort(own, axis=1)[:, n_neighbors])
 
 
-def affinity(X, weights="heat", epsilon=0.7, n_neighbors=None, radius=None):
+def affinity(X, weights="heat", epsilon=0.7, **graph):
     """K, written out."""
-    D = cdist(X, X)
-    if radius is not None:
-        joined = radius >= D
-    else:
-        order = np.argsort(D + np.diag(np.full(len(X), -1.0)), axis=1)  # itself first
-        near = np.argsort(order, axis=1) <= n_neighbors
-        joined = near | near.T
-    return joined * (np.exp(-(D**2) / epsilon) if weights == "heat" else 1.0)
+    heat = np.exp(-(cdist(X, X) ** 2) / epsilon) if weights == "heat" else 1.0
+    return edges(X, X, **graph) * heat
 
 
 # The eigenproblem
@@ -130,8 +122,9 @@ def test_new_points_follow_the_rule_of_the_rows(graph):
     X, new = blob(80), blob(9, seed=8)
     model = LaplacianEigenmap(3, **graph).fit(X)
     where = {key: graph[key] for key in graph if key in ("n_neighbors", "radius")}
-    D = cdist(new, X)
-    K = edges(new, X, **where) * (np.exp(-(D**2) / 0.7) if "epsilon" in graph else 1.0)
+    K = edges(new, X, **where)
+    if "epsilon" in graph:
+        K = K * np.exp(-(cdist(new, X) ** 2) / 0.7)
     P = K / K.sum(axis=1, keepdims=True)
     want = P @ model.embedding_ / (1 - model.eigenvalues_)
     assert_allclose(model.transform(new), want, rtol=1e-9, atol=1e-11)

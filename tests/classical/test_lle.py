@@ -10,10 +10,7 @@ from scipy.linalg import eigh, subspace_angles
 from scipy.spatial.distance import cdist
 
 import heatsketch as hs
-from heatsketch.classical.lle import (
-    LocallyLinearEmbedding,
-    reconstruction_weights,
-)
+from heatsketch.classical.lle import LocallyLinearEmbedding, reconstruction_weights
 from problems.clouds import even_circle
 
 
@@ -80,17 +77,6 @@ def test_weights_minimise_the_error_of_reconstruction(d, reg):
         W = reconstruction_weights(X, X, graph_of(lists, 40), reg).toarray()
         assert_allclose(W, weight_matrix(X, reg=reg, **reach), atol=1e-9)
         assert_allclose(W.sum(axis=1), [len(near) > 0 for near in lists], atol=1e-12)
-
-
-def test_collinear_neighbours_in_many_dimensions():
-    """C is singular although k <= d: points 1, 2, 3 on a line that the origin is one off."""
-    X = np.zeros((4, 5))
-    X[1:, 0], X[1:, 1] = [1.0, 2.0, 3.0], 1.0
-    w = reconstruction_weights(X[:1], X, graph_of([[1, 2, 3]], 4), 1e-3).toarray()[0, 1:]
-    assert_allclose(w.sum(), 1)
-    C = X[1:] @ X[1:].T
-    expected = np.linalg.solve(C + 1e-3 * np.trace(C) * np.eye(3), np.ones(3))
-    assert_allclose(w, expected / expected.sum(), rtol=1e-10)
 
 
 @given(
@@ -185,12 +171,3 @@ def test_new_points_are_combinations_of_their_neighbours(graph):
     X, x = uniform(200, 3), 0.6 * uniform(20, 3, seed=8)
     model = lle(**graph).fit(X)
     assert_allclose(model.transform(x), weight_matrix(X, x, **graph) @ model.embedding_, atol=1e-8)
-
-
-def test_a_new_point_far_off_takes_the_place_of_the_nearest():
-    X = uniform(200, 2)
-    model = lle(radius=0.5).fit(X)
-    far = np.array([[50.0, 1.0]])
-    with pytest.warns(hs.ScaleWarning, match="too far from all training points"):
-        found = model.transform(far)
-    assert_array_equal(found[0], model.embedding_[cdist(far, X).argmin()])
