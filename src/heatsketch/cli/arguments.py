@@ -28,7 +28,6 @@ FORMAT = ("key", "sep", "decimal", "header")  # names of --read
 _FITTING = "embed report score audit compare distances scales"
 _READING = f"transform {_FITTING}"
 _POINTS = "file of points, or built-in set; - for text on standard input"
-_ABOUT = "'heatsketch methods METHOD' lists all parameters of a method, with their defaults"
 
 
 def value(text: str) -> Any:
@@ -122,7 +121,7 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
          "perhaps one of weights), a matrix (.mtx, .npz), or in .h5ad the entry NAME of obsp "
          "(default connectivities); --filter is then heat"),
     ],
-    "parameters": [
+    "parameters (heatsketch methods METHOD lists all)": [
         (_FITTING, "-p", "NAME=VALUE", "any parameter of the method", {"dest": "parameters"}),
         (_FITTING, "--n-components", "VALUE", "number of coordinates"),
         (_FITTING, "--time", "VALUE", "diffusion time: a number, several (2,8), or a rule (auto)"),
@@ -183,8 +182,7 @@ def _add_options(parser: _Parser, verb: str) -> None:
     """Add the options of a verb to its parser."""
     for heading, rows in _OPTIONS.items():
         own = [row for row in rows if verb in row[0].split()]
-        about = _ABOUT if heading == "parameters" else None
-        group = parser.add_argument_group(heading, about) if heading and own else parser
+        group = parser.add_argument_group(heading) if heading and own else parser
         for _, names, metavar, meaning, *more in own:
             kind = _KINDS.get(metavar, {}) | (more[0] if more else {})
             if metavar == "VALUE":

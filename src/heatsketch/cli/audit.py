@@ -7,7 +7,6 @@ import numpy as np
 
 import heatsketch as hs
 from heatsketch import io
-from heatsketch._checks import logger
 from heatsketch._typing import Array
 from heatsketch.cli import common
 from heatsketch.cli.report import about_points
@@ -27,9 +26,8 @@ def run(args: Namespace) -> dict[str, str]:
     Y = _picture(args, table, args.picture)
     beside = None if args.beside is None else {args.beside: _picture(args, table, args.beside)}
     groups = common.groups_of(table)
-    logger.info("comparing %s points with their picture", f"{len(Y):,}")
     found = hs.audit(table.values, Y, labels=groups if any(groups) else None, **options)
-    X = None if common.is_precomputed(options) else in_units_of_source(table)
+    X = None if "precomputed" in options.values() else in_units_of_source(table)
     facts = collect(found, X, beside=beside, **about_points(args, table, args.picture))
     Report(facts).save(args.output, force=args.force)
     if args.table is not None:

@@ -189,18 +189,13 @@ def graph_options(how: dict[str, Any]) -> dict[str, Any]:
     return {"filter": "heat", "affinity": "precomputed"} if "graph" in how else {}
 
 
-def is_precomputed(options: dict[str, Any]) -> bool:
-    """Say whether INPUT holds affinities or distances."""
-    return "precomputed" in (options.get("affinity"), options.get("metric"))
-
-
 def warn_of_units(options: dict[str, Any], table: io.Table) -> None:
     """Warn if one column decides all distances; the rest of the verb has the names of columns.
 
     That is also of methods that warn of nothing; what these say again is printed once.
     """
     feature_names.set(table.columns)
-    if not is_precomputed(options) and options.get("metric", "euclidean") == "euclidean":
+    if "precomputed" not in options.values() and options.get("metric", "euclidean") == "euclidean":
         warn_of_scales(table.values)
 
 

@@ -8,7 +8,6 @@ from scipy import sparse
 
 import heatsketch as hs
 from heatsketch import io, plot
-from heatsketch._checks import logger
 from heatsketch.cli import common
 from heatsketch.comparison.methods import defaults
 from heatsketch.comparison.result import FILES
@@ -106,7 +105,6 @@ def _compare_data(args: Namespace) -> dict[str, str]:
     if args.output is not None:
         common.write_rows(args, cells)
     if args.plot is not None:
-        logger.info("embedding the points for the picture")
         Y = hs.HeatEmbedding(2, random_state=how["rng"], **diffusion).fit_transform(X)
         colour, title = np.hstack(found.per_point), found.describe()
         plot.scatter(Y, colour, title=title, path=args.plot, whole=args.whole)

@@ -79,11 +79,9 @@ def run(args: Namespace) -> dict[str, str]:
     made = {"method": args.method, "parameters": given, "time": time, "reading": how}
     names = common.write_coordinates(args, replace(table, extra=extra), estimator, Y, **made)
     if args.save_model is not None:
-        logger.info("writing %s", args.save_model)
         record = reading_record(table, suffix_of(table.source), how)
         write_model(estimator, args.save_model, record, force=args.force)
     if args.plot is not None:
-        logger.info("drawing %s", args.plot)
         labels = None if colour is None else extra[colour]
         title = f"{Path(table.source).name}: {args.method}"
         title += "" if time is None else f", time {time}"

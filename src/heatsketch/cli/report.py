@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from heatsketch import io
-from heatsketch._checks import logger
 from heatsketch.anndata import coloring
 from heatsketch.cli import common
 from heatsketch.cli.embed import described
@@ -25,7 +24,7 @@ def run(args: Namespace) -> dict[str, str]:
     common.check_files(args, *SUFFIXES, required="")
     estimator, table = common.estimator_of(args, args.method), common.read_points(args)
     Y = common.fit(args, estimator, table)
-    is_points = args.graph is None and not common.is_precomputed(estimator.get_params(deep=False))
+    is_points = "precomputed" not in estimator.get_params().values()
     facts = collect(
         estimator,
         table.values if is_points else None,
@@ -35,7 +34,6 @@ def run(args: Namespace) -> dict[str, str]:
     )
     lines = described(args, table, estimator, Y, facts["lines"])
     facts["lines"] = lines | ({"warned of": " ".join(args.warned)} if args.warned else {})
-    logger.info("writing %s", args.output)
     Report(facts).save(args.output, force=args.force)
     return lines | {"written": f"{args.output} ({args.output.stat().st_size / 1e6:.1f} MB)"}
 

@@ -4,7 +4,7 @@ from argparse import Namespace
 from typing import Any
 
 from heatsketch import plot
-from heatsketch.cli.common import check_files, estimator_of, fit, is_precomputed, read_points
+from heatsketch.cli.common import check_files, estimator_of, fit, read_points
 from heatsketch.cli.printing import print_json, print_summary
 from heatsketch.plot.curves import check_curve
 from heatsketch.reports.summary import dimension_lines
@@ -24,7 +24,7 @@ def run(args: Namespace) -> None:
     explained = embedding.explained_diffusion_variance()
     test: Any = "INPUT holds no points"
     nearest = test
-    if args.graph is None and not is_precomputed(embedding.get_params(deep=False)):
+    if "precomputed" not in embedding.get_params().values():
         test = _or_why(ksum, table.values, metric=metric, rng=seed)
         nearest = _or_why(intrinsic_dimension, table.values, metric=metric)
     has_test = not isinstance(test, str)

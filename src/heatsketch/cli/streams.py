@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from heatsketch import distributed
-from heatsketch.cli.common import is_precomputed, reading
+from heatsketch.cli.common import reading
 from heatsketch.distributed.sample import size
 from heatsketch.io.files import suffix_of
 from heatsketch.io.formats import BLOCK_FORMATS, open_blocks, parts_of
@@ -23,7 +23,7 @@ def takes(args: Namespace, estimator: Any) -> bool:
     path = Path(args.input)
     is_folder = bool(parts_of(path))
     able = is_folder or (suffix_of(path) in BLOCK_FORMATS and path.exists())
-    if not able or args.graph is not None or is_precomputed(estimator.get_params(deep=False)):
+    if not able or "precomputed" in estimator.get_params().values():
         for option in ("resume", "cluster", "fit-points"):
             if getattr(args, option.replace("-", "_")) is not None:
                 kinds = ", ".join(BLOCK_FORMATS)

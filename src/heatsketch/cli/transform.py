@@ -6,7 +6,6 @@ from argparse import Namespace
 import numpy as np
 
 from heatsketch import io
-from heatsketch._checks import logger
 from heatsketch.cli import common
 from heatsketch.comparison.methods import ESTIMATORS
 from heatsketch.io.files import listed
@@ -21,7 +20,6 @@ def run(args: Namespace) -> dict[str, str]:
     if args.input is None or args.output is None:
         args.usage_error("pass INPUT and -o FILE, or --info to see what MODEL is")
     common.check_files(args, *io.SUFFIXES, STDOUT)
-    logger.info("reading %s", args.model)
     stored = read_model(args.model)
     model, kind = stored.model, type(stored.model)
     if not hasattr(model, "transform"):

@@ -190,9 +190,7 @@ def embed(
     path = Path(source).absolute() if isinstance(source, str | Path) else None
     if cluster is not None and path is None:
         lazy = "for a Dask array compute estimator.fit(X).transform(X), which is lazy"
-        raise ValueError(
-            f"source is an array, but workers open a file; write it to one; {lazy}."
-        )
+        raise ValueError(f"source is an array, but workers open a file; write it to one; {lazy}.")
     target = Path(output).absolute()
     run = Run(target)
     rows = check_number(block_rows, "block_rows", low=1, integer=True)
