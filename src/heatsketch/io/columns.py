@@ -108,9 +108,10 @@ def classified(column: Any, decimal: str) -> tuple[Array, list[str], Array, Arra
     encoded = pc.utf8_trim_whitespace(column.fill_null("")).dictionary_encode()
     words, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
     kinds = np.array([kind_of(word, decimal) for word in words], "U8")
-    kept = "boolean" if {*kinds.tolist()} - {"missing"} == {"boolean"} else "number"
+    if {*kinds.tolist()} <= {"boolean", "missing"}:
+        kinds[kinds == "boolean"] = "number"
     pairs = zip(words, kinds, strict=True)
-    values = np.array([number_of(word) if kind == kept else np.nan for word, kind in pairs])
+    values = np.array([number_of(word) if kind == "number" else np.nan for word, kind in pairs])
     return values[codes], words, kinds, codes
 
 
@@ -125,13 +126,6 @@ def table_of(table: Any, how: Reading, path: Path, place: Place, *, is_text: boo
     ValueError
         If there is no feature, or a column looks numeric and is not; the message names the place.
     """
-    found = _points(table, how, path, place, is_text)
-    warn_of_ids_and_labels(found, how)
-    return replace(found, label=choose_label(found.extra, (*how.ids, *how.exclude)))
-
-
-def _points(table: Any, how: Reading, path: Path, place: Place, is_text: bool = False) -> Table:
-    """Return the features, the other columns, and notes on cells that count as missing."""
     names = table.column_names
     refuse_repeated(names, path)
     require(how.features + how.exclude, names, path)
@@ -145,6 +139,9 @@ def _points(table: Any, how: Reading, path: Path, place: Place, is_text: bool = 
                 refuse_merged(name, found, column, place)
                 columns[name] = found
                 notes += [note] if note else []
+            elif how.features:
+                what = f"column {name!r} holds nothing that is a number"
+                raise ValueError(f"{what}; name features that are numbers.")
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
     if not columns:
@@ -159,7 +156,10 @@ def _points(table: Any, how: Reading, path: Path, place: Place, is_text: bool = 
         else:  # in chunks, of which none is beyond what Arrow's text holds
             extra[name] = _typed(table[name], f"{name} in {path}")
     values = np.stack([*columns.values()], axis=1)
-    return Table(values, tuple(columns), extra, None, str(path), notes=tuple(notes))
+    label = choose_label(extra, (*how.ids, *how.exclude))
+    points = Table(values, tuple(columns), extra, label, str(path), notes=tuple(notes))
+    warn_of_ids_and_labels(points, how)
+    return points
 
 
 def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array | None, str]:
@@ -173,9 +173,6 @@ def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array 
     if any(holds(kind) for holds in numeric):
         column = column.cast("float32" if kind == "float32" else "float64", safe=False)
         return column.to_numpy(zero_copy_only=False), ""
-    if name in how.features:
-        what = f"column {name!r} holds values of type {kind}"
-        raise ValueError(f"{what}; name features that are numbers.")
     return None, ""
 
 
@@ -198,20 +195,19 @@ def _feature_of_text(
     if found is not None:
         return found, ""
     found, words, kinds, codes = classified(column, how.decimal)
-    filled, foreign = kinds != "missing", kinds == "notation"
-    if len(other := {*kinds[filled].tolist()}) == 1 and other <= {"number", "boolean"}:
-        return found, ""
+    filled, foreign, number = (kinds != "missing"), (kinds == "notation"), (kinds == "number")
+    bad = filled & ~number
+    if not bad.any():
+        return (found if filled.any() else None), ""
     if not how.strict:
         return None, ""
-    if asked and not other:
-        raise ValueError(f"column {name!r} holds nothing; name features that are numbers.")
 
     def complaint(bad: Array, remedy: str) -> ValueError:
         rows, cell = np.flatnonzero(bad[codes]), words[bad.argmax()]
         where = place(int(rows[0])) + (f" ({len(rows)} such cells)" if len(rows) > 1 else "")
         return ValueError(f"column {name!r} holds {cell[:80]!r} in {where}; {remedy}.")
 
-    counts, numeric = np.bincount(codes), foreign | (kinds == "number")
+    counts, numeric = np.bincount(codes), foreign | number
     half = 2 * counts @ numeric >= counts @ filled or 2 * numeric.sum() >= filled.sum()
     if not asked and not (half and numeric.any()):
         units = {word.rpartition(" ")[2] for word in np.array(words)[filled]}
@@ -220,7 +216,6 @@ def _feature_of_text(
         return None, ""
     if foreign.any():
         raise complaint(foreign, _ANOTHER_NOTATION)
-    bad = filled & ~numeric
     if not how.fills_gaps:
         raise complaint(bad, _NOT_A_NUMBER)
     shown = listed([repr(words[i]) for i in np.flatnonzero(bad)], 3)
@@ -270,14 +265,13 @@ def blocks_of(
     import pyarrow as pa
 
     head = pa.Table.from_batches([*islice(batches(0), 1)], schema)
-    first = _points(head, how, path, "row {}".format)
-    warn_of_ids_and_labels(first, how)
+    first = table_of(head, how, path, "row {}".format)
     known = replace(how, features=first.columns, exclude=())
 
     def tables(start: int) -> Iterator[Table]:
         for batch in batches(start):
             rows, place = pa.Table.from_batches([batch]), partial(_row, start)
-            yield replace(_points(rows, known, path, place), notes=())
+            yield replace(table_of(rows, known, path, place), notes=())
             start += batch.num_rows
 
     return Blocks(n, first.columns, first.values.dtype, str(path), partial(stamp, path), tables)

@@ -102,25 +102,19 @@ def read_graph(
     is_text = str(path) == STDIN or suffix in SUFFIXES
     if str(path) != STDIN and not path.is_file():
         raise FileNotFoundError(f"{path} is not a file; pass an edge list, or a matrix (n, n).")
-    if suffix in (".mtx", ".parquet"):
-        refuse_key(how.key, path)
     table = Table(None, (), {}, None, str(path))
     details: dict[str, Any] = {}
     with blame(path):
         if is_text or suffix == ".parquet":
             given, details = _edges(_cells(path, how) if is_text else read_columns(path), how, path)
-        elif suffix == ".mtx":
-            given = read_matrix_market(path)
-        elif suffix in (".npz", ".npy"):
-            given = numpy_files.read(path, how).values
-        elif suffix == ".h5ad":
-            table = _of_h5ad(path, how)
+        elif suffix in _MATRICES:
+            table = _MATRICES[suffix](path, how)
             given = table.values
+            if given.shape[0] != given.shape[1]:
+                raise ValueError(f"{path} holds a table {given.shape}; a graph is a matrix (n, n).")
         else:
-            known = ".csv, .tsv, .txt (also with .gz), .parquet, .mtx, .npz, .npy, .h5ad"
+            known = ", ".join([*SUFFIXES, ".parquet", *_MATRICES])
             raise ValueError(f"{path} is not a file of a graph; choose from {known}.")
-        if not details and given.shape[0] != given.shape[1]:
-            raise ValueError(f"{path} holds a table {given.shape}; a graph is a matrix (n, n).")
     with blame(path, do=""):
         found = graph(given, **details)
     matrix = as_matrix(found)
@@ -150,6 +144,7 @@ def _edges(table: Any, how: Reading, path: Path) -> tuple[Array, dict[str, Any]]
     """Return the edges (2, m) in two columns of names, and the names and weights, if there are."""
     import pyarrow as pa
 
+    refuse_key(how.key, path)
     require(how.exclude, table.column_names, path)
     table = table.drop_columns(list(how.exclude))
     if table.num_columns not in (2, 3):
@@ -209,11 +204,12 @@ def _cells(path: Path, how: Reading) -> Any:
     return table.rename_columns(column_names(first, [])).slice(1) if header else table
 
 
-def read_matrix_market(path: Path) -> sparse.csr_matrix:
+def read_matrix_market(path: Path, how: Reading = Reading()) -> Table:
     """Read a .mtx file of real numbers, stored by coordinates.
 
     NumPy reads the numbers: SciPy's reader passes over what follows them, or ends the process.
     """
+    refuse_key(how.key, path)
     with blame(path), path.open("rb") as stream:
         found = _MATRIX_MARKET.fullmatch(stream.readline().decode("latin-1").lower())
         if not found:
@@ -231,4 +227,11 @@ def read_matrix_market(path: Path) -> sparse.csr_matrix:
         matrix = as_csr(sparse.coo_matrix((data, ends), shape=(n, n_columns)), path)
         if found[2] == "symmetric":  # the lower triangle is stored
             matrix += sparse.tril(matrix, -1).T
-        return matrix
+        return Table(matrix, default_names(matrix), {}, None, str(path))
+
+
+_MATRICES = {
+    ".mtx": read_matrix_market,
+    **dict.fromkeys((".npz", ".npy"), numpy_files.read),
+    ".h5ad": _of_h5ad,
+}

@@ -104,11 +104,7 @@ def _with_features(table: Table, how: Reading) -> Table:
 
 def rows_with_gaps(values: Any) -> Array:
     """Say of each row whether a number is missing, (n,)."""
-    if not sparse.issparse(values):
-        return np.isnan(values).any(axis=1)  # type: ignore[no-any-return]
-    found = np.zeros(values.shape[0], dtype=bool)
-    found[values.tocoo().row[np.isnan(values.data)]] = True
-    return found
+    return np.asarray((values != values).sum(axis=1)).ravel() > 0  # NaN differs from itself
 
 
 def note_of_gaps(missing: str, rows: Array, n: int, count: int | None = None) -> str:

@@ -42,6 +42,7 @@ class Layout:
     sep: str
     names: Names  # of all columns
     skip: int  # lines before the first row of data
+    data: bytes  # without blanks that pad cells
 
 
 def read(path: Path, how: Reading) -> Table:
@@ -59,18 +60,20 @@ def read_cells(path: Path, how: Reading) -> tuple[Any, Place]:
     """Read all cells as text, into an Arrow table; return with it what says where a row is."""
     pa, is_sheet = need("pyarrow", path), suffix_of(path) == ".xlsx"
     if is_sheet:
-        layout, data = _layout(_sheet(path, how), path, replace(how, sep="\t"))
+        layout = _layout(_sheet(path, how), path, replace(how, sep="\t"))
     else:
         refuse_key(how.key, path)
-        layout, data = _layout(_contents(path), path, how)
-    block = min(max(len(data) + 1, 2**20), 2**31 - 1)
-    batches = _batches(path, pa.BufferReader(data), layout, block)
+        layout = _layout(_contents(path), path, how)
+    block = min(max(len(layout.data) + 1, 2**20), 2**31 - 1)
+    batches = _batches(path, pa.BufferReader(layout.data), layout, block)
     table = pa.Table.from_batches([*batches], pa.schema(dict.fromkeys(layout.names, pa.string())))
 
     def place(row: int) -> str:
-        found = (line for line, cells in _rows(_lines(data, layout.skip), layout.sep) if cells)
-        line = layout.skip + max(islice(found, row + 1), default=0)
-        return f"row {row} (line {line} of the {'sheet' if is_sheet else 'file'})"
+        rows = _rows(_lines(layout.data, layout.skip), layout.sep)
+        with suppress(csv.Error):  # a very long cell
+            line = layout.skip + max(islice((line for line, cells in rows if cells), row + 1))
+            return f"row {row} (line {line} of the {'sheet' if is_sheet else 'file'})"
+        return f"row {row}"
 
     return table, place
 
@@ -81,8 +84,8 @@ def blocks(path: Path, how: Reading) -> Blocks:
     pa = need("pyarrow", path)
     with _opened(path) as stream:
         head = b"".join(stream.readlines(BLOCK_BYTES)).removeprefix(_MARK)
-    layout, data = _layout(head, path, how)
-    if data is not head:
+    layout = _layout(head, path, how)
+    if layout.data is not head:
         what = "is read whole, since it has blanks between or around cells"
         raise ValueError(f"{path} {what}; write it with commas alone, or as .parquet.")
     block = max(BLOCK_BYTES, 16 * max(map(len, head.splitlines())))
@@ -151,29 +154,29 @@ def _lines(data: bytes, start: int = 0) -> Iterator[str]:
 def _rows(lines: Iterable[str], sep: str) -> Iterator[tuple[int, list[str]]]:
     """Yield rows of cells without blanks around them, and the number of lines up to their end.
 
-    A blank as separator stands for any run of blanks. A very long cell ends the rows.
+    A blank as separator stands for any run of blanks.
     """
     if sep == " ":
         lines = (line.replace("\t", " ").strip() + "\n" for line in lines)
     reader = csv.reader(lines, delimiter=sep, skipinitialspace=sep != "\t")
-    with suppress(csv.Error):
-        for cells in reader:
-            yield reader.line_num, [cell.strip() for cell in cells]
+    for cells in reader:
+        yield reader.line_num, [cell.strip() for cell in cells]
 
 
 def _first_rows(lines: Iterable[str], sep: str) -> list[tuple[int, list[str]]]:
     """Return the first rows that are not empty."""
     found, size = [], 0
-    for line, cells in _rows(lines, sep):
-        found += [(line, cells)] if any(cells) else []
-        size += sum(map(len, cells))
-        if len(found) >= (_SAMPLE_ROWS if size < _SAMPLE_SIZE else _LEAST_ROWS):
-            break
+    with suppress(csv.Error):  # a very long cell
+        for line, cells in _rows(lines, sep):
+            found += [(line, cells)] if any(cells) else []
+            size += sum(map(len, cells))
+            if len(found) >= (_SAMPLE_ROWS if size < _SAMPLE_SIZE else _LEAST_ROWS):
+                break
     return found
 
 
-def _layout(data: bytes, path: Path, how: Reading) -> tuple[Layout, bytes]:
-    """Find the layout of a table; return with it the data, without blanks that pad cells."""
+def _layout(data: bytes, path: Path, how: Reading) -> Layout:
+    """Find the separator and the names of the columns."""
     start, line, comment = 0, "", ""
     with blame(path, "save it as UTF-8 (in Excel: CSV UTF-8)"):
         for line in _lines(data):
@@ -206,7 +209,7 @@ def _layout(data: bytes, path: Path, how: Reading) -> tuple[Layout, bytes]:
         sep = "\t" if sep == " " else sep
         csv.writer(out, delimiter=sep, lineterminator="\n").writerows(row for _, row in rewritten)
         data = out.getvalue().encode()
-    return Layout(sep, names, start + header * records[0][0]), data
+    return Layout(sep, names, start + header * records[0][0], data)
 
 
 def _separator(lines: Callable[[], Iterable[str]], path: Path) -> str:
