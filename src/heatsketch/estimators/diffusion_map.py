@@ -160,7 +160,9 @@ class DiffusionMap(DiffusionEstimator):
         if isinstance(times[0], str):
             times, k = [self._chosen_time(times[0], lam)], k - 1
         elif self.n_components == "auto":
-            counts = _relative_weights(self.filter, min(times), lam) > self.delta
+            f = make_filter(self.filter, min(times))
+            weights = f.scaled(np.abs(lam) if f.of_powers else lam)[0]
+            counts = weights > self.delta * weights[0]
             k = 1 + int(np.max(np.flatnonzero(counts), initial=0))
             if k == MOST_AUTO_COMPONENTS:
                 warnings.warn(
@@ -241,7 +243,10 @@ class DiffusionMap(DiffusionEstimator):
         return slowest_eigenpairs(diffusion.deflated(), count, tol=self.tol, rng=self.random_state)
 
     def _chosen_time(self, rule: str, lam: Array) -> float:
-        """Return the time at which λ_{k+1} is negligible, or the gap before it is largest."""
+        """Return the time at which λ_{k+1} is negligible, or the gap before it is largest.
+
+        It is whole where times count steps.
+        """
         number = 1 if rule == "auto" else len(lam) - 1
         ends = lam[[number - 1, -1]]
         first, following = map(float, np.abs(ends) if FILTERS[self.filter].of_powers else ends)
@@ -250,14 +255,34 @@ class DiffusionMap(DiffusionEstimator):
                 f"time={rule!r} finds no gap: the eigenvalues {number} and {len(lam)} are both "
                 f"{first:.6g} (are the data disconnected?); pass a time, or another n_components."
             )
-        if rule == "auto":
-            return _decay_time(self.filter, first, following, self.delta)
+        steps, ends = FILTERS[self.filter].of_powers, np.array([first, following])
+
+        def scaled(log_time: float) -> tuple[Array, float]:
+            return make_filter(self.filter, math.exp(log_time)).scaled(ends)
+
+        if rule == "auto":  # the first time at which f(λ_{k+1}) <= δ f(λ_1)
+
+            def log_excess(log_time: float) -> float:
+                above, below = scaled(log_time)[0]
+                return math.log(max(below / above, _TINY) / self.delta)
+
+            low = 0.0 if steps else _LOG_TIMES[0]
+            time = math.exp(low if log_excess(low) <= 0 else brentq(log_excess, low, _LOG_TIMES[1]))
+            return math.ceil(time * (1 - 1e-12)) if steps else time
         if 1 - first < 1e-12:
             raise ValueError(
                 f"time='gap' finds no largest gap: an eigenvalue kept is {first:.6g} and does not "
                 "decay (are the data disconnected?); pass a time."
             )
-        return _gap_time(self.filter, first, following)
+
+        def log_gap(log_time: float) -> float:
+            (above, below), log_scale = scaled(log_time)
+            return log_scale + math.log(max(above - below, _TINY))
+
+        best = minimize_scalar(lambda log: -log_gap(log), bounds=_LOG_TIMES, method="bounded")
+        time = math.exp(best.x)
+        whole = max(1, math.floor(time))
+        return max(whole, whole + 1, key=lambda t: log_gap(math.log(t))) if steps else time
 
 
 def _step_weights(filter: str, time: Any, lam: Array, A: Operator) -> Array:
@@ -283,44 +308,3 @@ def _step_weights(filter: str, time: Any, lam: Array, A: Operator) -> Array:
             "smaller n_components, or a time of at least 1."
         )
     return f(lam) / lam
-
-
-def _relative_weights(filter: str, time: float, lam: Array) -> Array:
-    """Return |f(λ)| relative to the first eigenvalue."""
-    f = make_filter(filter, time)
-    weights = f.scaled(np.abs(lam) if f.of_powers else lam)[0]
-    return weights / (weights[0] or 1.0)
-
-
-def _decay_time(filter: str, first: float, last: float, delta: float) -> float:
-    """Return the smallest time at which f(last) <= δ f(first), whole where times count steps."""
-    ends = np.array([first, last])
-
-    def log_excess(log_time: float) -> float:
-        ratio = _relative_weights(filter, math.exp(log_time), ends)[1]
-        return math.log(max(ratio, _TINY) / delta)
-
-    steps = FILTERS[filter].of_powers
-    low = 0.0 if steps else _LOG_TIMES[0]
-    if log_excess(_LOG_TIMES[1]) > 0:
-        raise ValueError(
-            f"time='auto' finds no time at which f falls to {delta:g} of its largest; pass a time, "
-            "or a larger delta."
-        )
-    time = math.exp(low if log_excess(low) <= 0 else brentq(log_excess, low, _LOG_TIMES[1]))
-    return math.ceil(time * (1 - 1e-12)) if steps else time
-
-
-def _gap_time(filter: str, first: float, last: float) -> float:
-    """Return the time at which f(first) - f(last) is largest, whole where times count steps."""
-
-    def log_gap(time: float) -> float:
-        (above, below), log_scale = make_filter(filter, time).scaled(np.array([first, last]))
-        return log_scale + math.log(max(above - below, _TINY))
-
-    best = minimize_scalar(lambda log: -log_gap(math.exp(log)), bounds=_LOG_TIMES, method="bounded")
-    time = math.exp(best.x)
-    if not FILTERS[filter].of_powers:
-        return time
-    whole = max(1, math.floor(time))
-    return max(whole, whole + 1, key=log_gap)

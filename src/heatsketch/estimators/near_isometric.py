@@ -142,7 +142,19 @@ class NearIsometricProjection(Embedder):
             range or of another type; more components than rows have directions.
         """
         X = read_points(self, X, reset=True)
-        self._check_parameters(X.shape[1])
+        check_choice(self.objective, "objective", OBJECTIVES)
+        check_number(self.factor, "factor", low=1, open_low=True)
+        k = check_number(self.n_components, "n_components", low=1, integer=True)
+        width = X.shape[1]
+        if k > width:
+            raise ValueError(
+                f"n_components={k} but X has {width} features; pass n_components <= {width}."
+            )
+        if self.rank is not None:
+            check_number(self.rank, "rank", low=k, integer=True)
+        check_number(self.n_init, "n_init", low=1, integer=True, rules=("auto",))
+        check_number(self.max_iter, "max_iter", low=1, integer=True)
+        check_number(self.validation_fraction, "validation_fraction", low=0, high=1, open_high=True)
         started = time.perf_counter()
         points = centred(X, centre_of(X))  # (n, r)
         points = np.ldexp(points, -np.frexp(np.abs(points).max())[1])  # at most 1
@@ -189,17 +201,3 @@ class NearIsometricProjection(Embedder):
         if is_dask(X):
             return lazily_mapped(self, X)
         return returned_for(read_points(self, X, reset=False) @ self.components_.T, X)
-
-    def _check_parameters(self, width: int) -> None:
-        check_choice(self.objective, "objective", OBJECTIVES)
-        check_number(self.factor, "factor", low=1, open_low=True)
-        k = check_number(self.n_components, "n_components", low=1, integer=True)
-        if k > width:
-            raise ValueError(
-                f"n_components={k} but X has {width} features; pass n_components <= {width}."
-            )
-        if self.rank is not None:
-            check_number(self.rank, "rank", low=k, integer=True)
-        check_number(self.n_init, "n_init", low=1, integer=True, rules=("auto",))
-        check_number(self.max_iter, "max_iter", low=1, integer=True)
-        check_number(self.validation_fraction, "validation_fraction", low=0, high=1, open_high=True)

@@ -10,7 +10,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, splu
 from heatsketch._checks import logger
 from heatsketch._random import random_block
 from heatsketch._tensors import on_host
-from heatsketch._tiles import row_tiles, single_threaded_blas
+from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.operator import (
     Operator,
@@ -80,7 +80,13 @@ def inverse_eigenpairs(A: Operator, k: int, rng: Rng) -> tuple[Array, Array] | N
     some 2 k + 20 solutions.
     """
     matrix, n, wanted = A.sparse_matrix(), A.n, k + _COPIES
-    if matrix is None or 4 * wanted > n or not _is_narrow(matrix):
+    if matrix is None or 4 * wanted > n:
+        return None
+    # Whether points have an order in which neighbours are near each other.
+    place = inverse_permutation(reverse_cuthill_mckee(matrix, symmetric_mode=True))
+    first = np.minimum.reduceat(place[matrix.indices], matrix.indptr[:-1])
+    envelope = float(np.maximum(place - first, 0).sum(dtype=float))
+    if envelope > min(_MAX_ENVELOPE_WIDTH * n**1.5, _MAX_ENVELOPE_ENTRIES):
         return None
     shift = A.spectrum[1] * (1 + _RELATIVE_SHIFT)
     shifted = sparse.csc_matrix(matrix) - sparse.identity(n, format="csc") * shift
@@ -102,16 +108,3 @@ def inverse_eigenpairs(A: Operator, k: int, rng: Rng) -> tuple[Array, Array] | N
         return None
     order = np.argsort(-values, kind="stable")[:k]
     return values[order], vectors[:, order]
-
-
-def _is_narrow(matrix: sparse.csr_matrix) -> bool:
-    """Return whether points have an order in which neighbours are near each other."""
-    n = matrix.shape[0]
-    place = inverse_permutation(reverse_cuthill_mckee(matrix, symmetric_mode=True))
-    envelope = 0.0
-    for rows in row_tiles(n):
-        starts = matrix.indptr[rows.start : rows.stop]
-        neighbors = place[matrix.indices[starts[0] : matrix.indptr[min(rows.stop, n)]]]
-        first = np.minimum.reduceat(neighbors, starts - starts[0])
-        envelope += float(np.sum(np.maximum(place[rows] - first, 0)))
-    return envelope <= min(_MAX_ENVELOPE_WIDTH * n**1.5, _MAX_ENVELOPE_ENTRIES)
