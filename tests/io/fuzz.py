@@ -21,13 +21,13 @@ import zipfile
 from collections import Counter
 from pathlib import Path
 
+import fitted
 import numpy as np
 import pandas as pd
 from scipy import sparse
 from scipy.io import mmwrite
 
-from heatsketch import HeatSketch, MixtureDiffusion, io
-from heatsketch.classical import LaplacianEigenmap
+from heatsketch import io
 from heatsketch.io.edges import read_matrix_market
 
 SECONDS, MEGABYTES = 20, 1500  # of one case: the memory is what `check_budget` grants, and a half
@@ -93,13 +93,8 @@ def save_mtx(path, rng):
 
 
 def save_model(path, rng):
-    X = np.random.default_rng(0).normal(size=(30, D))
-    model = (
-        HeatSketch(3, n_neighbors=5, random_state=0),
-        HeatSketch(3, affinity="dense", epsilon=9.0, random_state=0),
-        MixtureDiffusion(mixture=2, tolerance=0.5, random_state=0),
-        LaplacianEigenmap(2, n_neighbors=9),
-    )[int(path.stem[-1])]
+    kinds = ("HeatSketch", "HeatSketch-dense", "MixtureDiffusion", "HeatEmbedding")
+    model, X, _ = fitted.sketches()[kinds[int(path.stem[-1])]]
     io.save_model(model.fit(X), path)
 
 

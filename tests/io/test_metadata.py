@@ -10,10 +10,10 @@ from heatsketch.io.metadata import decoded, encoded, read_metadata, write_metada
 METADATA = {"method": "heat-embedding", "time": 8, "parameters": {"epsilon": "ksum", "µ": None}}
 
 
-def table(**changes):
-    X = np.arange(12.0).reshape(4, 3)
-    extra = {"label": np.array(["a", "b", "a", "b"], object)}
-    return io.Table(X, ("a", "b", "c"), extra | changes, "label", "made up")
+def table():
+    words = {"label": "abab", "heatsketch": "pqrs"}
+    extra = {name: np.array([*letters], object) for name, letters in words.items()}
+    return io.Table(np.arange(12.0).reshape(4, 3), ("a", "b", "c"), extra, "label", "made up")
 
 
 def write(path, metadata=METADATA, shift=0.0, **options):
@@ -28,11 +28,12 @@ def read(path):
 
 @pytest.mark.parametrize("suffix", [".npz", ".parquet", ".h5ad"])
 def test_metadata_come_back_with_the_embedding(tmp_path, suffix):
-    path = tmp_path / f"map{suffix}"
+    path, own = tmp_path / f"map{suffix}", "heatsketch_input" if suffix == ".npz" else "heatsketch"
     Y = write(path)
     found = read(path)
     assert found.metadata == METADATA
     np.testing.assert_array_equal(found.values, Y)
+    assert found.extra[own].tolist() == list("pqrs")  # an id of the same name is kept beside
     Y = write(path, None, shift=1.0, force=True)
     assert read(path).metadata == {}
     np.testing.assert_array_equal(read(path).values, Y)
@@ -57,7 +58,7 @@ def test_other_programs_read_the_files_as_before(tmp_path):
         assert json.loads(str(arrays["heatsketch"])) == METADATA
     write(tmp_path / "map.csv")
     lines = (tmp_path / "map.csv").read_text().splitlines()
-    assert [line.replace('"', "") for line in lines[:2]] == ["label,u,v", "a,0,1"]
+    assert [line.replace('"', "") for line in lines[:2]] == ["label,heatsketch,u,v", "a,p,0,1"]
 
 
 def test_each_embedding_of_a_h5ad_file_keeps_its_own(tmp_path):
@@ -69,14 +70,6 @@ def test_each_embedding_of_a_h5ad_file_keeps_its_own(tmp_path):
     )
     for key, expected in (("X_heat", METADATA), ("X_other", second), ("X", {})):
         assert io.read_table(tmp_path / "two.h5ad", key=key).metadata == expected
-
-
-def test_an_id_of_the_same_name_is_kept_beside(tmp_path):
-    named = table(heatsketch=np.arange(4))
-    io.write_table(tmp_path / "map.npz", np.eye(4), "abcd", named, metadata=METADATA)
-    found = io.read_table(tmp_path / "map.npz")
-    assert found.metadata == METADATA
-    np.testing.assert_array_equal(found.extra["heatsketch_input"], np.arange(4))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "8", "null", "[" * 10**5, 3, None])
