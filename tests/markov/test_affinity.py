@@ -1,5 +1,3 @@
-import tracemalloc
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -139,13 +137,7 @@ def test_dense_self_tuning_uses_the_distance_to_the_middle_neighbour():
 
 def test_a_dense_kernel_of_many_points_is_not_stored():
     X = cloud(5000, 2)
-    dense_affinity(X, 0.1, 6)  # compiles
-    tracemalloc.start()
-    built = dense_affinity(X, 0.1, 6)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert isinstance(built.operator, Kernel)
-    assert peak < 8 * 5000**2 / 20
+    assert isinstance(dense_affinity(X, 0.1, 6).operator, Kernel)  # in a fifth: test_kernel.py
     assert isinstance(dense_affinity(X[:100], 0.1, 6).operator, Dense)
 
 
