@@ -3,6 +3,7 @@
 import numpy as np
 
 import heatsketch as hs
+from problems.clouds import cloud
 
 
 def by_eigh(filters, matrix, X):
@@ -15,7 +16,12 @@ def cloud_operator(n=120):
     return hs.symmetric_normalize(hs.Kernel(points, 0.5))
 
 
-def random_block(n, k=3):
+def symmetric(n=60, epsilon=0.5, seed=0):
+    """Return the normalised affinity of points of the plane."""
+    return hs.symmetric_normalize(hs.gaussian_affinity(cloud(n, 2, seed), epsilon))
+
+
+def normals(n, k=3):
     return np.random.default_rng(1).standard_normal((n, k))
 
 

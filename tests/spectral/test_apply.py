@@ -12,8 +12,8 @@ import heatsketch as hs
 from heatsketch.spectral import apply as module
 from heatsketch.spectral.apply import apply, check_range, time_excess
 from problems.counting import Counting
-from problems.filtered import SOME, by_eigh, cloud_operator, random_block, relative_error
-from problems.spectra import circle_eigenvalues, circle_frequencies
+from problems.filtered import SOME, by_eigh, cloud_operator, normals, relative_error
+from problems.spectra import circle
 
 
 def three_ways(f, A, X):
@@ -30,7 +30,7 @@ def test_products_eigenpairs_and_chebyshev_agree(f, form):
         A = hs.Deflated(A, A.leading)
     if form == "single":
         A = hs.Dense((A @ np.eye(A.n)).astype(np.float32))
-    X = A.project(random_block(A.n).astype(A.dtype))
+    X = A.project(normals(A.n).astype(A.dtype))
     expected = by_eigh([f], (A @ np.eye(A.n)).astype(float), X.astype(float))[0]
     for block in three_ways(f, A, X):
         assert block.dtype == A.dtype
@@ -39,7 +39,7 @@ def test_products_eigenpairs_and_chebyshev_agree(f, form):
 
 def test_the_block_given_is_not_modified():
     A = cloud_operator()
-    X = random_block(A.n)
+    X = normals(A.n)
     before = X.copy()
     X.flags.writeable = False
     for bank in ([hs.Power(3), hs.Power(5)], [hs.Power(3), hs.Heat(4.0), hs.Power(900)]):
@@ -53,7 +53,7 @@ def test_heat_of_a_large_sparse_graph_is_the_matrix_exponential():
     links = sparse.coo_matrix((rng.random(6 * n), rng.integers(0, n, (2, 6 * n))), shape=(n, n))
     K = (links + links.T + sparse.eye(n)).tocsr()
     A = hs.symmetric_normalize(K)
-    X = random_block(n)
+    X = normals(n)
     bank = [hs.Heat(t) for t in (0.3, 5.0, 60.0)]
     known, wide = hs.Sparse(A, (-1.0, 1.0)), hs.Sparse(A)
     assert wide.spectrum[1] > 1.05
@@ -68,22 +68,15 @@ def test_heat_of_a_large_sparse_graph_is_the_matrix_exponential():
 # Large times
 
 
-def circle(n=60, epsilon=0.5):
-    """The bistochastic circle and its eigenvalues."""
-    angles = 2 * np.pi * np.arange(n) / n
-    K = np.exp(-(2 - 2 * np.cos(angles[:, None] - angles)) / epsilon)
-    return K / K.sum(axis=1, keepdims=True), circle_eigenvalues(circle_frequencies(n), epsilon)
-
-
 def without_constant(matrix):
     return hs.Deflated(hs.Dense(matrix), np.full(len(matrix), len(matrix) ** -0.5))
 
 
 def test_powers_that_leave_next_to_nothing_keep_their_digits():
     n = 60
-    matrix, lam = circle(n)
+    matrix, lam = circle(n, 0.5)
     A = without_constant(matrix)
-    X = A.project(random_block(n))
+    X = A.project(normals(n))
     p = round(-300 / math.log(lam[1]))  # e^-300
     # The next eigenvalue after the first pair is less than 0.7 of it: all that is left is the pair.
     angles = 2 * np.pi * np.arange(n) / n
@@ -109,7 +102,7 @@ def test_heat_that_leaves_next_to_nothing_keeps_its_digits():
 
 @pytest.mark.parametrize(("dtype", "factor"), [(np.float64, 4), (np.float32, 37)])
 def test_each_precision_has_a_range_of_its_own(dtype, factor):
-    matrix, lam = circle()
+    matrix, lam = circle(60, 0.5)
     A = without_constant(matrix.astype(dtype))
     p = round(-1000 / math.log(lam[1]))  # e^-1000
     with pytest.raises(ValueError, match=f"time is too large.*by a factor {factor}\\."):
@@ -200,7 +193,7 @@ def test_distances_in_single_precision_agree_with_double(p):
     u = np.sqrt(d.measure / d.measure.sum())
     narrow = hs.Deflated(hs.Sparse(matrix, (-1.0, 1.0)), u)
     wide = hs.Deflated(hs.Sparse(matrix.astype(float), (-1.0, 1.0)), u)
-    X = wide.project(random_block(d.n, 32))
+    X = wide.project(normals(d.n, 32))
     count = Counting(narrow)
     single = apply([hs.Power(p)], count, X)[0].astype(float)
     double = apply([hs.Power(p)], wide, X)[0]

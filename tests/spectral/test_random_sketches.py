@@ -10,14 +10,10 @@ from scipy import sparse, stats
 from scipy.stats import chi2
 
 import heatsketch as hs
-from problems.clouds import cloud
+from problems.filtered import symmetric
 
 ALARM = 1e-6
 Z_ALARM = 5.0  # of a normal score: two-sided 6e-7
-
-
-def symmetric(n=60, epsilon=0.5, seed=0):
-    return hs.symmetric_normalize(hs.gaussian_affinity(cloud(n, 2, seed), epsilon))
 
 
 BLOCKS, K_LAW, SEEDS = 1100, 16, 27  # 4400 rows: G comes from two random tiles

@@ -10,6 +10,7 @@ from scipy.linalg import sqrtm
 from scipy.spatial.distance import pdist
 
 import heatsketch as hs
+from problems.filtered import normals
 from problems.matrices import of_points
 
 POWERS = [0.5, 0.25, 1.5, 2.75]
@@ -26,10 +27,6 @@ def semidefinite(n=50, rank=20):
 def power(A, p):
     lam, V = np.linalg.eigh(A)
     return (V * np.maximum(lam, 0) ** p) @ V.T
-
-
-def columns(n, k=3):
-    return np.random.default_rng(1).standard_normal((n, k))
 
 
 def test_the_root_of_a_matrix_is_that_of_scipy():
@@ -93,13 +90,13 @@ def test_a_root_to_rounding_of_many_points_is_refused():
 
 def test_a_real_power_in_single_precision_allows_for_its_rounding():
     A = semidefinite().astype(np.float32)
-    F = hs.sketch(A, hs.Power(0.5), G=columns(50), deflate=False)
-    exact = power(semidefinite(), 0.5) @ columns(50) / math.sqrt(3)
+    F = hs.sketch(A, hs.Power(0.5), G=normals(50), deflate=False)
+    exact = power(semidefinite(), 0.5) @ normals(50) / math.sqrt(3)
     assert_allclose(F, exact, atol=math.sqrt(1e-6))
 
 
 def test_rows_at_a_time_below_one_are_refused():
-    d = hs.diffusion(columns(30, 2), affinity="dense", epsilon=1.0)
+    d = hs.diffusion(normals(30, 2), affinity="dense", epsilon=1.0)
     with pytest.raises(ValueError, match=r"time=0.5 is less than one step"):
         d.rows(0.5)
     rows = d.rows(1.5).of(np.arange(30))  # a dense Gaussian is positive semidefinite

@@ -10,31 +10,20 @@ from scipy import sparse
 
 import heatsketch as hs
 from heatsketch._random import random_block
-from problems.filtered import by_eigh
-
-
-def cloud(n=60, seed=0):
-    return np.random.default_rng(seed).standard_normal((n, 2))
-
-
-def symmetric(n=60, epsilon=0.5, seed=0):
-    return hs.symmetric_normalize(hs.gaussian_affinity(cloud(n, seed), epsilon))
+from problems.clouds import cloud
+from problems.filtered import by_eigh, normals, symmetric
 
 
 def bistochastic(n=60, epsilon=0.5):
-    return hs.bistochastic_normalize(hs.gaussian_affinity(cloud(n), epsilon), tol=1e-13)
+    return hs.bistochastic_normalize(hs.gaussian_affinity(cloud(n, 2), epsilon), tol=1e-13)
 
 
 def root_of_measure(n=60, epsilon=0.5):
     """√v of Algorithm 1, unit norm."""
-    K = hs.gaussian_affinity(cloud(n), epsilon)
+    K = hs.gaussian_affinity(cloud(n, 2), epsilon)
     q = K.sum(axis=1)
     root = np.sqrt((K / np.multiply.outer(q, q)).sum(axis=1))
     return root / np.linalg.norm(root)
-
-
-def normals(n=60, k=5):
-    return np.random.default_rng(1).standard_normal((n, k))
 
 
 # The formula
@@ -59,7 +48,7 @@ def test_the_seed_stands_for_the_block_of_that_seed(kind):
 
 
 def test_a_given_g_makes_the_other_arguments_idle_and_is_not_modified():
-    A, G = symmetric(), normals()
+    A, G = symmetric(), normals(60, 5)
     before = G.copy()
     G.flags.writeable = False
     rng = np.random.default_rng(0)
@@ -98,11 +87,11 @@ def test_deflating_subtracts_the_trivial_part(form, f):
     A = {
         "array": symmetric(),
         "csr": sparse.csr_matrix(symmetric()),
-        "operator": hs.symmetric_normalize(hs.Kernel(cloud(), 0.5)),
+        "operator": hs.symmetric_normalize(hs.Kernel(cloud(60, 2), 0.5)),
         "bistochastic": bistochastic(),
         "deflated": hs.Deflated(hs.Dense(symmetric()), u),
     }[form]
-    G = normals()
+    G = normals(60, 5)
     whole = symmetric() if form == "deflated" else A
     difference = hs.sketch(whole, f, G=G, deflate=False) - hs.sketch(A, f, G=G)
     # The eigenvalue of u is 1, and so is f there.
@@ -112,10 +101,10 @@ def test_deflating_subtracts_the_trivial_part(form, f):
 
 
 def test_between_disconnected_groups_the_difference_stays():
-    X, first = cloud(60), np.arange(60) < 20
+    X, first = cloud(60, 2), np.arange(60) < 20
     X[first] += 1000.0
     A = hs.symmetric_normalize(hs.Kernel(X, 0.5))
-    G = normals()
+    G = normals(60, 5)
     F = hs.sketch(A, hs.Power(20_000), G=G)
     # After that long each group is at rest; what is left is the other combination of the two.
     root = A.leading / np.linalg.norm(A.leading)
@@ -127,7 +116,7 @@ def test_between_disconnected_groups_the_difference_stays():
 
 
 def test_columns_of_a_bistochastic_sketch_keep_their_mass():
-    B, G = bistochastic(), normals()
+    B, G = bistochastic(), normals(60, 5)
     for f in FILTERS:
         whole, rest = hs.sketch(B, f, G=G, deflate=False), hs.sketch(B, f, G=G)
         np.testing.assert_allclose(whole.sum(axis=0), G.sum(axis=0) / math.sqrt(5), atol=1e-10)
@@ -135,7 +124,7 @@ def test_columns_of_a_bistochastic_sketch_keep_their_mass():
 
 
 def test_a_bistochastic_sketch_obeys_the_maximum_principle():
-    G = normals()
+    G = normals(60, 5)
     for p in (1, 5, 40):
         Y = hs.sketch(bistochastic(), hs.Power(p), G=G, deflate=False) * math.sqrt(5)
         assert (Y.min(axis=0) >= G.min(axis=0) - 1e-12).all()
@@ -148,7 +137,7 @@ def test_a_bistochastic_sketch_obeys_the_maximum_principle():
 @settings(max_examples=25)
 @given(p=st.integers(0, 6), r=st.integers(0, 6), a=st.floats(-5, 5))
 def test_semigroup_and_linearity(p, r, a):
-    A, G, H = symmetric(30), normals(30), np.random.default_rng(2).standard_normal((30, 5))
+    A, G, H = symmetric(30), normals(30, 5), np.random.default_rng(2).standard_normal((30, 5))
     for f in (hs.Power, hs.Heat):
         F = hs.sketch(A, f(p), G=G)
         again = hs.sketch(A, f(r), G=math.sqrt(5) * F)
@@ -160,7 +149,7 @@ def test_semigroup_and_linearity(p, r, a):
 @settings(max_examples=15)
 @given(seed=st.integers(0, 2**20))
 def test_permuting_the_points_permutes_the_rows(seed):
-    A, G = symmetric(30), normals(30)
+    A, G = symmetric(30), normals(30, 5)
     order = np.random.default_rng(seed).permutation(30)
     for f in (hs.Power(3), hs.Heat(4.0)):
         moved = hs.sketch(A[np.ix_(order, order)], f, G=G[order])
@@ -173,7 +162,7 @@ def test_permuting_the_points_permutes_the_rows(seed):
 
 
 def test_bandwidths_at_both_ends_move_nothing_or_leave_the_mean():
-    (none, all_), G = (symmetric(epsilon=epsilon) for epsilon in (1e-9, 1e20)), normals()
+    (none, all_), G = (symmetric(epsilon=epsilon) for epsilon in (1e-9, 1e20)), normals(60, 5)
     for f in FILTERS:
         F = hs.sketch(none, f, G=G, deflate=False)
         np.testing.assert_allclose(F, G / math.sqrt(5), rtol=1e-13)
