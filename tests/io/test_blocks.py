@@ -116,11 +116,11 @@ def test_rows_of_another_length_are_named(tmp_path):
 
 
 def test_text_takes_the_memory_of_its_blocks(tmp_path, monkeypatch):
-    """16 MB of text, of which 128 kB are read at a time: at most a third."""
-    monkeypatch.setattr(text, "BLOCK_BYTES", 2**17)
+    """8 MB of text, of which 64 kB are read at a time: at most a third."""
+    monkeypatch.setattr(text, "BLOCK_BYTES", 2**16)
     path = tmp_path / "t.csv"
     lines = rows().splitlines(keepends=True)
-    path.write_text(lines[0] + "".join(lines[1:]) * 80)
+    path.write_text(lines[0] + "".join(lines[1:]) * 40)
     before = pa.total_allocated_bytes()
     tracemalloc.start()
     peak, count = 0, 0
@@ -129,5 +129,5 @@ def test_text_takes_the_memory_of_its_blocks(tmp_path, monkeypatch):
         peak = max(peak, pa.total_allocated_bytes() - before)
     python = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert count == 80 * N
+    assert count == 40 * N
     assert max(peak, python) < path.stat().st_size / 3
