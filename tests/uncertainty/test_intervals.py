@@ -11,7 +11,7 @@ import heatsketch as hs
 from heatsketch._random import random_block
 from heatsketch.uncertainty import distance_interval
 from heatsketch.uncertainty.intervals import mean_root, ratio_bounds
-from problems.clouds import cloud
+from problems.clouds import cloud, even_circle
 from problems.spectra import circle_distances
 
 ALARM = 1e-6
@@ -55,10 +55,16 @@ def other_pair(d):
     return others[np.argmax(np.abs(np.log(distances_of_the_symmetric_power(d)[others] / D)))]
 
 
-def intervals(u, **options):
+def intervals(u, level=0.95):
     """Return the intervals of |u| for each row of u: distances from a point at 0."""
     rows = np.vstack([np.zeros(K), u])
-    return np.array(distance_interval(rows, 0, np.arange(1, len(rows)), **options))
+    return np.array(distance_interval(rows, 0, np.arange(1, len(rows)), level=level))
+
+
+def hits(u, D, level):
+    """Return how many of these intervals hold D."""
+    _, low, high = intervals(u, level)
+    return np.sum((low <= D) & (high >= D))
 
 
 @pytest.mark.slow
@@ -81,12 +87,10 @@ def test_coverage_on_the_default_graph_is_the_level_for_the_distance_of_its_rows
     correlated = 2 * K * (u[:, ::2] ** 2).sum(axis=1) / D**2
     assert kstest(correlated, chi2(K).cdf).pvalue < ALARM
     for level in (0.5, 0.9, 0.95, 0.99):
-        _, low, high = intervals(u[:3000], level=level)
-        assert in_band(np.sum((low <= D) & (high >= D)), 3000, level)
+        assert in_band(hits(u[:3000], D, level), 3000, level)
     if filter == "power":
         other = distances_of_the_symmetric_power(d)[j]
-        _, low, high = intervals(u[:3000], level=0.5)
-        assert not in_band(np.sum((low <= other) & (high >= other)), 3000, 0.5)
+        assert not in_band(hits(u[:3000], other, 0.5), 3000, 0.5)
 
 
 @pytest.mark.statistical
@@ -125,15 +129,11 @@ def test_the_error_falls_as_one_over_the_root_of_the_columns():
 def test_on_the_circle_intervals_hold_the_distance_of_the_closed_form():
     """Alarm 1e-6: 2,000 sketches of 16 columns of a circulant matrix."""
     n, epsilon, time = 60, 0.25, 3
-    angle = 2 * np.pi * np.arange(n) / n
-    A = hs.symmetric_normalize(
-        hs.gaussian_affinity(np.c_[np.cos(angle), np.sin(angle)], epsilon=epsilon)
-    )
+    A = hs.symmetric_normalize(hs.gaussian_affinity(even_circle(n), epsilon=epsilon))
     F = hs.sketch(A, hs.Power(time), 2000 * K, rng=5)
     D = circle_distances([1], n, epsilon, time)[0]
     u = (F[0] - F[1]).reshape(2000, K) * np.sqrt(2000)
-    _, low, high = intervals(u, level=0.9)
-    assert in_band(np.sum((low <= D) & (high >= D)), 2000, 0.9)
+    assert in_band(hits(u, D, 0.9), 2000, 0.9)
 
 
 @pytest.mark.statistical
@@ -167,8 +167,7 @@ def test_intervals_of_signs_hold_at_least_as_often_as_asked(entries):
     fourth = ((d2 - 1) ** 4).mean()
     assert abs(((d2 - 1) ** 2).mean() - variance) < Z_ALARM * np.sqrt(fourth / 3000)
     for level in (0.5, 0.95):
-        _, low, high = intervals(u, level=level)
-        assert in_band(np.sum((low <= 1) & (high >= 1)), 3000, level, conservative=True)
+        assert in_band(hits(u, 1, level), 3000, level, conservative=True)
 
 
 def test_it_is_the_formula():
@@ -181,8 +180,12 @@ def test_it_is_the_formula():
     assert found.value > d
 
 
-def test_pairs_come_in_any_form():
-    model = hs.HeatSketch(12, 4, n_neighbors=5, random_state=0).fit(cloud(20, 3))
+@pytest.fixture(scope="module")
+def model():
+    return hs.HeatSketch(12, 4, n_neighbors=5, random_state=0).fit(cloud(20, 3))
+
+
+def test_pairs_come_in_any_form(model):
     one = model.distance(3, 7)
     several = model.distance([3, 0], [7, 5])
     assert several.low.shape == (2,)
@@ -199,8 +202,7 @@ def test_pairs_come_in_any_form():
     assert high.low < low.low < low.value < low.high < high.high
 
 
-def test_a_pair_given_twice_counts_once():
-    model = hs.HeatSketch(12, 4, n_neighbors=5, random_state=0).fit(cloud(20, 3))
+def test_a_pair_given_twice_counts_once(model):
     one = model.distance(3, 7, simultaneous=True)
     assert one == model.distance(3, 7)
     again = model.distance([3, 7, 5], [7, 3, 5], simultaneous=True)
@@ -233,8 +235,7 @@ def test_one_of_several_times():
         ((0, 2), {"level": 0}, ValueError, "level=0 is out of range"),
     ],
 )
-def test_wrong_arguments_are_named(arguments, options, error, message):
-    model = hs.HeatSketch(12, 4, n_neighbors=5, random_state=0).fit(cloud(20, 3))
+def test_wrong_arguments_are_named(model, arguments, options, error, message):
     with pytest.raises(error, match=message):
         model.distance(*arguments, **options)
 

@@ -242,29 +242,25 @@ def test_points_without_any_difference_are_all_at_the_root():
 
 
 @pytest.mark.parametrize(
-    ("root", "error", "words"),
+    ("root", "options", "words"),
     [
-        (95, ValueError, r"pass 0 <= index < 95"),
-        (-1, ValueError, r"pass 0 <= index < 95"),
-        ([], ValueError, "shape .0,.; pass the index of a point"),
-        (np.zeros(95, bool), ValueError, "at least one point"),
-        (np.zeros(9, bool), ValueError, r"shape \(9,\); .* a mask \(95,\)"),
-        ([[1, 2]], ValueError, "root"),
-        (0.5, ValueError, "pass the index of a point"),
-        ("cell", ValueError, "pass the index of a point"),
+        (95, {}, r"pass 0 <= index < 95"),
+        (-1, {}, r"pass 0 <= index < 95"),
+        ([], {}, "shape .0,.; pass the index of a point"),
+        (np.zeros(95, bool), {}, "at least one point"),
+        (np.zeros(9, bool), {}, r"shape \(9,\); .* a mask \(95,\)"),
+        ([[1, 2]], {}, "root"),
+        (0.5, {}, "pass the index of a point"),
+        ("cell", {}, "pass the index of a point"),
+        (0, {"time": 0}, "time"),
+        (0, {"time": 0.5}, "time"),
+        (0, {"level": 1.0}, "level"),
     ],
 )
-def test_a_wrong_root_is_named(root, error, words):
+def test_a_wrong_root_time_or_level_is_named(root, options, words):
     model = hs.DiffusionMap().fit(with_duplicates())
-    with pytest.raises(error, match=words):
-        model.pseudotime(root)
-
-
-@pytest.mark.parametrize(("time", "level"), [(0, 0.95), (0.5, 0.95), (8, 1.0)])
-def test_a_wrong_time_or_level_is_named(time, level):
-    model = hs.DiffusionMap().fit(with_duplicates())
-    with pytest.raises(ValueError, match="time" if level < 1 else "level"):
-        model.pseudotime(0, time=time, level=level)
+    with pytest.raises(ValueError, match=words):
+        model.pseudotime(root, **options)
 
 
 @pytest.mark.parametrize("high", [0.5, 0.99, 0.9999])
