@@ -9,11 +9,10 @@ import heatsketch as hs
 from heatsketch import io
 from heatsketch._typing import Array
 from heatsketch.cli import common
-from heatsketch.cli.report import about_points
+from heatsketch.cli.report import about_points, save
 from heatsketch.comparison.methods import defaults
-from heatsketch.io.refine import in_units_of_source
-from heatsketch.reports.facts import AUDITED, collect
-from heatsketch.reports.writer import SUFFIXES, Report
+from heatsketch.reports.facts import AUDITED
+from heatsketch.reports.writer import SUFFIXES
 
 
 def run(args: Namespace) -> dict[str, str]:
@@ -27,15 +26,15 @@ def run(args: Namespace) -> dict[str, str]:
     beside = None if args.beside is None else {args.beside: _picture(args, table, args.beside)}
     groups = common.groups_of(table)
     found = hs.audit(table.values, Y, labels=groups if any(groups) else None, **options)
-    X = None if "precomputed" in options.values() else in_units_of_source(table)
-    facts = collect(found, X, beside=beside, **about_points(args, table, args.picture))
-    Report(facts).save(args.output, force=args.force)
+    X = None if "precomputed" in options.values() else table
+    page = hs.report(found, X, beside=beside, **about_points(args, table, args.picture))
+    save(args, page)
     if args.table is not None:
         header = ("id", *AUDITED, "dubious")
         columns = [getattr(found, name).tolist() for name in header[1:]]
         rows = zip(common.names_of(args, table), *columns, strict=True)
         io.files.write_rows(args.table, [header, *rows], force=args.force)
-    lines: dict[str, str] = facts["lines"]
+    lines: dict[str, str] = page.facts["lines"]
     return lines
 
 

@@ -92,7 +92,7 @@ def run(args: Namespace) -> dict[str, str]:
 def described(
     args: Namespace, table: io.Table, estimator: Any, Y: Array, known: Any = None
 ) -> dict[str, str]:
-    """Return what is printed of an embedding, of which the `summary` may be known."""
+    """Return what is printed of an embedding; `known` are lines of a report on it."""
     # The first features are named, so that an id or label among them is noticed.
     has_names = args.graph is None and table.columns != default_names(table.values)
     named = f": {listed(table.columns, 5)}" if has_names else ""
@@ -101,8 +101,8 @@ def described(
         "input": f"{table.source}: {common.size_of(args, table)}{named}{aside}",
         **({"changed": "; ".join(table.notes)} if table.notes else {}),
         "method": f"{args.method}, {parameters(estimator)}",
-        **(known or summary(estimator)),
     }
+    lines = lines | (known or summary(estimator)) | lines  # in this order, and these words
     groups = common.groups_of(table)
     k = min(10, int(np.count_nonzero(groups)) - 1)
     if k > 0 and len(Y) <= AGREEMENT_MAX_POINTS:

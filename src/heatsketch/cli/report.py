@@ -12,9 +12,7 @@ from heatsketch.anndata import coloring
 from heatsketch.cli import common
 from heatsketch.cli.embed import described
 from heatsketch.io.files import need
-from heatsketch.io.refine import in_units_of_source
-from heatsketch.reports.facts import collect
-from heatsketch.reports.writer import SUFFIXES, Report
+from heatsketch.reports.writer import SUFFIXES, Report, report
 from heatsketch.spectral.cache import caching
 
 
@@ -25,17 +23,22 @@ def run(args: Namespace) -> dict[str, str]:
     estimator, table = common.estimator_of(args, args.method), common.read_points(args)
     Y = common.fit(args, estimator, table)
     is_points = "precomputed" not in estimator.get_params().values()
-    facts = collect(
+    found = report(
         estimator,
-        table.values if is_points else None,
-        in_units=in_units_of_source(table) if is_points else None,
+        table if is_points else None,
         times=None if args.times is None else np.atleast_1d(args.times).tolist(),
         **about_points(args, table, args.method),
     )
-    lines = described(args, table, estimator, Y, facts["lines"])
-    facts["lines"] = lines | ({"warned of": " ".join(args.warned)} if args.warned else {})
-    Report(facts).save(args.output, force=args.force)
+    lines = described(args, table, estimator, Y, found.facts["lines"])
+    found.facts["lines"] = lines | ({"warned of": " ".join(args.warned)} if args.warned else {})
+    save(args, found)
     return lines | {"written": f"{args.output} ({args.output.stat().st_size / 1e6:.1f} MB)"}
+
+
+def save(args: Namespace, page: Report) -> None:
+    """Write a page, which says by which command it was made."""
+    page.facts["command"] = shlex.join(["heatsketch", *args.words])
+    page.save(args.output, force=args.force)
 
 
 def about_points(args: Namespace, table: io.Table, shown: str) -> dict[str, Any]:
@@ -49,9 +52,7 @@ def about_points(args: Namespace, table: io.Table, shown: str) -> dict[str, Any]
     facts: dict[str, Any] = {
         "labels": {name: table.extra[name] for name in names},
         "ids": ids,
-        "features": table.columns,
         "title": f"{path.name}: {shown}",
-        "command": shlex.join(["heatsketch", *args.words]),
     }
     if path.suffix != ".h5ad" or args.graph is not None:
         if args.genes is not None:

@@ -13,13 +13,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch.comparison.audit import Audit
 from heatsketch.io.files import write_atomically
 from heatsketch.io.metadata import plain
-from heatsketch.reports.facts import collect
-from heatsketch.reports.summary import parameters
+from heatsketch.io.refine import in_units_of_source
+from heatsketch.io.table import Table
+from heatsketch.reports.columns import (
+    column,
+    columns_of,
+    feature_columns,
+    image_facts,
+    packed,
+    texts,
+)
+from heatsketch.reports.facts import of_audit, of_estimator, shown_points, versions
+from heatsketch.reports.frames import (
+    beside_facts,
+    distortion_facts,
+    frames,
+    slider_times,
+    times_of,
+)
+from heatsketch.reports.truth import distortion_of, sketch_facts, sketch_of
 from heatsketch.spectral.cache import caching
 
 SUFFIXES = (".html", ".htm")
@@ -91,8 +109,9 @@ def report(
     est : fitted estimator or Audit
         With the coordinates of one time. Methods without a diffusion have no slider. Of an
         `Audit`, the page shows the picture, coloured by trust, torn and merged groups, and gaps.
-    X : array, DataFrame or sparse matrix (n, d), optional
-        The points: for the Ksum test and, up to 50 columns of a dense X, as colours.
+    X : array, DataFrame, sparse matrix or `heatsketch.io.Table` (n, d), optional
+        The points: for the Ksum test and, up to 50 columns of a dense X, as colours, in the units
+        of the file of a table.
     labels : array (n,), or mapping or DataFrame of columns (n,), optional
         Colours, the first one at the start; categories and numbers are told apart as by
         `plot.categories`.
@@ -142,26 +161,47 @@ def report(
     """
     if path is not None:
         check_suffix(path)
-    if isinstance(est, Audit):
-        name, command, lines = "Audit of a picture", "heatsketch.audit(X, Y)", {}
-    else:
+    if hasattr(est, "fit"):
         check_is_fitted(est)
-        name, command = type(est).__name__, f"hs.report(hs.{est!r}.fit(X), X)".replace("\n", " ")
-        points = f"{len(est.embedding_):,} points"
-        lines = {"input": points, "method": f"{name}, {parameters(est)}"}
-    facts = collect(
-        est,
-        X,
-        title=title or name,
-        command=command,
-        labels=labels,
-        colors=colors,
-        ids=ids,
-        times=times,
-        beside=beside,
-        images=images,
-    )
-    found = Report(facts | {"lines": lines | facts["lines"]})
+    if len(times_of(est)) > 1:
+        raise ValueError(
+            f"est has the coordinates of {len(times_of(est))} times side by side; fit it with "
+            "one time, the report moves through others."
+        )
+    features = getattr(X, "columns", getattr(est, "feature_names_in_", None))
+    X, in_units = (X.values, in_units_of_source(X)) if isinstance(X, Table) else (X, X)
+    is_audit = isinstance(est, Audit)
+    model, Y = (est.model, est.picture) if is_audit else (est, est.embedding_)
+    distortion = est.distortion if is_audit else distortion_of(est)
+    n = len(Y)
+    if X is not None and np.shape(X)[0] != n:
+        raise ValueError(
+            f"X has {np.shape(X)[0]} rows but est was fitted to {n}; pass the same points."
+        )
+    shown = shown_points(n, distortion)
+    facts = of_audit(est, shown) if is_audit else of_estimator(est, X, shown)
+    columns = [
+        column(name, values, shown, (colors or {}).get(name))
+        for name, values in columns_of(labels, "label", n).items()
+    ]
+    own = facts.pop("own columns")
+    columns = own + columns if is_audit else columns + own
+    facts |= {
+        "title": title or facts["title"],
+        "n_points": n,
+        "n_coordinates": Y.shape[1],
+        "shown": None if len(shown) == n else packed(shown, "i4"),
+        "frames": frames(est, Y, slider_times(est, times), shown),
+        "ids": {name: texts(values, shown) for name, values in columns_of(ids, "id", n).items()},
+        "columns": columns + feature_columns(in_units, features, shown),
+        "distortion": None if distortion is None else distortion_facts(distortion, shown),
+        "parameters": {name: repr(value) for name, value in model.get_params(deep=False).items()},
+        "versions": versions(),
+        "sketch": sketch_facts(sketch_of(model), shown),
+        "beside": beside_facts(beside, shown, n),
+        "images": image_facts(X, images, shown),
+    }
+    found = Report(facts)
     if path is not None:
         found.save(path)
     return found
