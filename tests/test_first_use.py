@@ -17,10 +17,8 @@ HEAVY = ("numpy", "scipy", "sklearn", "numba", "matplotlib", "pandas", "joblib")
 
 def run(code, **environment):
     """Return what a new interpreter prints."""
-    command, variables = [sys.executable, "-c", code], os.environ | environment
-    return subprocess.run(
-        command, stdout=subprocess.PIPE, text=True, check=True, env=variables
-    ).stdout
+    command, env = [sys.executable, "-c", code], os.environ | environment
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
 
 
 def test_nothing_heavy_is_imported_before_it_is_used():

@@ -36,10 +36,8 @@ def operator_of(K, normalization, alpha=1.0):
         for _ in range(2000):  # Algorithm 2: the geometric mean of two iterates of d = K (1/d)
             s = np.sqrt(s / (K @ s))
         return K * np.outer(s, s), np.full(len(K), 1 / len(K))
-    q = K.sum(axis=1) ** (alpha if normalization == "markov" else 1.0)
-    K = K / np.outer(q, q)
-    v = K.sum(axis=1)
-    return K / np.sqrt(np.outer(v, v)), v / v.sum()
+    P, pi = walk_of(K, alpha if normalization == "markov" else 1.0)
+    return P * np.sqrt(pi)[:, None] / np.sqrt(pi), pi
 
 
 def walk_of(K, alpha):
