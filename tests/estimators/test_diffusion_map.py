@@ -233,11 +233,13 @@ def test_at_time_zero_the_coordinates_are_the_eigenvectors(affinity, normalizati
     assert_allclose(model.transform(X), model.embedding_, atol=1e-12)
 
 
+@pytest.mark.parametrize("filter", ["power", "heat"])
 @pytest.mark.parametrize("time", [0.25, 0.75, 2.5])
-def test_real_times_are_real_powers(time):
-    X = cloud(60, 2, seed=4)
-    model = hs.DiffusionMap(3, time, **DENSE).fit(X)
-    assert_allclose(model.embedding_, model.eigenvectors_ * model.eigenvalues_**time, atol=1e-6)
+def test_at_real_times_the_eigenvectors_have_the_weights_of_the_filter(time, filter):
+    model = hs.DiffusionMap(3, time, filter=filter, **DENSE).fit(cloud(60, 2, seed=4))
+    lam = model.eigenvalues_
+    weights = lam**time if filter == "power" else np.exp(-time * (1 - lam)) - np.exp(-time)
+    assert_allclose(model.embedding_, model.eigenvectors_ * weights, atol=1e-6)
 
 
 def test_a_time_below_one_does_not_divide_by_rounding():

@@ -225,15 +225,6 @@ def test_new_point_on_a_circle_lands_at_its_angle(normalization):
 # Random states
 
 
-def test_the_seed_does_not_show_in_a_diffusion_map():
-    # Beyond 1,200 points the eigenvectors come from an iteration with a random start.
-    X = np.random.default_rng(0).uniform(size=(1300, 2)) * [4, 1]
-    first, second = (
-        hs.DiffusionMap(3, tol=1e-10, random_state=s).fit_transform(X) for s in (0, None)
-    )
-    assert_allclose(first, second, rtol=0, atol=1e-6 * np.abs(first).max())
-
-
 def test_row_order_decides_only_which_random_row_a_point_gets(X):
     order = np.random.default_rng(0).permutation(len(X))
     G = random_block(len(X), 4, "gaussian", 0)
@@ -244,13 +235,6 @@ def test_row_order_decides_only_which_random_row_a_point_gets(X):
         expected = (np.linalg.matrix_power(A - np.outer(u, u), 3) @ G_rows) / 2 / u[:, None]
         Y = hs.HeatSketch(4, 3, **common).fit_transform(X[rows])
         assert_allclose(Y, expected[rows], rtol=0, atol=1e-10 * np.abs(expected).max())
-
-
-@every_affinity
-def test_row_order_permutes_a_diffusion_map(affinity, X):
-    order = np.random.default_rng(0).permutation(len(X))
-    F = hs.DiffusionMap(3, **affinity).fit_transform(X)
-    assert_allclose(hs.DiffusionMap(3, **affinity).fit_transform(X[order]), F[order], atol=1e-9)
 
 
 # The defaults are good for something
@@ -330,25 +314,8 @@ def test_markov_form_holds_the_right_eigenvectors_of_the_walk(alpha, X):
     assert_allclose(model.embedding_, lam * R, rtol=0, atol=1e-10)
 
 
-def test_automatic_time_is_at_least_one():
-    clouds, _ = hs.datasets.gaussian_clouds(90, separation=6.0, rng=0)
-    model = hs.DiffusionMap(2, "auto", affinity="dense", epsilon=60.0, delta=0.9).fit(clouds)
-    assert model.time_ == 1
-
-
 def test_automatic_components_serve_every_time(X):
     common = {"delta": 0.1, "affinity": "dense", "epsilon": 2.0}
     alone = [hs.DiffusionMap("auto", t, **common).fit(X).eigenvalues_ for t in (3, 1, 2)]
     model = hs.DiffusionMap("auto", [3, 1, 2], **common).fit(X)
     assert len(model.eigenvalues_) == max(map(len, alone)) > min(map(len, alone))
-
-
-def test_heat_and_power_filters_weigh_the_same_eigenvectors(X):
-    common = {"affinity": "dense", "epsilon": 1.0}
-    power = hs.DiffusionMap(4, 3, **common).fit(X)
-    heat = hs.DiffusionMap(4, 3.5, filter="heat", **common).fit(X)
-    lam = power.eigenvalues_
-    assert_array_equal(heat.eigenvectors_, power.eigenvectors_)
-    assert_allclose(power.embedding_, lam**3 * power.eigenvectors_, atol=1e-12)
-    weights = np.exp(-3.5 * (1 - lam)) - np.exp(-3.5)
-    assert_allclose(heat.embedding_, weights * power.eigenvectors_, atol=1e-12)

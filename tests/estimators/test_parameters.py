@@ -8,8 +8,6 @@ import pytest
 import heatsketch as hs
 from heatsketch import classical
 from heatsketch.comparison.methods import ESTIMATORS, defaults
-from heatsketch.estimators import heat_embedding
-from heatsketch.markov import rows as coordinates
 from problems.clouds import cloud
 from problems.estimators import every_estimator
 from problems.matrices import kernel_matrix
@@ -25,24 +23,18 @@ def both(got, want):
 BAD_PARAMETERS = [
     ({"n_components": 0}, ValueError, "n_components=0", "integer >= 1"),
     ({"n_components": 2.0}, TypeError, "n_components=2.0", "integer >= 1"),
-    ({"n_components": True}, TypeError, "n_components=True", "integer >= 1"),
-    ({"n_components": "many"}, (TypeError, ValueError), "n_components='many'", "integer >= 1"),
     ({"time": 0}, ValueError, "time=0", ">= 1"),
-    ({"time": -1}, ValueError, "time=-1", ">= 1"),
     ({"time": "long"}, TypeError, "time='long'", "a number >= 1"),
     ({"time": []}, ValueError, "time is an empty", "one or more"),
     ({"time": np.nan}, ValueError, "time=nan", "a number >= 1"),
     ({"time": 0.0, "filter": "heat"}, ValueError, "time=0.0", "> 0"),
     ({"filter": "cold"}, ValueError, "filter='cold'", "'power', 'heat'"),
     ({"affinity": "angle"}, ValueError, "affinity='angle'", "'knn', 'dense', 'radius'"),
-    ({"affinity": None}, ValueError, "affinity=None", "'precomputed'"),
     ({"epsilon": 0.0}, ValueError, "epsilon=0.0", "> 0"),
-    ({"epsilon": -1}, ValueError, "epsilon=-1", "> 0"),
     ({"epsilon": "best"}, ValueError, "epsilon='best'", "'ksum', 'median', 'nearest'"),
     ({"epsilon": None}, TypeError, "epsilon=None", "a number"),
     ({"affinity": "radius"}, ValueError, "epsilon='self-tuning'", "'ksum'"),
     ({"n_neighbors": 0}, ValueError, "n_neighbors=0", "integer >= 1"),
-    ({"n_neighbors": 3.5}, TypeError, "n_neighbors=3.5", "integer >= 1"),
     ({"normalization": "none"}, ValueError, "normalization='none'", "'bistochastic'"),
     ({"alpha": "one"}, TypeError, "alpha='one'", "a number"),
     ({"normalization": "bistochastic", "tol": 0}, ValueError, "tol=0", "> 0"),
@@ -57,19 +49,15 @@ BAD_ESTIMATORS = [
     (hs.DiffusionMap(59, time=1.5), ValueError, "time=1.5 is not whole", "filter='heat'"),
     (hs.DiffusionMap(time="auto", delta=0), ValueError, "delta=0", "> 0"),
     (hs.DiffusionMap("auto", delta=1.5), ValueError, "delta=1.5", "< 1"),
-    (hs.DiffusionMap("auto", delta=1), ValueError, "delta=1", "< 1"),
     (hs.DiffusionMap("auto", "auto"), ValueError, "time='auto'", "n_components"),
     (hs.DiffusionMap("auto", "long"), TypeError, "time='long'", "a number >= 0"),
     (hs.DiffusionMap(2, ["auto", 3]), ValueError, "time='auto'", "one time"),
     (hs.DiffusionMap(affinity="radius", epsilon=1.0, cut=0), ValueError, "cut=0", "> 0"),
     (hs.HeatEmbedding(time=[2, 8]), ValueError, "has 2 times", "pass one, or 'auto'"),
-    (hs.HeatEmbedding(time=["auto", 3]), ValueError, "has 2 times", "'auto'"),
     (hs.HeatEmbedding(time=1.5), ValueError, "time=1.5 is not whole", "filter='heat'"),
     (hs.HeatEmbedding(factor=1), ValueError, "factor=1", "> 1"),
     (hs.HeatEmbedding(factor=np.inf), ValueError, "factor=inf is not finite", ""),
-    (hs.HeatEmbedding(factor=None), TypeError, "factor=None", "a number"),
     (hs.HeatEmbedding(n_sketch=0), ValueError, "n_sketch=0", "integer >= 1"),
-    (hs.HeatEmbedding(n_sketch=64.0), TypeError, "n_sketch=64.0", "an integer"),
     (hs.HeatEmbedding(objective="best"), ValueError, "objective='best'", ""),
     (hs.HeatEmbedding(n_init=0), ValueError, "n_init=0", ""),
     (hs.HeatEmbedding(60), ValueError, "n_components=60", "n_components <= 59"),
@@ -198,15 +186,6 @@ def test_frames_with_columns_that_cannot_be_features(make):
 def test_misspelt_rules_are_told_the_rule(make, name):
     with pytest.raises(TypeError, match=f"^{name}='Auto' .* or.* 'auto'"):
         make(**{name: "Auto"}).fit(POINTS)
-
-
-@pytest.mark.parametrize("n_components", [10, 30])
-def test_many_components_need_no_wider_sketch(n_components, monkeypatch):
-    for limit in ("SPECTRAL_LIMIT", "FEW_VERTICES"):  # so that the sketch is used
-        monkeypatch.setattr(coordinates, limit, 20)
-    monkeypatch.setattr(heat_embedding, "N_LEADING", 3)
-    Y = hs.HeatEmbedding(n_components, time=1, n_sketch=4, random_state=0).fit_transform(POINTS)
-    assert Y.shape == (40, n_components)
 
 
 # After a fit

@@ -89,14 +89,6 @@ def test_log_ratios_are_those_of_distances_and_pairs_join():
     assert_allclose(objective.log_ratios(express(objective, F, W)), expected, atol=1e-12)
 
 
-def test_a_map_of_few_rows_maps_the_first_coordinates():
-    objective = stated(ellipsoid())
-    Q = random_map((6, 2))
-    Q[3:] = 0.0
-    assert_allclose(objective.log_ratios(Q[:3]), objective.log_ratios(Q), atol=1e-12)
-    assert objective.descend(Q[:3], stress, 50).shape == (3, 2)
-
-
 # Descent
 
 

@@ -15,12 +15,14 @@ from heatsketch.spectral.eigenpairs import (
     all_eigenpairs,
     leading_vector,
 )
-from problems.clouds import even_circle, even_torus
+from problems.clouds import even_circle
 from problems.spectra import (
+    PROBLEMS,
     circle_eigenvalues,
     circle_frequencies,
     lazy_torus,
     lazy_torus_eigenvalues,
+    problem,
 )
 
 LARGE = DENSE_LIMIT + 100  # goes through the iteration
@@ -63,17 +65,13 @@ def test_circle_has_bessel_eigenvalues_twice_each(n: int, epsilon: float) -> Non
         assert_allclose(overlap @ overlap.T, np.eye(2), atol=1e-8)
 
 
-def test_torus_has_the_products_of_the_circles() -> None:
-    # On a grid of angles (u, v) the bistochastic kernel is a Kronecker product.
-    X, epsilon = even_torus(36, 40, radius=2.0), 1.0
-    B = hs.bistochastic_normalize(hs.Kernel(X, epsilon), tol=1e-12)
-    m = circle_frequencies(30)
-    one, other = circle_eigenvalues(m, epsilon), circle_eigenvalues(m, epsilon / 4)
-    exact = np.sort(np.multiply.outer(one, other).ravel())[::-1]
-    spectrum = hs.eigh(B, 12, rng=0)
-    assert B.n > DENSE_LIMIT
-    assert_allclose(spectrum.values, exact[:12], atol=1e-9)
-    assert_honest(spectrum, B)
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("k", [1, 4, 10])
+def test_eigenvalues_are_those_known(name, k):
+    A, values = problem(name)
+    found = hs.eigh(A, k, rng=0)
+    assert_allclose(found.values, values[:k], rtol=0, atol=1e-12)
+    assert_allclose(A @ found.vectors, found.vectors * found.values, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("m", [10, 110], ids=["dense", "iteration"])

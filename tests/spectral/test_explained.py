@@ -53,15 +53,6 @@ def test_heat_counts_walks_that_have_moved():
     assert_allclose(model.explained_diffusion_variance_ratio_, want, rtol=1e-6)
 
 
-def test_ratios_are_variances_of_the_coordinates():
-    """Each coordinate has, weighted by π, the variance λ^2t: on a symmetric graph."""
-    diffusion = hs.Diffusion.from_graph(lazy_torus(12, 10))
-    model = hs.DiffusionMap(5, 2, affinity="precomputed", alpha=0).fit(diffusion)
-    variance = diffusion.measure @ model.embedding_**2
-    total = np.sum(all_eigenvalues(diffusion) ** 4)
-    assert_allclose(model.explained_diffusion_variance_ratio_, variance / total, rtol=1e-9)
-
-
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.5, 0.9, 0.999])
 @pytest.mark.parametrize("time", [1, 8, [8, 2]])
 def test_a_share_keeps_as_many_as_needed(share, time):
@@ -174,15 +165,6 @@ def test_gaps_and_their_errors():
     alone = largest_gap(np.array([0.9]), np.zeros(1))
     assert alone.n_components == 1
     assert np.isnan(alone.gap)
-
-
-def test_the_gap_of_clusters_comes_after_what_tells_them_apart():
-    """Five clusters: four eigenvalues near 1."""
-    rng = np.random.default_rng(0)
-    X = np.vstack([4 * np.eye(5)[c] + rng.normal(size=(60, 5)) for c in range(5)])
-    found = hs.DiffusionMap(8, affinity="dense").fit(X).eigengap()
-    assert found.n_components == 4
-    assert found.certain
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.special import ive
 from scipy.stats import binom, norm
 
 import heatsketch as hs
@@ -37,24 +36,6 @@ def closed_form(lam, times):
     return np.exp(-x).sum(axis=1), entropy, 2 * (p * x).sum(axis=1)
 
 
-def sphere(n=18, epsilon=0.5):
-    """Gauss-Legendre by even points of a sphere, and the eigenvalues of the Gaussian kernel.
-
-    λ_l = I_(l+½)(2/ε) / I_½(2/ε), 2l + 1 times (Funk and Hecke).
-    """
-    z, weight = np.polynomial.legendre.leggauss(n)
-    angle = 2 * np.pi * np.arange(2 * n) / (2 * n)
-    r = np.sqrt(1 - z**2)
-    X = np.stack(
-        [np.outer(r, np.cos(angle)), np.outer(r, np.sin(angle)), np.outer(z, np.ones(2 * n))], -1
-    ).reshape(-1, 3)
-    root = np.sqrt(np.repeat(weight, 2 * n) / (4 * n))
-    K = np.exp(-((X[:, None] - X) ** 2).sum(-1) / epsilon) * np.outer(root, root)
-    degree = np.arange(n)
-    values = ive(degree + 0.5, 2 / epsilon) / ive(0.5, 2 / epsilon)
-    return K / (-np.expm1(-4 / epsilon) * epsilon / 4), np.repeat(values, 2 * degree + 1)
-
-
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_traces_of_known_spectra(name):
     A, values = problem(name)
@@ -85,15 +66,6 @@ def test_the_direction_taken_out_does_not_count():
     whole = hs.heat_trace(diffusion, TIMES)
     without = hs.heat_trace(diffusion.deflated(), TIMES)
     assert_allclose(whole.values - without.values, 1, rtol=0, atol=1e-9)
-
-
-def test_trace_of_the_sphere():
-    K, values = sphere()
-    found = hs.heat_trace(K, TIMES)
-    lam = np.append(values, np.zeros(len(K) - len(values)))
-    Z, _, dimension = closed_form(lam, TIMES)
-    assert_allclose(found.values, Z, rtol=1e-6)
-    assert_allclose(found.dimension, dimension, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.usefixtures("few_eigenvalues")
