@@ -2,7 +2,7 @@
 
 import ast
 import functools
-import importlib
+import pkgutil
 import re
 from pathlib import Path
 
@@ -65,19 +65,6 @@ def expanded(item):
     return _numbers(int(first), int(last), chapter or "")
 
 
-def resolved(name):
-    """Return what a dotted name stands for, importing as far as there are modules."""
-    parts = name.split(".")
-    parts[0] = {"hs": "heatsketch"}.get(parts[0], parts[0])
-    for end in range(len(parts), 0, -1):
-        try:
-            found = importlib.import_module(".".join(parts[:end]))
-        except ModuleNotFoundError:
-            continue
-        return functools.reduce(getattr, parts[end:], found)
-    raise AssertionError(name)
-
-
 @functools.cache
 def functions_of(path):
     folder = ROOT if path.startswith("papers/") else ROOT / "tests"
@@ -99,7 +86,7 @@ def test_what_a_row_names_exists(title, row):
     names = re.findall(r"`([^`]+)`", where)
     for name in names:
         if name.startswith(("hs.", "heatsketch.", "papers.")):
-            assert resolved(name) is not None
+            assert pkgutil.resolve_name(re.sub(r"^hs\.", "heatsketch.", name)) is not None
         elif name.startswith("papers/"):
             assert (ROOT / name).exists()
     if not re.fullmatch(r"not needed, (because|as) .+", where):

@@ -160,13 +160,9 @@ def archive(folder):
 def changed_while_read(folder):
     path = saved(folder)
 
-    class Meddler(logging.Handler):
-        """Writes to the file as soon as the library says what it does."""
-
-        def emit(self, record):
-            np.save(path, np.r_[X, X])
-
-    logger, meddler = logging.getLogger("heatsketch"), Meddler()
+    # As soon as the library says what it does, another writes to the file.
+    logger, meddler = logging.getLogger("heatsketch"), logging.Handler()
+    meddler.emit = lambda record: np.save(path, np.r_[X, X])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(logger, "handlers", [meddler])
         patch.setattr(logger, "level", logging.INFO)
