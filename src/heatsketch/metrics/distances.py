@@ -109,10 +109,6 @@ class ComparedRows:
     labels: Array | None = None  # (points,): only distances between equal ones are looked at
     reduced: Filter | None = None  # of rows without a step of their own: before one product by A
 
-    def __post_init__(self) -> None:
-        if self.trivial is None:  # whose differences stay
-            check_range(self.rows.filter, self.rows.operator)
-
     @property
     def block_columns(self) -> int:
         """Number of columns that fit into a block."""
@@ -195,6 +191,7 @@ def compared_rows(
         if labels is not None:
             rows = replace(rows, operator=deflate_components(A, labels))
             labels = labels[rows.vertex]
+        check_range(rows.filter, rows.operator)
         reduced = make_filter(filter, time).reduced() if rows.first is None else None
         return ComparedRows(rows, A, labels=labels, reduced=reduced)
     f = make_filter(filter, time)
@@ -209,6 +206,8 @@ def compared_rows(
             check_range(f, A, (top, top))
             trivial = np.asarray(f(np.array([top])) * varying)
         A = Deflated(A, u)
+    if trivial is None:  # whose differences stay
+        check_range(f, A)
     return ComparedRows(DiffusionRows(A, f, np.ones(A.n), vertex), A, trivial)
 
 

@@ -216,31 +216,28 @@ def _trust(X: Any, Y: Any, n_neighbors: Any, rng: Rng, of_data: bool = False) ->
     return Estimate(float(1 - lost.mean()), float(error))
 
 
-def losses(ranked: Points, seen: Points, k: int, rows: Array) -> Array:
+def losses(X: Points, Y: Points, k: int, rows: Array) -> Array:
     """Return what each of some points (m,) takes from the trustworthiness, whose mean is 1 - T."""
-    n = ranked.shape[0]
-    clouds = [centred(X, centre_of(X)) for X in (seen, ranked)]
+    n = X.shape[0]
+    clouds = [centred(P, centre_of(P)) for P in (Y, X)]
 
     def of_tile(tile: slice) -> Array:
         points = rows[tile]
-        near, far = (_squared_distances(X[points], X, len(rows)) for X in clouds)
+        near, far = (_squared_distances(P[points], P, len(rows)) for P in clouds)
         itself = np.arange(len(points)), points
         near[itself], far[itself] = np.inf, -1.0  # no point is its own neighbour
-        return np.array([_excess(s, r, k) for s, r in zip(near, far, strict=True)])
+        excess = np.empty(len(points))
+        for row, (seen, ranked) in enumerate(zip(near, far, strict=True)):
+            nearest = np.flatnonzero(seen <= np.partition(seen, k - 1)[k - 1])
+            nearest = nearest[np.argsort(seen[nearest], kind="stable")[:k]]
+            # The point itself, which has -1, makes the count of nearer points a rank from 1.
+            before = [np.count_nonzero(ranked[:j] <= ranked[j]) for j in nearest]
+            after = [np.count_nonzero(ranked[j + 1 :] < ranked[j]) for j in nearest]
+            excess[row] = np.maximum(np.add(before, after) - k, 0).sum()
+        return excess
 
     scale = 2 / (k * (2 * n - 3 * k - 1))
     return scale * filled(of_tile, (len(rows),), max(1, _TILE_DISTANCES // n))
-
-
-def _excess(seen: Array, ranked: Array, k: int) -> int:
-    """Return how far the ranks of the k nearest by `seen` are above k, by `ranked`, in all."""
-    near = np.flatnonzero(seen <= np.partition(seen, k - 1)[k - 1])
-    near = near[np.argsort(seen[near], kind="stable")[:k]]
-    nearer = [  # the point itself, which has -1, makes the count a rank from 1
-        np.count_nonzero(ranked[:j] <= ranked[j]) + np.count_nonzero(ranked[j + 1 :] < ranked[j])
-        for j in near
-    ]
-    return int(np.maximum(np.array(nearer) - k, 0).sum())
 
 
 def _squared_distances(x: Points, X: Points, n_rows: int) -> Array:
