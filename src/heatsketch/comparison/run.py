@@ -12,6 +12,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.base import clone
 
+from heatsketch import metrics
 from heatsketch._checks import check_number, check_points, logger
 from heatsketch._progress import track
 from heatsketch._typing import Array, Points
@@ -26,15 +27,6 @@ from heatsketch.comparison.result import Comparison, Row
 from heatsketch.graphs.neighborhoods import neighborhood_graph
 from heatsketch.graphs.shortest_paths import shortest_paths
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.metrics import (
-    continuity,
-    diffusion_distance,
-    distortion,
-    knn_accuracy,
-    rank_correlation,
-    stability,
-    trustworthiness,
-)
 from heatsketch.neighbors import NeighborIndex, ordered_search, pair_distances
 from heatsketch.plot import categories
 from heatsketch.spectral.filters import Power
@@ -253,7 +245,7 @@ def reference_distances(
     paths = shortest_paths(found.connected(graph), vertices)[:, vertices]
     return {
         "input": pair_distances(points, points, i, j),
-        "diffusion": diffusion_distance(diffusion, time=time, pairs=(sample[i], sample[j])),
+        "diffusion": metrics.diffusion_distance(diffusion, time=time, pairs=(sample[i], sample[j])),
         "geodesic": paths[i, j],
     }
 
@@ -271,20 +263,20 @@ def _scored(
     k = min(_SCORED_NEIGHBORS, (X.shape[0] - 1) // 2)
     distances = pdist(Y[sample])
     found = {
-        "trustworthiness": trustworthiness(X, Y, k).value,
-        "continuity": continuity(X, Y, k).value,
-        "log_L_diffusion": distortion(Y[sample], known["diffusion"]).log_L,
-        "log_L_geodesic": distortion(Y[sample], known["geodesic"]).log_L,
-        "spearman": rank_correlation(distances, known["input"]),
-        "spearman_diffusion": rank_correlation(distances, known["diffusion"]),
-        "spearman_geodesic": rank_correlation(distances, known["geodesic"]),
+        "trustworthiness": metrics.trustworthiness(X, Y, k).value,
+        "continuity": metrics.continuity(X, Y, k).value,
+        "log_L_diffusion": metrics.distortion(Y[sample], known["diffusion"]).log_L,
+        "log_L_geodesic": metrics.distortion(Y[sample], known["geodesic"]).log_L,
+        "spearman": metrics.rank_correlation(distances, known["input"]),
+        "spearman_diffusion": metrics.rank_correlation(distances, known["diffusion"]),
+        "spearman_geodesic": metrics.rank_correlation(distances, known["geodesic"]),
     }
     labelled = np.empty(0, int) if codes is None else np.flatnonzero(codes >= 0)
     if codes is not None and len(labelled) > 1:
         voters = min(_SCORED_NEIGHBORS, len(labelled) - 1)
-        found["knn_accuracy"] = knn_accuracy(Y[labelled], codes[labelled], voters)
+        found["knn_accuracy"] = metrics.knn_accuracy(Y[labelled], codes[labelled], voters)
     if len(runs) > 1:
-        found["stability"] = stability(runs)
+        found["stability"] = metrics.stability(runs)
     return row._replace(**found)  # type: ignore[arg-type]
 
 
