@@ -64,7 +64,9 @@ def read(path: Path, how: Reading) -> Table:
         label = categories[0] if categories else choose_label(table.extra, how.ids)
         note = f"uns/{KEY}/{place.removeprefix('obsm/')}"
         has_note = place.startswith("obsm/") and note in store
-        return replace(table, label=label, metadata=decoded(_read(store, note)) if has_note else {})
+        return replace(
+            table, label=label, metadata=decoded(_element(store, note)) if has_note else {}
+        )
 
 
 def blocks(path: Path, how: Reading) -> Blocks:
@@ -90,7 +92,7 @@ def blocks(path: Path, how: Reading) -> Blocks:
 
     def tables(start: int) -> Iterator[Table]:
         with _opened(path) as store:
-            points = _points(store, place)
+            points = _element(store, place)
             while start < n:
                 rows = slice(start, min(n, (start // step + 1) * step))
                 obs = None if frame is None else frame.iloc[rows]
@@ -140,7 +142,7 @@ def _contents(store: Any, key: str | None, path: Path) -> tuple[str, Any, Names,
         place = choose_array({name: node.shape for name, node in nodes.items()}, key, path)
         return place, nodes[place], default_names(nodes[place]), None
     if key is None:
-        n_genes = _points(store, "X").shape[1] if "X" in store else _MOST_GENES + 1
+        n_genes = _element(store, "X").shape[1] if "X" in store else _MOST_GENES + 1
         key = default_array(n_genes, store.get("obsm", ()), str(path), "key='X' (--read key=X)")
     # Of obsp by its full name only: it holds graphs, not points.
     parts = ("obsp",) if key.startswith("obsp/") else ("obsm", "layers")
@@ -148,34 +150,27 @@ def _contents(store: Any, key: str | None, path: Path) -> tuple[str, Any, Names,
     places = ["X", *places] if "X" in store else places
     place = next((p for p in (key, f"obsm/{key}", f"layers/{key}") if p in places), key)
     require([place], places, path, "array")
-    points, frame = _points(store, place), _read(store, "obs")
+    points, frame = _element(store, place), _element(store, "obs")
     if len(frame) != points.shape[0]:
         raise ValueError(
             f"{path} is damaged: it has {points.shape[0]} points but {len(frame)} rows in obs; "
             "save it again."
         )
     if place == "X" or place.startswith("layers/"):
-        return place, points, tuple(map(str, _read(store, "var").index)), frame
+        return place, points, tuple(map(str, _element(store, "var").index)), frame
     names = getattr(points, "columns", default_names(points))
     return place, points, tuple(map(str, names)), frame
 
 
-def _read(store: Any, place: str) -> Any:
+def _element(store: Any, place: str) -> Any:
+    """Return an element of AnnData: an array or a sparse matrix in the file, or what is read."""
     import anndata
 
-    return anndata.io.read_elem(store[place])
-
-
-def _points(store: Any, place: str) -> Any:
-    """Return an array of which rows can be read: dense, a frame, or sparse."""
     node = store[place] if place else store
-    if hasattr(node, "shape"):
+    if getattr(node, "shape", ()):  # text has none
         return node
-    if str(node.attrs.get("encoding-type", "")).endswith("_matrix"):
-        import anndata
-
-        return anndata.io.sparse_dataset(node)
-    return _read(store, place)
+    is_sparse = str(node.attrs.get("encoding-type", "")).endswith("_matrix")
+    return anndata.io.sparse_dataset(node) if is_sparse else anndata.io.read_elem(node)
 
 
 def _columns_of(frame: Any) -> dict[str, Array]:
@@ -237,7 +232,7 @@ def write_copy(
     write_elem = need("anndata.io", source).write_elem
     shutil.copyfile(source, draft)
     with blame(source), need("h5py", source).File(draft, "r+") as file:
-        frame, name = _read(file, "obs"), _entry(key)
+        frame, name = _element(file, "obs"), _entry(key)
         if len(frame) != len(embedding):
             what = f"{source} has {len(frame)} points but the embedding {len(embedding)} rows"
             raise ValueError(f"{what}; use missing='median' (--missing) or another format.")
