@@ -366,14 +366,7 @@ class MetricMDS(Embedding):
         logger.info("metric scaling of %s points", f"{n:,}")
         with single_threaded_blas():  # the same bits for any number of threads
             Y, _, self.n_iter_ = smacof(
-                D,
-                n_components=k,
-                init=start,
-                n_init=1,
-                max_iter=max_iter,
-                eps=tol,
-                return_n_iter=True,
-                normalized_stress=False,
+                D, init=start, n_init=1, max_iter=max_iter, eps=tol, return_n_iter=True
             )
         if self.n_iter_ == max_iter:
             warnings.warn(

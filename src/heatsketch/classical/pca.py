@@ -100,14 +100,9 @@ class PCA(Embedding):
         """
         X = self._read(X, reset=True)
         n, d = X.shape
-        k = min(n, d)
+        k = most = min(n, d)
         if self.n_components is not None:
-            k = check_number(self.n_components, "n_components", low=1, integer=True)
-        if k > min(n, d):
-            raise ValueError(
-                f"n_components={k} but X has {n} points of {d} features; pass n_components <= "
-                f"{min(n, d)}."
-            )
+            k = check_number(self.n_components, "n_components", low=1, high=most, integer=True)
         points, near = X.astype(np.float64), np.zeros(d)
         if not sparse.issparse(X):
             near = points[0].copy()  # to the others: an offset costs no digits

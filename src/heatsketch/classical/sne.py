@@ -14,13 +14,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 from sklearn import manifold
 
-from heatsketch._checks import (
-    ConvergenceWarning,
-    check_choice,
-    check_number,
-    check_points,
-    logger,
-)
+from heatsketch._checks import ConvergenceWarning, check_choice, check_number, check_points, logger
 from heatsketch._random import seed_entropy
 from heatsketch._tiles import filled, for_each_tile, sum_over_tiles
 from heatsketch._typing import Array
@@ -78,11 +72,10 @@ class NeighborEmbedding(Embedding):
         """
         X = self._read_either(X, reset=True)
         n = X.shape[0]
-        perplexity = check_number(self.perplexity, "perplexity", low=1, open_low=True)
+        perplexity = check_number(
+            self.perplexity, "perplexity", low=1, high=n - 1, open_low=True, open_high=True
+        )
         k = check_number(self.n_components, "n_components", low=1, integer=True)
-        if perplexity >= n - 1:
-            remedy = f"pass perplexity < {n - 1}" if n > 3 else "pass more points"
-            raise ValueError(f"perplexity={perplexity:g} but X has {n} samples; {remedy}.")
         check_number(self.early_exaggeration, "early_exaggeration", low=1)
         check_number(self.learning_rate, "learning_rate", low=0, open_low=True, rules=("auto",))
         Y = self._initial_places(X, k).astype(X.dtype)
