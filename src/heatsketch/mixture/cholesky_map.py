@@ -12,14 +12,14 @@ from heatsketch._checks import ConvergenceWarning, check_number, logger
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch.mixture.cholesky import pivoted_cholesky
-from heatsketch.mixture.distances import Anchors, between
+from heatsketch.mixture.distances import between
 from heatsketch.mixture.kernel import MixtureKernel
+from heatsketch.mixture.overlaps import Mixtures
 from heatsketch.spectral.eigenpairs import fix_signs
 
 MAX_FIRST_CANDIDATES = 4000  # points among which the first pivots are chosen
 _ADDED_CANDIDATES = 200  # other points added at a time, if the pivots do not suffice for them
 _DRAWN_POINTS = 2000  # in place of points that are not given
-_TILE_POINTS = 1024
 _ROUNDING_FRACTION = 1e-11  # of the largest squared distance; smaller residuals are rounding
 
 
@@ -181,11 +181,16 @@ class CholeskyMap:
         Return the largest that is left.
         """
         c = self.kernel.components
-        anchors = Anchors.of(c, x)
-        from_origin = self._distances_to(Anchors.of(c, self.origin), anchors)[:, 0]
+        p = c.transitions(x)
+
+        def distances_to(ends: Mixtures) -> Array:
+            factors, shape = c.overlaps.factors(ends), (len(x), len(ends.norms))
+            return filled(lambda rows: between(c, p.take(rows), ends, factors), shape)
+
+        from_origin = distances_to(c.transitions(self.origin))[:, 0]
 
         def inner_products(pivots: Array) -> Array:
-            d2 = self._distances_to(anchors.take(pivots), anchors)
+            d2 = distances_to(p.take(pivots))
             return (from_origin[:, None] + from_origin[pivots] - d2) / 2
 
         limit = max(limit, _ROUNDING_FRACTION * from_origin.max())
@@ -196,23 +201,18 @@ class CholeskyMap:
         self.__dict__.pop("_ends", None)  # of earlier pivots
         return float(missing.max())
 
-    def _distances_to(self, ends: Anchors, points: Anchors) -> Array:
-        """Return the squared distances (n, r) of points to ends, tile by tile in parallel."""
-        c = self.kernel.components
-        ends, shape = ends.prepared(c), (len(points.norms), len(ends.norms))
-        return filled(lambda rows: between(c, points.take(rows), ends), shape, _TILE_POINTS)
-
     @cached_property
-    def _ends(self) -> tuple[Anchors, Array]:
-        """Origin and pivots, prepared for distances to them; squared distances between them."""
+    def _ends(self) -> tuple[Mixtures, Array | None, Array]:
+        """Origin and pivots with their factors, and squared distances between them, (r,)."""
         c = self.kernel.components
-        ends = Anchors.of(c, np.concatenate([self.origin, self.pivots])).prepared(c)
-        return ends, between(c, Anchors.of(c, self.origin), ends)[0, 1:]
+        ends = c.transitions(np.concatenate([self.origin, self.pivots]))
+        factors = c.overlaps.factors(ends)
+        return ends, factors, between(c, ends.take([0]), ends, factors)[0, 1:]
 
     def _projections(self, x: Array) -> Array:
         """Return |p_x - p_o|² and the coordinates of p_x - p_o, (n, 1 + r), without the unit."""
-        c, (ends, from_origin) = self.kernel.components, self._ends
-        d2 = between(c, Anchors.of(c, x), ends)
+        c, (ends, factors, from_origin) = self.kernel.components, self._ends
+        d2 = between(c, c.transitions(x), ends, factors)
         inner = (d2[:, :1] + from_origin - d2[:, 1:]) / 2
         if inner.size:
             d2[:, 1:] = solve_triangular(self._factor, inner.T, lower=True, check_finite=False).T

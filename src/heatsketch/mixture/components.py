@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
 from heatsketch._checks import check_points
 from heatsketch._tiles import filled
@@ -88,10 +88,11 @@ class Components:
         return Overlaps(D, D)
 
     @cached_property
-    def stationary(self) -> tuple[Mixtures, Overlaps, Array]:
-        """The density ν, its inner products with transition densities, and |ν|², (1,)."""
-        nu, S = Mixtures(self.weights[None], self.means[None]), self.matrices(self.variances)
-        return nu, Overlaps(self.matrices(self.spreads), S), Overlaps(S, S).norms(nu)
+    def stationary(self) -> tuple[Mixtures, Overlaps]:
+        """The density ν in one row, and its inner products with transition densities."""
+        weights, means, S = self.weights[None], self.means[None], self.matrices(self.variances)
+        norms = Overlaps(S, S).norms(weights, means)
+        return Mixtures(means[0], weights, means, norms), Overlaps(self.matrices(self.spreads), S)
 
     def local(self, x: Array) -> Array:
         """Return points in units of √(ε/2) from the centre."""
@@ -138,16 +139,18 @@ class Components:
         along = np.einsum("nkb,kbc->nkc", self.local(x)[:, None] - self.means, self.axes)
         return -np.einsum("nkc,kc,kac->nka", along, 1 / self.variances, self.axes)
 
+    def responsibilities(self, x: Array) -> Array:
+        """Return w_j(x), (n, K)."""
+        return softmax(self.log_joint(x), axis=1)
+
     def transitions(self, x: Array) -> Mixtures:
         """Return the transition densities p(x, ·)."""
-        y, log_h = self.local(x), self.log_joint(x)
-        weights = np.exp(log_h - log_h.max(axis=1, keepdims=True))
-        weights /= weights.sum(axis=1, keepdims=True)
+        y, weights = self.local(x), self.responsibilities(x)
         means = np.empty((len(x), *self.means.shape))
         for j, theta in enumerate(self.means):
             np.matmul(y - theta, self.gain_matrices[j], out=means[:, j])
             means[:, j] += theta
-        return Mixtures(weights, means)
+        return Mixtures(x, weights, means, self.overlaps.norms(weights, means))
 
     def log_steps(self, x: Array, z: Array, log_weights: Array) -> Array:
         """Return log Σ_j e^(log_weights_j) g(z; c_j(x), D_j) for all pairs, (n, n').

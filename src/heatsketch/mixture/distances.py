@@ -3,8 +3,6 @@
 Functions of blocks of points leave out the unit of densities (`Components.density_unit`).
 """
 
-from typing import Any, NamedTuple, Self
-
 import numpy as np
 
 from heatsketch._tiles import row_tiles
@@ -17,58 +15,33 @@ _CANCELLED_FRACTION = 1e-4  # of its terms; a squared distance below is computed
 _LARGEST_EXPONENT = 500.0  # whose exponential certainly does not overflow
 
 
-class Anchors(NamedTuple):
-    """Points, with all that their distances to other points are computed from."""
-
-    points: Array  # (n, m)
-    transitions: Mixtures
-    norms: Array  # (n,)
-    factors: Array | None = None  # where these are the right side: see `Overlaps.factors`
-
-    @classmethod
-    def of(cls, c: Components, points: Array) -> Self:
-        """Compute transition densities and norms of points (n, m)."""
-        p = c.transitions(points)
-        return cls(points, p, c.overlaps.norms(p))
-
-    def take(self, rows: Any) -> Self:
-        """Return some of the points."""
-        return type(self)(self.points[rows], self.transitions.take(rows), self.norms[rows])
-
-    def prepared(self, c: Components) -> Self:
-        """Return the same, prepared to be the right side of many distances."""
-        return self._replace(factors=c.overlaps.factors(self.transitions))
-
-
-def between(c: Components, x: Anchors, z: Anchors) -> Array:
-    """Return the squared distances of all pairs, (n, n'); z is prepared."""
+def between(c: Components, x: Mixtures, z: Mixtures, factors: Array | None) -> Array:
+    """Return the squared distances of all pairs, (n, n'); `Overlaps.factors` has those of z."""
     terms = x.norms[:, None] + z.norms
-    d2 = c.overlaps.gram(x.transitions, z.transitions, z.factors)
+    d2 = c.overlaps.gram(x, z, factors)
     d2 *= -2
     d2 += terms
     rows, columns = np.nonzero(d2 < _CANCELLED_FRACTION * terms)
     for chunk in row_tiles(len(rows), c.pair_rows):
         i, j = rows[chunk], columns[chunk]
-        p, r = x.transitions.take(i), z.transitions.take(j)
-        d2[i, j] = _from_differences(c, x.points[i], z.points[j], p, r)
+        d2[i, j] = _from_differences(c, x.take(i), z.take(j))
     return np.maximum(d2, 0.0, out=d2)
 
 
 def of_rows(c: Components, x: Array, z: Array) -> Array:
     """Return the squared distances row by row, (n,)."""
     p, r = c.transitions(x), c.transitions(z)
-    terms = c.overlaps.norms(p) + c.overlaps.norms(r)
+    terms = p.norms + r.norms
     plain = terms - 2 * c.overlaps.rows(p, r)
-    near = _from_differences(c, x, z, p, r)
+    near = _from_differences(c, p, r)
     return np.where(plain < _CANCELLED_FRACTION * terms, near, np.maximum(plain, 0.0))
 
 
 def to_stationary(c: Components, x: Array) -> Array:
     """Return |p(x, ·) - ν|², (n,), or raise where nothing but rounding is left of it."""
-    p, (nu, overlaps, norm) = c.transitions(x), c.stationary
-    length = c.overlaps.norms(p)
-    d2 = length + norm - 2 * overlaps.rows(p, nu)
-    if not (d2 > _RESOLVED_FRACTION * length).all():
+    p, (nu, overlaps) = c.transitions(x), c.stationary
+    d2 = p.norms + nu.norms - 2 * overlaps.rows(p, nu)
+    if not (d2 > _RESOLVED_FRACTION * p.norms).all():
         raise ValueError(
             f"At epsilon={c.epsilon:g} the walk reaches its stationary density in one step, to ten "
             "digits; pass kind='density', or a smaller epsilon."
@@ -76,13 +49,14 @@ def to_stationary(c: Components, x: Array) -> Array:
     return d2
 
 
-def _from_differences(c: Components, x: Array, z: Array, p: Mixtures, r: Mixtures) -> Array:
+def _from_differences(c: Components, p: Mixtures, r: Mixtures) -> Array:
     """Return squared distances of near rows, where those from inner products cancel."""
-    step = (x - z) / c.unit  # exact for near points, as differences from a centre are not
+    # Exact for near points, as differences from a centre are not.
+    step = (p.points - r.points) / c.unit
     dc = np.einsum("nb,kab->nka", step, c.gain_matrices)
     # log h_j(x) - log h_j(z) = -(x - z)ᵀ S_j⁻¹ (x + z - 2 θ_j) / 2
     along = np.einsum("nb,kbc->nkc", step, c.axes)
-    place = (c.local(x) + c.local(z))[:, None] - 2 * c.means
+    place = (c.local(p.points) + c.local(r.points))[:, None] - 2 * c.means
     place = np.einsum("nkb,kbc->nkc", place, c.axes)
     change = -0.5 * np.einsum("nkc,nkc,kc->nk", along, place, 1 / c.variances)
     change -= np.einsum("nk,nk->n", r.weights, np.where(r.weights > 0, change, 0.0))[:, None]
@@ -96,18 +70,13 @@ def _from_differences(c: Components, x: Array, z: Array, p: Mixtures, r: Mixture
 def gradients(c: Components, x: Array, z: Array | None) -> Array:
     """Return ∇d = (⟨∇p_x, p_x⟩ - ⟨∇p_x, p_z⟩) / d, (n, m), without units; z=None stands for ν."""
     p, of_components = c.transitions(x), c.log_joint_gradients(x)
-    r, overlaps, of_r = c.stationary
-    if z is not None:
-        r, overlaps = c.transitions(z), c.overlaps
-        of_r = overlaps.norms(r)
+    r, overlaps = c.stationary if z is None else (c.transitions(z), c.overlaps)
     by_weight, by_mean = c.overlaps.gradients(p, p)
     less_weight, less_mean = overlaps.gradients(p, r)
-    # From the same inner products as the slope: Σ_j w_j ∂⟨p, r⟩/∂w_j is ⟨p, r⟩.
-    length = np.einsum("nk,nk->n", p.weights, by_weight)
-    d2 = length + of_r - 2 * np.einsum("nk,nk->n", p.weights, less_weight)
+    d2 = p.norms + r.norms - 2 * np.einsum("nk,nk->n", p.weights, less_weight)
     by_weight, by_mean = by_weight - less_weight, by_mean - less_mean
     change = p.weights * (by_weight - np.einsum("nk,nk->n", p.weights, by_weight)[:, None])
     slope = np.einsum("nk,nka->na", change, of_components)
     slope += np.einsum("nkb,kab->na", by_mean, c.gain_matrices)
-    d = np.sqrt(np.where(d2 > _RESOLVED_FRACTION * length, d2, np.nan))
+    d = np.sqrt(np.where(d2 > _RESOLVED_FRACTION * p.norms, d2, np.nan))
     return slope / d[:, None]

@@ -12,7 +12,6 @@ from heatsketch._typing import Array
 from heatsketch.mixture import distances
 from heatsketch.mixture.cholesky import pivoted_cholesky
 from heatsketch.mixture.components import Components
-from heatsketch.mixture.distances import Anchors
 from heatsketch.operators.operator import LowRank
 
 SCORES = ("density", "distance")
@@ -210,7 +209,7 @@ class MixtureKernel:
         array([[0.5, 0.5]])
         """
         c = self.components
-        return c.by_tiles(lambda x: c.transitions(x).weights, c.checked(x), c.n_components)
+        return c.by_tiles(c.responsibilities, c.checked(x), c.n_components)
 
     def log_kernel(self, x: Any, z: Any) -> Array:
         """Return log k_ε(x_i, z_j) for all pairs, (n, n').
@@ -321,8 +320,7 @@ class MixtureKernel:
             Points that are not a finite table (n, m) of the features of the mixture.
         """
         c = self.components
-        norms = c.by_tiles(lambda x: c.overlaps.norms(c.transitions(x)), c.checked(x))
-        return norms * c.density_unit
+        return c.by_tiles(lambda x: c.transitions(x).norms, c.checked(x)) * c.density_unit
 
     def squared_distance(self, x: Any, z: Any, *, pairwise: bool = True) -> Array:
         """Return the squared diffusion distances d(x, z)² = |p(x, ·) - p(z, ·)|².
@@ -354,8 +352,9 @@ class MixtureKernel:
         c = self.components
         x, z = c.checked(x), c.checked(z, "z")
         if pairwise:
-            right = Anchors.of(c, z).prepared(c)
-            d2 = c.by_tiles(lambda x: distances.between(c, Anchors.of(c, x), right), x, len(z))
+            p = c.transitions(z)
+            factors = c.overlaps.factors(p)
+            d2 = c.by_tiles(lambda x: distances.between(c, c.transitions(x), p, factors), x, len(z))
             return d2 * c.density_unit
         if len(x) != len(z):
             raise ValueError(
@@ -438,7 +437,7 @@ class MixtureKernel:
                 raise ValueError("kind='density' takes no z; pass z with kind='distance' only.")
 
             def downhill(x: Array) -> Array:
-                return -np.einsum("nk,nka->na", c.transitions(x).weights, c.log_joint_gradients(x))
+                return -np.einsum("nk,nka->na", c.responsibilities(x), c.log_joint_gradients(x))
 
             return c.by_tiles(downhill, x, c.n_features) / c.unit
         if z is not None:

@@ -28,12 +28,14 @@ _CANCELLING_EXPONENT = 30.0  # differences of larger exponentials do not cancel
 class Mixtures(NamedTuple):
     """A Gaussian mixture in each row; the covariances are those of an `Overlaps`."""
 
+    points: Array  # (n, m), from which the steps start whose densities these are
     weights: Array  # (n, K)
     means: Array  # (n, K, m)
+    norms: Array  # (n,), squared, in L²
 
     def take(self, rows: Any) -> Mixtures:
         """Return some of the rows."""
-        return Mixtures(self.weights[rows], self.means[rows])
+        return Mixtures(*(part[rows] for part in self))
 
 
 class Overlaps:
@@ -108,15 +110,15 @@ class Overlaps:
         total *= np.exp(highest)
         return total
 
-    def norms(self, x: Mixtures) -> Array:
+    def norms(self, weights: Array, means: Array) -> Array:
         """Return |p_x|² row by row, (n,), for covariances that are the same on both sides."""
-        total = np.zeros(len(x.weights))
-        for j in range(x.weights.shape[1]):
-            u = np.subtract(x.means[:, j, None], x.means[:, j:]).transpose(1, 0, 2)  # (K - j, n, m)
+        total = np.zeros(len(weights))
+        for j in range(weights.shape[1]):
+            u = np.subtract(means[:, j, None], means[:, j:]).transpose(1, 0, 2)  # (K - j, n, m)
             u = u @ self.whiten[j, j:].transpose(0, 2, 1)
             lengths = np.einsum("ina,ina->ni", u, u)
-            parts = np.exp(self.log_peaks[j, j:] - 0.5 * lengths) * x.weights[:, j:]
-            total += x.weights[:, j] * (2 * parts.sum(axis=1) - parts[:, 0])
+            parts = np.exp(self.log_peaks[j, j:] - 0.5 * lengths) * weights[:, j:]
+            total += weights[:, j] * (2 * parts.sum(axis=1) - parts[:, 0])
         return total
 
     def rows(self, x: Mixtures, z: Mixtures) -> Array:
