@@ -41,19 +41,14 @@ def clusters(rng):
     return np.repeat(np.eye(3) * 100, 60, axis=0) + rng.normal(size=(180, 3)).round(1)
 
 
-def data(name):
-    rng = np.random.default_rng(0)
-    return {
-        "one-hot": lambda: one_hot(rng),
-        "counts": lambda: counts(rng),
-        "grid": grid,
-        "texts": lambda: texts(rng),
-        "clusters": lambda: clusters(rng),
-        "digits": lambda: hs.datasets.digits()[0][:200],
-    }[name]()
-
-
-DATA = ["one-hot", "counts", "grid", "texts", "clusters", "digits"]
+DATA = {
+    "one-hot": one_hot,
+    "counts": counts,
+    "grid": lambda rng: grid(),
+    "texts": texts,
+    "clusters": clusters,
+    "digits": lambda rng: hs.datasets.digits()[0][:200],
+}
 METHODS = {
     "sketch": hs.HeatSketch(random_state=0),
     "variable": hs.HeatSketch(affinity="variable", n_neighbors=12, random_state=0),
@@ -78,7 +73,7 @@ def shuffled(X, seed=1):
     [(n, m) for n in DATA for m in METHODS if m != "embedding" or n in ("one-hot", "clusters")],
 )
 def test_shuffled_rows_get_the_same_coordinates(name, method):
-    X, estimator = data(name), METHODS[method]
+    X, estimator = DATA[name](np.random.default_rng(0)), METHODS[method]
     order, Z = shuffled(X)
     ids = np.array([f"p{i}" for i in range(X.shape[0])])
     given = isinstance(estimator, Isomap | LaplacianEigenmap)

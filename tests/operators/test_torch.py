@@ -17,6 +17,7 @@ from problems.clouds import cloud, even_circle
 from problems.spectra import circle_eigenvalues, circle_frequencies
 
 torch = pytest.importorskip("torch")
+TorchDispatchMode = pytest.importorskip("torch.utils._python_dispatch").TorchDispatchMode
 
 N = 90
 X = cloud(N, 3)
@@ -43,22 +44,20 @@ def assert_same(tensor, array, rounding=1e-12):
     assert_allclose(tensor.numpy(), array, rtol=0, atol=rounding * np.abs(array).max())
 
 
-def largest_made(work):
-    """Return the largest number of entries of a tensor that is made, or written to, in `work`."""
-    from torch.utils._python_dispatch import TorchDispatchMode
+class OneDevice(TorchDispatchMode):
+    """Refuse operations with tensors of two devices, but for copies; keep the largest size made."""
 
-    class Watch(TorchDispatchMode):
-        most = 0
+    most = 0
 
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-            made = function(*args, **(kwargs or {}))
-            if isinstance(made, torch.Tensor):
-                self.most = max(self.most, made.numel())
-            return made
-
-    with Watch() as watch:
-        work()
-    return watch.most
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        given = [*args, *(kwargs or {}).values()]
+        given += [x for part in given if isinstance(part, list | tuple) for x in part]
+        devices = {x.device for x in given if isinstance(x, torch.Tensor) and x.ndim}
+        assert len(devices) <= 1 or "copy" in str(function), function
+        made = function(*args, **(kwargs or {}))
+        if isinstance(made, torch.Tensor):
+            self.most = max(self.most, made.numel())
+        return made
 
 
 # Which kind of block comes out
@@ -139,7 +138,9 @@ def test_no_more_than_a_tile_is_made(monkeypatch):
     monkeypatch.setattr(on_torch, "TILE_SIDE", 128)
     kernel = hs.TorchKernel(cloud(3 * 128, 2), 0.3)
     ones = torch.ones(3 * 128, 4, dtype=torch.float64)
-    assert largest_made(lambda: kernel @ ones) == 128**2
+    with OneDevice() as watch:
+        kernel @ ones
+    assert watch.most == 128**2
 
 
 @pytest.mark.parametrize("deflate", [True, False])
@@ -264,18 +265,6 @@ FAR = X + 1e7 * (np.arange(N) % 2)[:, None]  # differences are taken
 
 @pytest.fixture
 def one_device(monkeypatch):
-    """Refuse each operation with tensors of two devices, but for copies from one to the other."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class OneDevice(TorchDispatchMode):
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-            given = [*args, *(kwargs or {}).values()]
-            given += [x for part in given if isinstance(part, list | tuple) for x in part]
-            tensors = [x for x in given if isinstance(x, torch.Tensor) and x.ndim]
-            if "copy" not in str(function):
-                assert len({tensor.device for tensor in tensors}) <= 1, function
-            return function(*args, **(kwargs or {}))
-
     monkeypatch.setattr(on_torch, "DEVICE_TILE_SIDE", 128)
     with OneDevice():
         yield

@@ -18,18 +18,14 @@ def counted(monkeypatch):
     """Count the eigenproblems that are solved with vectors, dense and iterated."""
     calls = []
 
-    def counting(module, name):
-        solve = getattr(module, name)
+    for module, name in ((eigenpairs, "dense_eigh"), (rows, "eigh")):
 
-        def counted_solve(*args, **kwargs):
+        def counting(*args, solve=getattr(module, name), name=name, **kwargs):
             if not kwargs.get("eigvals_only"):
                 calls.append(name)
             return solve(*args, **kwargs)
 
-        monkeypatch.setattr(module, name, counted_solve)
-
-    counting(eigenpairs, "dense_eigh")
-    counting(rows, "eigh")
+        monkeypatch.setattr(module, name, counting)
     return calls
 
 
