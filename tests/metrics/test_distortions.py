@@ -483,3 +483,15 @@ def test_an_embedding_of_other_points_is_refused():
         diffusion_distortion(cloud(39, 2), symmetric(), 2)
     with pytest.raises(ValueError, match="n_pairs=0 is out of range"):
         diffusion_distortion(cloud(40, 2), symmetric(), 2, n_pairs=0)
+
+
+def test_the_histogram_counts_every_pair():
+    ratios = np.array([0.001, 0.9, 1.0, 1.0, 1.1, 5.0, 100.0])
+    i, j = np.arange(7) * 2, np.arange(7) * 2 + 1
+    F = np.zeros((14, 1))
+    F[j, 0] = ratios
+    edges, counts = hs.distortion(F, np.ones(7), pairs=(i, j)).histogram
+    assert counts.sum() == 7
+    assert counts[0] == counts[-1] == 1
+    inside = np.histogram(ratios, edges)[0]
+    np.testing.assert_array_equal(counts[1:-1], inside[1:-1])

@@ -9,6 +9,7 @@ from scipy.spatial.distance import pdist
 from heatsketch import plot
 from heatsketch.plot.labels import NO_LABEL_COLOUR, palette
 from heatsketch.plot.scatter import MAX_VECTOR_POINTS
+from heatsketch.reports.columns import column
 
 pytest.importorskip("matplotlib")
 
@@ -73,10 +74,15 @@ def test_equal_points_and_a_single_point_can_be_drawn():
         figure = plot.scatter(F, ["a"] * len(F))
         figure.canvas.draw()
         assert len(drawn(figure)[0]) == len(F)
+        plot.density(F).canvas.draw()
+    plot.density(np.column_stack([np.arange(5.0), np.zeros(5)])).canvas.draw()
 
 
 def test_each_point_has_the_colour_of_its_category_and_none_is_drawn_last_as_a_whole():
     F = points(400)
+    figure = plot.scatter(F[:6], ["a", None, "b", "a", float("nan"), "b"])
+    assert legend_names(figure) == ["a", "b", "no label"]
+    assert len(np.unique(drawn(figure)[1], axis=0)) == 3
     view, colours = drawn(plot.scatter(F, np.where(F[:, 0] > 0, "right", "left")))
     assert len(np.unique(colours, axis=0)) == 2
     assert len(np.unique(colours[view[:, 0] > 0], axis=0)) == 1
@@ -94,20 +100,14 @@ def test_legend_lies_outside_the_axes_and_shows_any_text():
     assert ax.get_legend().get_window_extent().x1 <= figure.bbox.x1
 
 
-def test_long_names_are_in_the_legend_but_not_on_the_points():
-    labels = np.repeat(["Saint-Germain-en-Laye", "Nice"], 20)
-    figure = plot.scatter(points(), labels)
-    assert [text.get_text() for text in figure.axes[0].texts] == ["Nice"]
-    assert legend_names(figure) == ["Nice", "Saint-Germain-en-Laye"]
-
-
-def test_names_are_written_at_the_class_medians_unless_they_collide():
-    labels = np.repeat(["east", "west", "hidden"], [30, 20, 10])
-    F = points(60) * 0.01 + np.repeat([[5.0, 0], [-5, 0], [5, 0]], [30, 20, 10], axis=0)
-    written = {
-        text.get_text(): text.get_position() for text in plot.scatter(F, labels).axes[0].texts
-    }
+def test_names_are_written_at_the_class_medians_unless_they_collide_or_are_long():
+    names, sizes = ["east", "west", "hidden", "Saint-Germain-en-Laye"], [30, 20, 10, 10]
+    labels, places = np.repeat(names, sizes), [[5.0, 0], [-5, 0], [5, 0], [0, 5]]
+    F = points(70) * 0.01 + np.repeat(places, sizes, axis=0)
+    figure = plot.scatter(F, labels)
+    written = {text.get_text(): text.get_position() for text in figure.axes[0].texts}
     assert set(written) == {"east", "west"}
+    assert set(legend_names(figure)) == set(names)
     for name, place in written.items():
         np.testing.assert_allclose(place, np.median(F[labels == name], axis=0))
 
@@ -128,13 +128,6 @@ def test_fractions_get_a_colour_bar_and_missing_ones_stay_grey():
     np.testing.assert_allclose(colours[order][~grey, :3], colormaps["viridis"](scaled)[:, :3])
 
 
-def test_missing_labels_are_named_in_the_legend():
-    figure = plot.scatter(points(6), ["a", None, "b", "a", float("nan"), "b"])
-    assert legend_names(figure) == ["a", "b", "no label"]
-    _, colours = drawn(figure)
-    assert len(np.unique(colours, axis=0)) == 3
-
-
 def test_of_many_categories_the_largest_keep_their_colour():
     sizes = np.arange(1, 27)
     labels = np.repeat([chr(96 + size) for size in sizes], sizes)  # a once, b twice, ... z 26 times
@@ -143,6 +136,7 @@ def test_of_many_categories_the_largest_keep_their_colour():
     _, colours = drawn(figure)
     counts = np.unique(colours, axis=0, return_counts=True)[1]
     assert sorted(counts) == sorted([*range(8, 27), sum(range(1, 8))])
+    assert column("letters", labels, np.arange(0))["legend"] == legend_names(figure)  # of a page
 
 
 @pytest.mark.parametrize("count", [1, 2, 6, 7, 10, 11, 20])
@@ -181,13 +175,18 @@ def test_which_labels_are_categories(labels, names):
 
 
 @pytest.mark.parametrize(
-    ("suffix", "start"),
-    [(".png", b"\x89PNG"), (".pdf", b"%PDF"), (".svg", b"<?xml"), (".PNG", b"\x89PNG")],
+    ("draw", "suffix", "start"),
+    [
+        (plot.scatter, ".png", b"\x89PNG"),
+        (plot.space, ".pdf", b"%PDF"),
+        (plot.density, ".svg", b"<?xml"),
+        (lambda F, path: plot.panels({"": F}, path=path), ".PNG", b"\x89PNG"),
+    ],
 )
-def test_files_have_the_format_of_their_suffix(tmp_path, suffix, start):
+def test_files_have_the_format_of_their_suffix(tmp_path, draw, suffix, start):
     path = tmp_path / f"picture{suffix}"
     path.write_bytes(b"old")
-    plot.scatter(points(), path=path)
+    draw(points(k=3), path=path)
     assert path.read_bytes().startswith(start)
     assert list(tmp_path.iterdir()) == [path]
 
@@ -284,24 +283,77 @@ def test_where_all_points_fit_well_or_are_wanted_nothing_changes(F, whole):
     assert ax.get_title("left") == ""
 
 
-def test_of_a_line_in_space_and_of_a_density_far_points_stand_at_the_edge():
-    line = plot.scatter(far_cloud(k=1)).axes[0]
-    assert "11 of 2,000" in line.get_title("left")
-    assert line.get_xlim()[1] - line.get_xlim()[0] < 2.3
-    ax = plot.space(far_cloud(k=3)).axes[0]
-    assert "11 of 2,000" in ax.get_title("left")
-    assert ax.get_zlim()[1] < 1.2
-    assert plot.space(far_cloud(k=3), whole=True).axes[0].get_zlim()[1] > 20
+def test_of_all_kinds_of_pictures_far_points_stand_at_the_edge():
     F = far_cloud()
-    ax = plot.density(F).axes[0]
-    assert "11 of 2,000 points lie farther out, counted at the edge" in ax.get_title("left")
-    x0, x1, y0, y1 = ax.images[0].get_extent()
+    kinds = (plot.scatter, 1, "ringed"), (plot.space, 3, "ringed"), (plot.density, 2, "counted")
+    for draw, k, how in (*kinds, (plot.density, 1, "counted")):
+        ax = draw(far_cloud(k=k)).axes[0]
+        assert f"11 of 2,000 points lie farther out, {how} at the edge" in ax.get_title("left")
+        assert np.ptp(ax.get_xlim()) < 2.4
+        assert np.ptp(draw(far_cloud(k=k), whole=True).axes[0].get_xlim()) > 40
+    assert plot.space(far_cloud(k=3)).axes[0].get_zlim()[1] < 1.2
+    x0, x1, y0, y1 = plot.density(F).axes[0].images[0].get_extent()
     np.testing.assert_allclose([[x0, y0], [x1, y1]], [F[11:].min(axis=0), F[11:].max(axis=0)])
-    assert plot.density(F, whole=True).axes[0].images[0].get_extent()[1] > 40
+    far, near = plot.panels({"far": F, "near": points()}).axes  # each has a window of its own
+    assert far.get_title("left").startswith("far\n11 of 2,000")
+    assert near.get_title("left") == "near"
 
 
-def test_panels_have_a_window_each():
-    figure = plot.panels({"far": far_cloud(), "near": points()})
-    far, near = (ax.get_title("left") for ax in figure.axes)
-    assert far.startswith("far\n11 of 2,000")
-    assert near == "near"
+@pytest.mark.parametrize("labels", ["none", "groups", "numbers", "gaps"])
+def test_density_counts_every_point_in_its_cell(labels):
+    F = np.random.default_rng(0).normal(size=(2_000, 2))
+    given = {
+        "none": None,
+        "groups": np.where(F[:, 0] > 0, "right", "left"),
+        "numbers": F[:, 0],
+        "gaps": np.where(F[:, 1] > 0, F[:, 0], np.nan),
+    }[labels]
+    (image,) = plot.density(F, given).axes[0].images
+    pixels, extent = np.asarray(image.get_array()), np.reshape(image.get_extent(), (2, 2))
+    np.testing.assert_allclose(extent.T, [F.min(axis=0), F.max(axis=0)])
+    inside = np.clip(F, *extent.T)  # the last one is outside by rounding
+    counts, _, _ = np.histogram2d(*inside.T, pixels.shape[1::-1], extent)
+    np.testing.assert_array_equal(pixels[..., 3] > 0, counts.T > 0)
+    if labels == "groups":  # two colours, one on each side
+        thirds = (pixels[:, : len(pixels) // 3], pixels[:, -len(pixels) // 3 :])
+        left, right = (np.unique(third[third[..., 3] > 0][:, :3], axis=0) for third in thirds)
+        assert len(left) == len(right) == 1
+        assert not np.allclose(left, right)
+
+
+@pytest.mark.parametrize("k", [3, 5])
+def test_space_keeps_one_scale_for_all_axes(k):
+    F = np.random.default_rng(0).normal(size=(200, k)) * np.arange(k, 0, -1)
+    labels = np.arange(200) % 3
+    (ax,) = plot.space(F, labels).axes
+    drawn = np.column_stack(ax.collections[0]._offsets3d)
+    if k == 3:
+        np.testing.assert_allclose(np.sort(drawn, axis=0), np.sort(F, axis=0))
+    ratio = np.ptp(drawn, axis=0) / ax._box_aspect
+    np.testing.assert_allclose(ratio, ratio[0])
+    ax.figure.canvas.draw()
+    with pytest.raises(ValueError, match="three"):
+        plot.space(F[:, :2])
+
+
+@pytest.mark.parametrize("n", [300, 3_000, 30_000])
+def test_as_large_a_share_of_the_density_is_seen_of_few_points_as_of_many(n):
+    """Of uniform points in c² n cells a share 1 - exp(-1/c²) is occupied, whatever n is."""
+    F = np.random.default_rng(0).random((n, 2))
+    image = plot.density(F).axes[0].images[0].get_array()
+    share = np.mean(image[..., 3] > 0)
+    assert share == pytest.approx(-np.expm1(-1 / 2.4**2), abs=0.02)
+
+
+@pytest.mark.parametrize("width", [3, 4, 8])
+def test_names_on_the_points_do_not_overlap_at_any_size(width):
+    rng = np.random.default_rng(0)
+    codes = np.repeat(np.arange(10), 30)
+    F = rng.normal(size=(10, 2))[codes] + 0.05 * rng.normal(size=(300, 2))
+    figure = plot.new_figure(width, width)
+    names = np.array([f"category {code}" for code in codes])
+    plot.scatter(F, names, ax=figure.add_subplot(), legend=False)
+    figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts]
+    assert boxes
+    assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])

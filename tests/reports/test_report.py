@@ -9,7 +9,6 @@ import re
 import numpy as np
 import pytest
 from scipy.stats import binom
-from sklearn.exceptions import NotFittedError
 
 import heatsketch as hs
 from heatsketch import cli
@@ -17,6 +16,7 @@ from heatsketch.markov import rows as coordinates_module
 from heatsketch.metrics import diffusion_distortion
 from heatsketch.reports import facts as facts_module
 from heatsketch.reports import frames as frames_module
+from heatsketch.reports import truth as truth_module
 from heatsketch.reports.columns import column
 from heatsketch.reports.frames import slider_times
 from heatsketch.reports.truth import sketch_facts, sketch_of
@@ -40,6 +40,12 @@ def unpacked(array):
     """Return the array that `packed` was given."""
     values = np.frombuffer(base64.b64decode(array["data"]), f"<{array['kind']}")
     return values.reshape(array["shape"])
+
+
+def placed(facts):
+    """Return the points of a page at all times (T, n, d), in units of diffusion distance."""
+    frames = facts["frames"]
+    return unpacked(frames["positions"]) * np.array(frames["sizes"])[:, None, None]
 
 
 @pytest.fixture(scope="module")
@@ -92,11 +98,10 @@ def test_facts_are_those_of_the_estimator(roll, embedded, found):
 
 
 def test_the_embedding_stands_as_it_is_at_its_time(embedded, found):
-    moved = found["frames"]
-    assert moved["times"][moved["chosen"]] == embedded.time_
+    at = found["frames"]["chosen"]
+    assert found["frames"]["times"][at] == embedded.time_
     Y = embedded.embedding_ - embedded.embedding_.mean(axis=0)
-    at_chosen = unpacked(moved["positions"])[moved["chosen"]] * moved["sizes"][moved["chosen"]]
-    np.testing.assert_allclose(at_chosen, Y, atol=1e-5 * np.abs(Y).max())
+    np.testing.assert_allclose(placed(found)[at], Y, atol=1e-5 * np.abs(Y).max())
 
 
 def test_frames_have_one_scale_and_are_turned_to_their_neighbours(found):
@@ -112,9 +117,8 @@ def test_at_other_times_the_map_keeps_the_distances_of_these_times(embedded, fou
     moved = found["frames"]
     at = moved["chosen"]
     for t in (at - 1, at + 1):
-        Y = unpacked(moved["positions"])[t] * moved["sizes"][t]
-        time, filter = moved["times"][t], embedded.filter
-        q = diffusion_distortion(Y, embedded.diffusion_, time, filter=filter)
+        diffusion, time, filter = embedded.diffusion_, moved["times"][t], embedded.filter
+        q = diffusion_distortion(placed(found)[t], diffusion, time, filter=filter)
         assert q.within[1.5] == pytest.approx(moved["distances"][t]["within"][1.5], abs=0.03)
         assert q.median == pytest.approx(1, abs=0.1)
 
@@ -124,9 +128,9 @@ def test_at_other_times_the_map_keeps_the_distances_of_these_times(embedded, fou
 def test_the_same_random_numbers_and_axes_at_all_times(make, k, roll):
     X = roll[0]
     model = make(k, 8, random_state=3).fit(X)
-    moved = hs.report(model, times=[2, 32]).facts["frames"]
-    assert moved["times"] == [2, 8, 32]
-    P = unpacked(moved["positions"]) * np.array(moved["sizes"])[:, None, None]
+    facts = hs.report(model, times=[2, 32]).facts
+    assert facts["frames"]["times"] == [2, 8, 32]
+    P = placed(facts)
     Y = model.embedding_ - model.embedding_.mean(axis=0)
     axes = np.linalg.lstsq(Y, P[1], rcond=None)[0]  # (k, d)
     np.testing.assert_allclose(axes.T @ axes, np.eye(axes.shape[1]), atol=1e-4)
@@ -160,19 +164,26 @@ def test_times_of_the_slider(embedded, roll):
     assert slider_times(hs.classical.PCA(2).fit(roll[0])) == [None]
 
 
-def test_methods_without_a_diffusion_have_a_report(roll):
-    facts = hs.report(hs.classical.PCA(3).fit(roll[0]), roll[0]).facts
-    assert facts["frames"]["times"] == [None]
-    assert facts["distortion"] is facts["scales"] is facts["explained"] is None
-    assert [column["name"] for column in facts["columns"]] == ["x0", "x1", "x2"]
-
-
-def test_points_that_do_not_differ_have_a_report():
+def test_pages_without_diffusion_distances(roll):
+    """Of another method, of points that do not differ, and of times at which nobody has walked."""
+    pca = hs.report(hs.classical.PCA(3).fit(roll[0]), roll[0]).facts
+    assert pca["frames"]["times"] == [None]
+    assert [column["name"] for column in pca["columns"]] == ["x0", "x1", "x2"]
     with pytest.warns(hs.ScaleWarning):
         model = hs.HeatEmbedding(2, affinity="precomputed").fit(np.ones((12, 12)))
-    facts = hs.report(model).facts
-    assert not unpacked(facts["frames"]["positions"]).any()
-    assert facts["distortion"] is facts["scales"] is facts["explained"] is None
+    equal = hs.report(model).facts
+    assert not unpacked(equal["frames"]["positions"]).any()
+    real = [hs.report(hs.DiffusionMap(2, t).fit(roll[0])).facts for t in (0, 8.5)]
+    assert all(len(facts["frames"]["times"]) > 4 and facts["explained"] for facts in real)
+    for facts in (pca, equal, *real):
+        assert facts["distortion"] is facts["sketch"] is None
+        assert facts in real or facts["scales"] is facts["explained"] is None
+
+
+def test_a_list_of_one_time_is_a_time(roll):
+    pages = [hs.report(hs.HeatSketch(8, t, random_state=0).fit(roll[0])).facts for t in (8, [8])]
+    assert pages[0]["frames"] == pages[1]["frames"]
+    assert pages[0]["sketch"] == pages[1]["sketch"]
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -191,9 +202,8 @@ def test_certainty_of_neighbours_is_a_column(roll):
     model = hs.HeatSketch(16, random_state=0).fit(roll[0])
     (confidence,) = hs.report(model).facts["columns"]
     assert confidence["name"] == "neighbor_confidence"
-    np.testing.assert_allclose(
-        unpacked(confidence["values"]), model.neighbor_confidence_, rtol=1e-6
-    )
+    found = unpacked(confidence["values"])
+    np.testing.assert_allclose(found, model.neighbor_confidence_, rtol=1e-6)
 
 
 def test_many_points_are_a_sample_with_the_worst_pairs(monkeypatch, roll, embedded):
@@ -206,10 +216,8 @@ def test_many_points_are_a_sample_with_the_worst_pairs(monkeypatch, roll, embedd
     for end, pairs in embedded.distortion_.worst_pairs.items():
         assert shown[np.array(facts["distortion"]["worst_pairs"][end])].tolist() == pairs.tolist()
     Y = embedded.embedding_ - embedded.embedding_.mean(axis=0)
-    P = unpacked(facts["frames"]["positions"])[facts["frames"]["chosen"]]
-    P = P * facts["frames"]["sizes"][facts["frames"]["chosen"]]
-    moved = P - (Y[shown] - Y[shown].mean(axis=0))
-    np.testing.assert_allclose(moved, 0, atol=1e-5 * np.abs(Y).max())
+    P = placed(facts)[facts["frames"]["chosen"]]
+    np.testing.assert_allclose(P, Y[shown] - Y[shown].mean(axis=0), atol=1e-5 * np.abs(Y).max())
 
 
 def test_a_slider_of_many_points_is_that_of_all_eigenpairs(monkeypatch):
@@ -221,18 +229,6 @@ def test_a_slider_of_many_points_is_that_of_all_eigenpairs(monkeypatch):
     positions = [unpacked(one["positions"]) for one in (found, exact)]
     np.testing.assert_allclose(*positions, atol=0.02)
     np.testing.assert_allclose(found["sizes"], exact["sizes"], rtol=0.01)
-
-
-def test_the_histogram_counts_every_pair():
-    ratios = np.array([0.001, 0.9, 1.0, 1.0, 1.1, 5.0, 100.0])
-    i, j = np.arange(7) * 2, np.arange(7) * 2 + 1
-    F = np.zeros((14, 1))
-    F[j, 0] = ratios
-    edges, counts = hs.distortion(F, np.ones(7), pairs=(i, j)).histogram
-    assert counts.sum() == 7
-    assert counts[0] == counts[-1] == 1
-    inside = np.histogram(ratios, edges)[0]
-    np.testing.assert_array_equal(counts[1:-1], inside[1:-1])
 
 
 @pytest.mark.slow
@@ -250,11 +246,10 @@ def test_intervals_shown_at_a_click_hold_the_true_distance_as_often_as_they_say(
     i, j = i[i != j], j[i != j]
     D = hs.diffusion_distance(model.diffusion_, 8, pairs=(i, j))
     for seed in range(trials):
+        sketch = sketch_of(model, seed=seed)
         if make is hs.HeatSketch:
             options = {"affinity": "precomputed", "random_state": seed}
             sketch = sketch_of(hs.HeatSketch(64, 8, **options).fit(model.diffusion_))
-        else:
-            sketch = sketch_of(model, seed=seed)
         facts = sketch_facts(sketch, np.arange(60))
         F = unpacked(facts["values"]).astype(float) * facts["scale"]
         pair = seed % len(i)
@@ -305,22 +300,28 @@ def test_the_same_model_has_the_same_page(roll, embedded):
 
 
 def test_a_report_refuses_what_it_cannot_show(tmp_path, roll, embedded):
-    with pytest.raises(ValueError, match=r"ending in \.html"):
-        hs.report(embedded, path=tmp_path / "report.pdf")
-    with pytest.raises(ValueError, match=r"shape \(3,\)"):
-        hs.report(embedded, labels=[1, 2, 3])
-    with pytest.raises(ValueError, match="fitted to 300"):
-        hs.report(embedded, roll[0][:10])
-    with pytest.raises(ValueError, match="leave it out"):
-        hs.report(hs.classical.PCA(2).fit(roll[0]), times=[1, 2])
-    for times in ([0.5], [0], [-1]):
-        with pytest.raises(ValueError, match="time"):
-            hs.report(embedded, times=times)
-    with pytest.raises(NotFittedError):
-        hs.report(hs.HeatEmbedding(2))
-    several = hs.HeatSketch(4, [2, 4], random_state=0).fit(roll[0])
-    with pytest.raises(ValueError, match="fit it with one time"):
-        hs.report(several)
+    X, pca = roll[0], hs.classical.PCA(2).fit(roll[0])
+    for est, arguments, message in (
+        (embedded, {"path": tmp_path / "report.pdf"}, r"ending in \.html"),
+        (embedded, {"labels": [1, 2, 3]}, r"shape \(3,\)"),
+        (embedded, {"X": X[:10]}, "fitted to 300"),
+        (pca, {"times": [1, 2]}, "leave it out"),
+        *((embedded, {"times": times}, "time") for times in ([0.5], [0], [-1])),
+        (hs.HeatSketch(4, [2, 4], random_state=0).fit(X), {}, "fit it with one time"),
+        (hs.HeatEmbedding(2), {}, "not fitted"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            hs.report(est, **arguments)
+
+
+def test_a_page_has_at_most_150_bytes_for_each_point_with_its_sketch(monkeypatch):
+    """As of 20,000 points, which have half of the columns: 3 MB."""
+    monkeypatch.setattr(truth_module, "_MOST_POINTS", 500)
+    X = np.random.default_rng(0).random((2_000, 3)).astype(np.float32)
+    model = hs.HeatSketch(32, 8, random_state=0).fit(X)
+    found = hs.audit(model, X[:, :2], labels=X[:, 2] > 0.5, random_state=0)
+    size = len(hs.report(found, labels=X[:, 2] > 0.5).html)
+    assert size - len(hs.report(hs.classical.PCA(1).fit(X[:3])).html) <= 150 * 2_000
 
 
 @pytest.fixture
@@ -334,7 +335,7 @@ def page_of(tmp_path, capsys):
         words = ["report", str(tmp_path / "t.csv"), "-o", str(tmp_path / "t.html"), *given]
         assert cli.main(words) == 0
         text = (tmp_path / "t.html").read_text(encoding="utf-8")
-        return json.loads(Page(text).texts["facts"]), capsys.readouterr()
+        return json.loads(re.search('id="facts">(.*?)</script>', text)[1]), capsys.readouterr()
 
     return run
 
