@@ -8,7 +8,6 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._checks import check_number, check_points
-from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array
 from heatsketch.graphs.neighborhoods import feasible_neighbors, positive
 from heatsketch.neighbors import in_metric, ordered_search
@@ -100,7 +99,9 @@ def intrinsic_dimension(
             "Distances of distinct points are too small for float64 relative to X; leave out "
             "points that are very far away."
         )
-    inverses = _inverse_dimensions(found.distances)
+    logs = np.log(found.distances[:, 1:] / found.distances[:, -1:])  # whatever the unit
+    # The mean of log T_k - log T_j over j < k, (n, k - 1), for each number k of neighbours.
+    inverses = logs[:, 1:] - np.cumsum(logs, axis=1)[:, :-1] / np.arange(1, k)
     means = inverses.mean(axis=0)
     dimension = _dimension(means[-1], k)
     # The variance of the mean: the sum over all pairs of z_i z_j |N_i ∩ N_j| / (k + 1), which is
@@ -120,20 +121,12 @@ def graph_dimension(graph: sparse.csr_matrix) -> float:
 
     Rows of the CSR matrix (n, n) hold k + 1 distances, that of each point to itself among them.
     """
-    n = graph.shape[0]
-    near, inverses = graph.data.reshape(n, -1), np.empty(n)
-
-    def work(rows: slice) -> None:
-        inverses[rows] = _inverse_dimensions(positive(np.sort(near[rows], axis=1)))[:, -1]
-
-    for_each_tile(work, n)
-    return _dimension(inverses.mean(), near.shape[1] - 1)
-
-
-def _inverse_dimensions(distances: Array) -> Array:
-    """Return the mean of log T_k - log T_j over j < k, (n, k - 1), from distances T (n, k + 1)."""
-    logs = np.log(distances[:, 1:] / distances[:, -1:])  # whatever the unit
-    return logs[:, 1:] - np.cumsum(logs, axis=1)[:, :-1] / np.arange(1, logs.shape[1])
+    logs = np.log(positive(graph.data.reshape(graph.shape[0], -1)))
+    logs -= logs.max(axis=1, keepdims=True)
+    k = logs.shape[1] - 1
+    # The point itself has the least.
+    inverses = (logs.min(axis=1) - logs.sum(axis=1)) / (k - 1)
+    return _dimension(inverses.mean(), k)
 
 
 def _dimension(inverse: float, k: int) -> float:
