@@ -188,8 +188,8 @@ def test_the_farthest_points_have_their_exact_distances(monkeypatch):
     monkeypatch.setattr(pseudotimes, "_TIPS", 1000)  # all of them
     monkeypatch.setattr(pseudotimes, "_SAME_PLACE", 0.0)
     found = pseudotimes.pseudotime(d, [7, 8], 3)
-    assert_allclose(found.value[:90], want[:90] / want.max(), rtol=1e-4)
-    assert_array_equal(found.low[:90], found.high[:90])
+    assert_allclose(found.value, want / want.max(), rtol=1e-4)  # of duplicates, too
+    assert_array_equal(found.low, found.high)
 
 
 @pytest.mark.slow

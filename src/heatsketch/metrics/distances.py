@@ -109,15 +109,10 @@ class ComparedRows:
     labels: Array | None = None  # (points,): only distances between equal ones are looked at
     reduced: Filter | None = None  # of rows without a step of their own: before one product by A
 
-    @property
-    def block_columns(self) -> int:
-        """Number of columns that fit into a block."""
-        return max(2, _BLOCK_BYTES // (8 * self.rows.operator.n))
-
     def distances(self, i: Array, j: Array, tol: float | None = None) -> Array:
         """Return the distances of pairs of points (m,): exact, or by series with an error `tol`."""
         i, j = self.rows.vertex[i], self.rows.vertex[j]  # duplicates share a row
-        D, size = np.zeros(len(i)), self.block_columns
+        D, size = np.zeros(len(i)), max(2, _BLOCK_BYTES // (8 * self.rows.operator.n))
         points, place = np.unique([i, j], return_inverse=True)
         if len(i) <= len(points):  # a column for each pair
             for pairs in row_tiles(len(i), size):
@@ -134,10 +129,10 @@ class ComparedRows:
                 columns = self.rows.transposed(self.rows.unit_columns(points), tol)
                 R = np.ascontiguousarray(columns.T, dtype=float)
                 a, b = place.reshape(2, -1)
-                many = len(block) > _MANY_PAIRS * len(points) ** 2
-                D[block] = (
-                    squareform(all_distances(R))[a, b] if many else pair_distances(R, R, a, b)
-                )
+                if len(block) > _MANY_PAIRS * len(points) ** 2:
+                    D[block] = squareform(all_distances(R))[a, b]
+                else:
+                    D[block] = pair_distances(R, R, a, b)
         return D if self.trivial is None else np.hypot(D, self.trivial[i] - self.trivial[j])
 
     def coordinates(self, n_sketch: int, *, leading: bool = True) -> tuple[Array, float]:

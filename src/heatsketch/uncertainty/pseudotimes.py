@@ -55,7 +55,8 @@ def pseudotime(
             rest = np.linalg.norm(others.transposed(units, _TOLERANCE).astype(float), axis=0)
             exact = np.hypot(np.linalg.norm(known[tips], axis=1), rest)
             distances[:, tips] = exact
-            distances = np.minimum(distances, exact.max())
+            _, first, place = np.unique(others.vertex, return_index=True, return_inverse=True)
+            distances = np.minimum(distances, exact.max())[:, first[place]]  # duplicates alike
     late = np.full((3, len(diffusion.vertex)), np.inf)
     late[:, points] = distances / (distances[0].max() or 1.0)
     return Interval(*late)
