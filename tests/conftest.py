@@ -2,6 +2,7 @@
 
 import gc
 import os
+import warnings
 
 import pytest
 from hypothesis import settings
@@ -38,6 +39,17 @@ if SEED:
             return usual([SEED, *np.atleast_1d(seed).tolist()] if mine else seed)
 
         monkeypatch.setattr(np.random, "default_rng", other)
+
+
+@pytest.fixture
+def blood():
+    """Return scanpy, and the 700 cells that ship inside it with their neighbours."""
+    sc = pytest.importorskip("scanpy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        adata = sc.datasets.pbmc68k_reduced()
+    sc.pp.neighbors(adata)
+    return sc, adata
 
 
 @pytest.hookimpl(wrapper=True)

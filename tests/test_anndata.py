@@ -1,7 +1,5 @@
 """heatsketch.anndata: the same numbers as the estimators give, where scanpy looks for them."""
 
-import warnings
-
 import anndata as ad
 import numpy as np
 import pandas as pd
@@ -235,17 +233,6 @@ def test_points_are_no_anndata():
 
 
 # With scanpy
-
-
-@pytest.fixture
-def blood():
-    """Return scanpy, and the 700 cells that ship inside it with their neighbours."""
-    sc = pytest.importorskip("scanpy")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        adata = sc.datasets.pbmc68k_reduced()
-    sc.pp.neighbors(adata)
-    return sc, adata
 
 
 def test_neighbours_of_scanpy_give_what_the_same_graph_gives_by_hand(blood):

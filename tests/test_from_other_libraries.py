@@ -128,20 +128,11 @@ def test_scikit_learn(digits):
         assert hasattr(hs.classical, name)
 
 
-@pytest.fixture
-def cells():
-    """Return the 700 cells that ship inside scanpy, with neighbours and a root."""
-    sc = pytest.importorskip("scanpy")
-    adata = sc.datasets.pbmc68k_reduced()
-    sc.pp.neighbors(adata)
+@pytest.mark.parametrize("side", SIDES)
+def test_scanpy(blood, side):
+    sc, adata = blood
     sc.tl.diffmap(adata)
     adata.uns["iroot"] = 0
-    return sc, adata
-
-
-@pytest.mark.parametrize("side", SIDES)
-def test_scanpy(cells, side):
-    sc, adata = cells
     for row in table_of("anndata.md"):
         eval(row[SIDES[side]][0], {"sc": sc, "hs": hs, "adata": adata})
     if side == "here":

@@ -101,6 +101,7 @@ def test_rows_of_the_data_are_its_own_rows_of_the_graph(name, normalization):
     d = built(POINTS[name], normalization, X)
     assert d.n == 60
     assert_array_equal(d.vertex, [*range(60), *range(4)])
+    assert d.diagnostics["duplicates"] == 4
     assert_array_equal(dense(d.kernel_rows(X)), d.directed_step[d.vertex].toarray())
 
 
