@@ -197,14 +197,6 @@ def test_new_points_beyond_one_tile(n_rows, X):
     assert_array_equal(Y[-1:], model.transform(many[-1:]))
 
 
-@every_affinity
-@every_estimator
-def test_duplicates_fall_on_each_other(make, affinity, X):
-    Y = make(**affinity).fit_transform(np.vstack([X, X[:5]]))
-    atol = 0 if affinity["affinity"] == "knn" else 1e-12
-    assert_allclose(Y[-5:], Y[:5], rtol=0, atol=atol)
-
-
 @every_normalization
 def test_new_point_on_a_circle_lands_at_its_angle(normalization):
     # By symmetry y(angle) is a multiple of (cos m(angle), sin m(angle)), m the same for all: the

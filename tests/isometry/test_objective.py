@@ -69,7 +69,7 @@ def test_coordinates_times_weights_are_principal_components(shape, max_rank, wid
     assert_allclose(scales**2, sizes[:R] / math.sqrt(n), rtol=1e-5)
     assert_allclose(np.abs(Z * scales), np.abs(scores[:, :R]), rtol=1e-5, atol=1e-6)
     assert_allclose(Z.std(axis=0), scales, rtol=1e-5)  # in coordinates of scale √σ
-    assert_allclose(pdist(Z @ objective.leading(2)), pdist(scores[:, :2]), rtol=1e-5)
+    assert_allclose(pdist(Z @ objective.leading[:, :2]), pdist(scores[:, :2]), rtol=1e-5)
 
 
 def test_directions_that_are_rounding_do_not_count():
@@ -132,7 +132,7 @@ def test_descent_lowers_the_loss_and_keeps_a_record(loss):
 def test_a_minimum_is_left_as_it_is():
     F = ellipsoid(scales=SCALES[:2])
     objective = stated(F)
-    Q = objective.leading(2)  # all distances are kept
+    Q = objective.leading[:, :2]  # all distances are kept
     after = np.abs(objective.descend(Q, stress, 50))
     assert_allclose(after * Q[0, 0] / after[0, 0], Q, rtol=0, atol=1e-4)
 

@@ -93,7 +93,7 @@ def learn(
     seen = F[n_held:] if most else F
     pairs = PairObjective(seen, axes, random_pairs(len(seen), PAIRS[objective]))
     count = AUTO_STARTS[objective] if n_init == "auto" else n_init
-    starts = [pairs.leading(k + spare) for spare in _SPARE[:count]]
+    starts = [pairs.leading[:, : k + spare] for spare in _SPARE[:count]]
     for start in range(len(_SPARE), count):
         width = min(k + 1 + start % 2, n_axes)
         starts.append(pairs.scales[:, None] * rng.standard_normal((n_axes, width)))
@@ -127,7 +127,7 @@ def _lower_log_L(
     larger ones. The worst of all pairs join those looked at between descents.
     """
     evaluate = DistortionEvaluator(pairs.F)
-    leading = pairs.leading(maps[0].shape[1])
+    leading = pairs.leading[:, : maps[0].shape[1]]
     pairs.add(*near_pairs(pairs.F))
     maps = [pairs.descend(Q, LogDistortion(SEARCH_BETA), max_iter) for Q in (*maps, leading)]
     found = [(Q, *evaluate(pairs.Z @ Q)) for Q in (*maps, leading)]
@@ -152,7 +152,7 @@ def _shrunk(Q: Array, pairs: PairObjective) -> Array:
     not the same ones.
     """
     scales = pairs.scales[: len(Q), None]  # √ of variances of coordinates
-    P = pairs.leading(Q.shape[1])[: len(Q)]
+    P = pairs.leading[: len(Q), : Q.shape[1]]
     U, _, Vt = np.linalg.svd((scales * Q).T @ (scales * P))
     size = np.linalg.norm(scales * P) / np.linalg.norm(scales * Q)
     return (size * Q @ U @ Vt + P) / 2
@@ -177,7 +177,7 @@ def validate(F: Array, n_held: int, k: int, rank: int | None, max_iter: int) -> 
     while rank is None and ranks[-1] > k:
         ranks.append(max(ranks[-1] // 2, k))
     pairs = PairObjective(seen, axes, random_pairs(len(seen), _RANK_PAIRS))
-    first = pairs.annealed(pairs.leading(k + _SPARE[0]), k, max_iter)
+    first = pairs.annealed(pairs.leading[:, : k + _SPARE[0]], k, max_iter)
     search = LogDistortion(SEARCH_BETA)
     for one in ranks:
         maps[one] = _shrunk(pairs.descend(first[:one], search, max_iter), pairs)

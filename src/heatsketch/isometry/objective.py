@@ -131,6 +131,8 @@ class PairObjective:
         The coordinates.
     scales : array (R,)
         Their standard deviations.
+    leading : array (R, R)
+        The map to principal components: its first columns are the directions of largest variance.
     history : list of dict
         A record of each descent.
     """
@@ -139,6 +141,7 @@ class PairObjective:
         self.F, self.Z = F, (F - F.mean(axis=0)) @ axes
         self.variances = self.Z.T @ self.Z / len(F)  # (R, R), the scatter of the coordinates
         self.scales = np.sqrt(np.diag(self.variances))
+        self.leading = np.diag(self.scales)
         self.history: list[dict[str, Any]] = []
         self.differences = sparse.csr_array((0, len(F)))  # (m, n): takes rows to (z_i - z_j) / d_ij
         self.add(*pairs)
@@ -150,10 +153,6 @@ class PairObjective:
         rows = (entries, np.stack([i, j], axis=1).ravel(), starts)
         more = sparse.csr_array(rows, (len(i), len(self.F)))
         self.differences = sparse.vstack([self.differences, more], format="csr")
-
-    def leading(self, k: int) -> Array:
-        """Return the projection to the k directions of largest variance, or all R, (R, k)."""
-        return np.diag(self.scales)[:, :k]
 
     def log_ratios(self, Q: Array) -> Array:
         """Return ℓ (m,) of all pairs."""
