@@ -217,18 +217,6 @@ def test_new_point_on_a_circle_lands_at_its_angle(normalization):
 # Random states
 
 
-def test_row_order_decides_only_which_random_row_a_point_gets(X):
-    order = np.random.default_rng(0).permutation(len(X))
-    G = random_block(len(X), 4, "gaussian", 0)
-    A, pi = operator_of(kernel_matrix(X, 1.0), "markov")
-    u = np.sqrt(pi)
-    common = {"affinity": "dense", "epsilon": 1.0, "random_state": 0}
-    for rows, G_rows in ((slice(None), G), (order, G[np.argsort(order)])):
-        expected = (np.linalg.matrix_power(A - np.outer(u, u), 3) @ G_rows) / 2 / u[:, None]
-        Y = hs.HeatSketch(4, 3, **common).fit_transform(X[rows])
-        assert_allclose(Y, expected[rows], rtol=0, atol=1e-10 * np.abs(expected).max())
-
-
 # The defaults are good for something
 
 

@@ -109,12 +109,3 @@ def test_many_copies_of_one_point_leave_the_others_to_be_seen(affinity):
     Y = model.embedding_
     assert np.abs(Y[:60] - Y[0]).max() < 1e-12
     assert pdist(Y[-3:]).min() > 0.1 * pdist(Y[-3:]).max()
-
-
-@pytest.mark.parametrize("filter", ["power", "heat"])
-def test_the_time_passed_back_gives_the_same(filter):
-    roll = hs.datasets.swiss_roll(150, rng=0)[0]
-    chosen = hs.HeatEmbedding(2, filter=filter, random_state=0).fit(roll)
-    again = hs.HeatEmbedding(2, chosen.time_, filter=filter, random_state=0).fit(roll)
-    assert_allclose(again.embedding_, chosen.embedding_, rtol=0, atol=1e-12)
-    assert again.distortion_.log_L == pytest.approx(chosen.distortion_.log_L)

@@ -16,7 +16,6 @@ from scipy.stats import chi2
 import heatsketch as hs
 from heatsketch._random import random_block
 from heatsketch.markov import rows as module
-from heatsketch.markov.diffusion import within_component
 from heatsketch.markov.rows import Coordinates
 from heatsketch.spectral.filters import make_filter
 from problems.clouds import cloud
@@ -257,16 +256,6 @@ def test_pairs_and_rest_are_orthogonal():
 
 
 @pytest.mark.usefixtures("few_pairs")
-def test_the_seed_decides_the_rest_and_nothing_else():
-    d, f = make(cloud(40, 3, seed=1)), quotient("power", 2)
-    c = Coordinates.of(d.deflated(), 8)
-    first, again, other = (under(c, f, 16, seed) for seed in (0, 0, 1))
-    assert_array_equal(first, again)
-    assert_array_equal(first[:, :8], other[:, :8])
-    assert np.abs(first - other)[:, 8:].max() > 1e-3 * np.abs(first).max()
-
-
-@pytest.mark.usefixtures("few_pairs")
 def test_negative_eigenvalues_are_not_overlooked():
     """Two halves that link to each other alone: -1 is an eigenvalue, and no leading one."""
     K = np.kron([[0, 1], [1, 0]], np.ones((20, 20)))
@@ -275,14 +264,3 @@ def test_negative_eigenvalues_are_not_overlooked():
     c = Coordinates.of(d.deflated(), 8)
     assert c.others.values.min() < -0.9
     assert c.part_of_others(quotient("power", 9))[1]
-
-
-@pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
-@pytest.mark.parametrize("affinity", ["knn", "dense"])
-def test_a_component_is_a_diffusion_of_its_own(affinity):
-    options = {"affinity": affinity, "n_neighbors": 6, "epsilon": 1.0}
-    near, far = cloud(40, 3, seed=1), cloud(30, 3, seed=2) + 100
-    both = make(np.vstack([near, far]), **options)
-    alone = make(near, **options)
-    A = within_component(both, both.vertex[:40])
-    assert_allclose(A @ np.eye(40), alone.deflated() @ np.eye(40), atol=1e-9)
