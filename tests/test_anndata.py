@@ -160,15 +160,6 @@ def test_a_copy_leaves_the_original_as_it_is():
         assert set(adata.obsp) == {"distances", "connectivities"}
 
 
-@pytest.mark.filterwarnings("ignore::anndata.ImplicitModificationWarning")
-def test_a_view_becomes_an_object_of_its_own():
-    adata = cells()
-    some = adata[::2]
-    hs.anndata.heat_sketch(some, 4)
-    assert_array_equal(some.obsm["X_heat_sketch"], sketch(adata.obsm["X_pca"][::2]))
-    assert "X_heat_sketch" not in adata.obsm
-
-
 def test_pseudotime_is_that_of_the_estimator_in_obs(tmp_path):
     adata = cells()
     late = hs.DiffusionMap(random_state=0).fit(adata.obsm["X_pca"]).pseudotime(4).value
