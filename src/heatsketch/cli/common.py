@@ -20,7 +20,7 @@ from heatsketch.cli.printing import OUTPUTS
 from heatsketch.comparison.methods import ESTIMATORS, defaults, needs_labels
 from heatsketch.io import text
 from heatsketch.io.files import check_target, need, suffix_of
-from heatsketch.io.formats import STDOUT, check_in_place, check_key, read_like
+from heatsketch.io.formats import STDOUT, check_key, read_like
 from heatsketch.io.metadata import write_metadata
 from heatsketch.io.models import Stored
 from heatsketch.io.refine import Learned
@@ -239,10 +239,9 @@ def check_files(args: Namespace, *suffixes: str, required: str | None = None) ->
                 args.usage_error(f"{path} has no known suffix; choose from {', '.join(suffixes)}")
             if suffix_of(path) in WRITERS:
                 need(WRITERS[suffix_of(path)], path)
-        if path is args.output and args.in_place:
-            check_in_place(path, args.input)
-        elif path is not args.output or not args.resume:
-            check_target(path, force=args.force, source=args.input)
+        in_place = path is args.output and bool(args.in_place)
+        if path is not args.output or not args.resume:
+            check_target(path, force=args.force, source=args.input, in_place=in_place)
         if not os.access(path.parent, os.W_OK):
             raise OSError(f"{path.parent} is not writable; choose another folder.")
     if args.plot is not None:

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from heatsketch._typing import Array
 from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in, stamp
-from heatsketch.io.files import blame, listed, need
+from heatsketch.io.files import blame, listed, need, suffix_of
 from heatsketch.io.metadata import KEY, decoded
 from heatsketch.io.table import (
     Names,
@@ -184,10 +184,17 @@ def _columns_of(frame: Any) -> dict[str, Array]:
     return columns
 
 
-def has_entry(path: Path, key: str) -> bool:
-    """Say whether obsm has an entry of this name."""
-    with _opened(path) as store:
-        return "obsm" in store and _entry(key) in store["obsm"]
+def check_key(path: Path, source: str | Path, key: str, *, force: bool) -> None:
+    """Raise if the copy of a .h5ad file that is to be written already has an entry `key`."""
+    source = Path(source)
+    if force or {suffix_of(path), suffix_of(source)} != {".h5ad"} or not source.is_file():
+        return
+    with _opened(source) as store:
+        if _entry(key) in store.get("obsm", ()):
+            raise FileExistsError(
+                f"{source} has an entry {key!r} in obsm already; pass force=True (--force) to "
+                "replace it, or choose another name with key (--output-key)."
+            )
 
 
 def key_of_embedding(path: Path) -> str:
@@ -207,7 +214,7 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
     repetition are the index of obs.
     """
     source, name = Path(table.source), _entry(key)
-    if source.suffix.lower() == ".h5ad" and source.is_file():
+    if suffix_of(source) == ".h5ad" and source.is_file():
         write_copy(draft, embedding, source, key, note, table.extra)
         return
     anndata, pd = need("anndata", draft), need("pandas", draft)

@@ -96,8 +96,13 @@ def write_rows(path: Path, rows: Iterable[Sequence[Any]], *, force: bool = False
     write_atomically(path, write, force=force)
 
 
-def check_target(path: str | Path, *, force: bool, source: str | Path = "") -> None:
-    """Raise if a file may not be written: it is the source or a folder, in no folder, or exists."""
+def check_target(
+    path: str | Path, *, force: bool, source: str | Path = "", in_place: bool = False
+) -> None:
+    """Raise if a file may not be written: it is the source or a folder, in no folder, or exists.
+
+    In place, it must be the source, and a .h5ad file.
+    """
     target, source = Path(path).resolve(), Path(source)
     if target.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file.")
@@ -105,9 +110,14 @@ def check_target(path: str | Path, *, force: bool, source: str | Path = "") -> N
         raise FileNotFoundError(
             f"the folder {target.parent} does not exist; create it or choose another one."
         )
-    if target.exists() and source.exists() and target.samefile(source):
+    is_source = target.exists() and source.exists() and target.samefile(source)
+    if in_place and not (is_source and suffix_of(path) == ".h5ad"):
+        raise ValueError(
+            f"{path} is not the .h5ad file of the points; only that can be changed in place."
+        )
+    if is_source and not in_place:
         raise ValueError(f"{path} is also the input; choose another name.")
-    if target.exists() and not force:
+    if target.exists() and not (force or in_place):
         raise FileExistsError(
             f"{path} exists; pass force=True (--force) to replace it or choose another name."
         )

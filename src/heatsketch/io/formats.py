@@ -14,7 +14,7 @@ from heatsketch import datasets
 from heatsketch._typing import Array
 from heatsketch._words import did_you_mean
 from heatsketch.io import anndata_files, numpy_files, parquet, text
-from heatsketch.io.anndata_files import DEFAULT_KEY
+from heatsketch.io.anndata_files import DEFAULT_KEY, check_key
 from heatsketch.io.blocks import Blocks, of_array, of_parts
 from heatsketch.io.columns import arrow_table
 from heatsketch.io.files import blame, check_target, listed, need, suffix_of, write_atomically
@@ -318,30 +318,7 @@ def write_table(
         sys.stdout.flush()
         return
     form = _format_of(path, FORMATS)
-    if in_place:
-        check_in_place(path, table.source)
-    else:
-        check_target(path, force=force, source=table.source)
+    check_target(path, force=force, source=table.source, in_place=in_place)
     check_key(path, table.source, key, force=force)
     made = embedding, names, table, key, encoded(metadata) if metadata else ""
     write_atomically(path, lambda draft: form.write(draft, *made), force=force or in_place)
-
-
-def check_in_place(path: Path, source: str | Path) -> None:
-    """Raise unless a file is the .h5ad file of the points, to which an embedding can be added."""
-    same = path.is_file() and Path(source).is_file() and path.samefile(source)
-    if not same or suffix_of(path) != ".h5ad":
-        raise ValueError(
-            f"{path} is not the .h5ad file of the points; only that can be changed in place."
-        )
-
-
-def check_key(path: Path, source: str | Path, key: str, *, force: bool) -> None:
-    """Raise if the copy of a .h5ad file that is to be written already has an entry `key`."""
-    if force or {suffix_of(path), suffix_of(source)} != {".h5ad"}:
-        return
-    if Path(source).is_file() and anndata_files.has_entry(Path(source), key):
-        raise FileExistsError(
-            f"{source} has an entry {key!r} in obsm already; pass force=True (--force) to replace "
-            "it, or choose another name with key (--output-key)."
-        )
