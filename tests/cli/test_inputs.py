@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from heatsketch import cli, io
+from heatsketch import cli
 from problems.clouds import cloud
 from problems.tables import write_csv
 
@@ -62,18 +62,6 @@ def test_score_reads_the_points_as_embed_did(table, tmp_path, run, missing, scal
     other = ("--missing", "drop") if scale else ("--standardize",)
     if suffix == ".parquet":
         assert "was not made from the numbers in" in run("score", table, out, *other).err
-
-
-@pytest.mark.parametrize(
-    "reading",
-    [5, [], {"features": 5}, {"sep": []}, {"missing": [1]}, {"key": 3}, {"header": "x"}, {"a": 1}],
-)
-def test_recorded_readings_are_not_believed(tmp_path, capsys, reading):
-    points = io.read_table(write_csv(tmp_path / "t.csv", cloud(30, 2, seed=1), "ab"))
-    made = {"reading": reading, "columns": reading}
-    io.write_table(tmp_path / "map.npz", points.values, "uv", points, metadata=made)
-    assert cli.main(["score", str(tmp_path / "t.csv"), str(tmp_path / "map.npz")]) in (0, 1)
-    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_messages_name_options_and_not_arguments_of_python(table, tmp_path, run):

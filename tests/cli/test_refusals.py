@@ -34,10 +34,13 @@ def test_a_missing_writer_stops_the_run(clouds, tmp_path, monkeypatch, run):
     [
         ("-o old.csv", "old.csv exists; pass --force"),
         ("-o new.csv --plot old.png", "old.png exists; pass --force"),
+        ("-o new.csv --save-model old.csv", "old.csv exists; pass --force"),
+        ("-o new.csv --save-model clouds.csv --force", "clouds.csv is also the input"),
         ("-o new.csv --plot new.jpg", "new.jpg has no known picture suffix; choose from .png"),
         ("-o missing/out.csv --force", "does not exist; create it"),
         ("-o clouds.csv --force", "is also the input"),
         ("-o folder.csv --force", "is a folder"),
+        ("--in-place --force", "only that can be changed in place"),
         ("-o locked/out.csv", "is not writable; choose another folder"),
     ],
 )
@@ -68,6 +71,10 @@ def test_what_cannot_be_written_stops_the_run(clouds, tmp_path, given, message, 
         ("--method heat-skech", "did you mean 'heat-sketch'?"),
         ("--n-neighbours 5", "--n-neighbours 5; did you mean '--n-neighbors'?"),
         ("--in-place", "leave out --output"),
+        ("--intervals", "--intervals belongs to heat-sketch"),
+        ("--pseudotime p3 -m isomap", "--pseudotime belongs to heat-embedding"),
+        ("--pseudotime p3 -o out.npy", "other than .npy"),
+        ("-o new.csv --save-model new.csv", "new.csv is another output"),
     ],
 )
 def test_wrong_usage_is_named(clouds, tmp_path, given, message, run):

@@ -6,40 +6,37 @@ import numpy as np
 import pytest
 
 import heatsketch as hs
-from heatsketch.io import read_table
 
 pytest.importorskip("pyarrow")
 
 
-@pytest.fixture
-def roll(tmp_path):
-    path = tmp_path / "roll.npy"
-    np.save(path, hs.datasets.swiss_roll(300, rng=0)[0])
-    return path
-
-
-def test_scales_measure_by_the_metric_that_is_given(roll, run):
-    X = read_table(roll).values
-    facts = json.loads(run("scales", roll, "--metric", "cosine", "--json").out)
-    assert facts["time"] == hs.HeatEmbedding(metric="cosine", random_state=0).fit(X).time_
-    assert facts["ksum"]["epsilon"] == pytest.approx(hs.ksum(X, metric="cosine").epsilon)
-    assert facts["ksum"]["epsilon"] != pytest.approx(hs.ksum(X).epsilon)
-    wanted = hs.intrinsic_dimension(X, metric="cosine").dimension
-    assert facts["nearest_neighbors"]["dimension"] == pytest.approx(wanted)
-
-
-def test_scales_print_and_draw_what_the_estimator_chose(roll, tmp_path, run):
-    facts = json.loads(run("scales", roll, "--json").out)
-    model = hs.HeatEmbedding(2, random_state=0).fit(read_table(roll).values)
-    trace = hs.heat_trace(model.diffusion_, model.time_curve_.times)
+@pytest.mark.parametrize(
+    ("make", "metric", "suffix"),
+    [(hs.datasets.swiss_roll, "cosine", ".png"), (hs.datasets.circle, "euclidean", ".pdf")],
+)
+def test_scales_print_and_draw_what_the_library_finds(make, metric, suffix, tmp_path, run):
+    X, picture = make(300, rng=0)[0], tmp_path / f"scales{suffix}"
+    np.save(tmp_path / "X.npy", X)
+    given = ("scales", tmp_path / "X.npy", "--metric", metric)
+    facts = json.loads(run(*given, "--json").out)
+    model = hs.HeatEmbedding(metric=metric, random_state=0).fit(X)
     assert facts["time"] == model.time_
     np.testing.assert_allclose(facts["directions"], model.time_curve_.directions)
+    trace = hs.heat_trace(model.diffusion_, model.time_curve_.times)
     np.testing.assert_allclose(facts["heat_trace"]["entropy"], trace.entropy)
-    picture = tmp_path / "scales.png"
-    printed = run("scales", roll, "--plot", picture, "--n-neighbors", 12).out
-    assert "<- chosen" in printed
-    assert "at most 8 directions" in printed
-    assert picture.exists()
+    test, nearest = facts["ksum"], facts["nearest_neighbors"]
+    wanted = hs.ksum(X, metric=metric)
+    assert (test["epsilon"], test["dimension"]) == (wanted.epsilon, wanted.dimension)
+    wanted = hs.intrinsic_dimension(X, metric=metric)
+    assert nearest["dimension"] == pytest.approx(wanted.dimension)
+    assert nearest["n_neighbors"][-1] == 15
+    if make is hs.datasets.circle:
+        assert round(test["dimension"]) == round(nearest["dimension"]) == 1
+    words = run(*given, "--plot", picture).out
+    for text in (f"{test['epsilon']:.6g}", f"{nearest['dimension']:.3g} ± ", "<- chosen"):
+        assert text in words
+    assert "at most 8 directions" in words
+    assert picture.read_bytes().startswith({".png": b"\x89PNG", ".pdf": b"%PDF"}[suffix])
 
 
 def test_scales_of_points_that_do_not_differ_are_an_error(tmp_path, run):
@@ -47,20 +44,6 @@ def test_scales_of_points_that_do_not_differ_are_an_error(tmp_path, run):
     np.save(path, np.ones((12, 12)))
     said = run("scales", path, "--affinity", "precomputed", code=1)
     assert "points that differ" in said.err
-
-
-def test_scales_find_the_dimension_of_a_circle(circle, tmp_path, run):
-    facts = json.loads(run("scales", circle, "--json").out)
-    test, nearest = facts["ksum"], facts["nearest_neighbors"]
-    assert round(test["dimension"]) == 1
-    result = hs.ksum(read_table(circle).values)
-    assert (test["epsilon"], test["dimension"]) == (result.epsilon, result.dimension)
-    assert round(nearest["dimension"]) == 1
-    assert nearest["n_neighbors"][-1] == 15
-    words = run("scales", circle, "--plot", tmp_path / "slopes.pdf").out
-    assert f"{test['epsilon']:.6g}" in words
-    assert f"{nearest['dimension']:.3g} ± " in words
-    assert (tmp_path / "slopes.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_scales_say_why_there_is_no_dimension(tmp_path, run):

@@ -6,18 +6,21 @@ import numpy as np
 import pytest
 
 import heatsketch as hs
-from heatsketch import io
+from heatsketch import cli, io
 from problems.clouds import cloud, even_circle
 
 pytest.importorskip("pyarrow")
 
-GRAPHS = {
-    "knn": (),
-    "dense": ("--affinity", "dense", "--epsilon", 1.0, "--normalization", "symmetric"),
-    "radius": ("--affinity", "radius", "--epsilon", 0.5),
-    "cosine": ("--metric", "cosine"),
-    "heat": ("--filter", "heat", "--time", 2.5),
-    "bistochastic": ("--normalization", "bistochastic", "--time", 3, "--n-neighbors", 7),
+X = cloud(90, 3, seed=1)
+CASES = {  # points or affinities, and options
+    "knn": (X, ""),
+    "dense": (X, "--affinity dense --epsilon 1 --normalization symmetric"),
+    "radius": (X, "--affinity radius --epsilon 0.5"),
+    "cosine": (X, "--metric cosine"),
+    "heat": (X, "--filter heat --time 2.5"),
+    "bistochastic": (X, "--normalization bistochastic --time 3 --n-neighbors 7"),
+    "duplicates": (np.vstack([X[:20], X]), ""),
+    "given": (hs.gaussian_affinity(X, epsilon=1.0), "--affinity precomputed --alpha 0.5"),
 }
 
 
@@ -30,42 +33,25 @@ def score(run):
 @pytest.fixture
 def points(tmp_path):
     path = tmp_path / "points.npy"
-    np.save(path, cloud(90, 3, seed=1))
+    np.save(path, X)
     return path
 
 
-@pytest.mark.parametrize(
-    ("graph", "suffix"), [*((graph, ".npz") for graph in GRAPHS), ("knn", ".npy"), ("knn", ".csv")]
-)
-def test_score_confirms_what_embed_printed(points, tmp_path, run, graph, suffix):
-    out = tmp_path / f"map{suffix}"
-    made = () if suffix == ".npz" else ("--metadata", tmp_path / "made.json")
-    said = run("embed", points, "-o", out, *GRAPHS[graph], *made).lines
-    found = run("score", points, out, *made)
-    assert said["distances"].startswith(found.lines["distances"])
-    assert "; log L " in found.lines["distances"]
-    assert "recorded in the file of the embedding" in found.lines["time"]
-    assert found.err == ""
-
-
-@pytest.mark.parametrize(
-    ("make", "given"),
-    [
-        (lambda: np.vstack([cloud(90, 3, seed=1)[:20], cloud(90, 3, seed=1)]), ()),
-        (
-            lambda: hs.gaussian_affinity(cloud(60, 2, seed=1), epsilon=1.0),
-            ("--affinity", "precomputed", "--alpha", 0.5),
-        ),
-    ],
-    ids=["duplicates", "affinity"],
-)
-def test_score_confirms_what_embed_printed_of_other_inputs(tmp_path, run, make, given):
-    files = tmp_path / "points.npy", tmp_path / "map.npz"
-    np.save(files[0], make())
-    said = run("embed", files[0], "-o", files[1], *given).lines
-    found = run("score", *files).lines
-    assert said["distances"].startswith(found["distances"])
-    assert found["pairs"].endswith(f"among all {len(make())} points")
+@pytest.mark.parametrize("case", CASES)
+def test_score_confirms_what_embed_printed(tmp_path, run, case):
+    values, given = CASES[case]
+    points = tmp_path / "points.npy"
+    np.save(points, values)
+    for suffix in (".npz", ".npy", ".csv") if case == "knn" else (".npz",):
+        out = tmp_path / f"map{suffix}"
+        made = () if suffix == ".npz" else ("--metadata", tmp_path / f"{suffix}.json")
+        said = run("embed", points, "-o", out, *given.split(), *made).lines
+        found = run("score", points, out, *made)
+        assert said["distances"].startswith(found.lines["distances"])
+        assert "; log L " in found.lines["distances"]
+        assert "recorded in the file of the embedding" in found.lines["time"]
+        assert found.lines["pairs"].endswith(f"among all {len(values)} points")
+        assert found.err == ""
 
 
 @pytest.mark.slow
@@ -135,12 +121,21 @@ def test_score_notices_other_points_and_several_times(points, circle, tmp_path, 
     assert "has 90 rows but" in run("score", circle, out, code=1).err
 
 
-@pytest.mark.parametrize("time", ["soon", True, [1], -1, 1e400, None])
-def test_recorded_times_are_not_believed(points, tmp_path, run, time):
-    made = {"parameters": {"affinity": "knn"}, "time": time}
+@pytest.mark.parametrize(
+    "recorded",
+    [
+        *({"time": time} for time in ("soon", True, [1], -1, 1e400, None)),
+        *({"reading": x} for x in (5, [], {"features": 5}, {"sep": []}, {"missing": [1]})),
+        *({"reading": {name: "x"}, "columns": 5} for name in ("key", "header", "a")),
+    ],
+)
+def test_what_is_recorded_is_not_believed(points, tmp_path, capsys, recorded):
+    made = {"parameters": {"affinity": "knn"}, "time": 4} | recorded
     table = io.read_table(points)
     io.write_table(tmp_path / "map.npz", np.load(points), "abc", table, metadata=made)
-    assert "Traceback" not in run("score", points, tmp_path / "map.npz", code=1).err
+    code = cli.main(["score", str(points), str(tmp_path / "map.npz")])
+    assert code == 1 or (code == 0 and "reading" in recorded)
+    assert "Traceback" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -173,8 +168,9 @@ def test_score_joins_points_by_their_ids_and_names_the_worst_by_them(clouds, tmp
     for end in ("expansion", "contraction"):
         i, j = facts["worst_pairs"][end][0]
         assert said[end] == f"{facts[end]:.4g} (points p{i} and p{j})"
-    moved.write_text("\n".join([header, *rows, rows[1]]))
-    assert "has several points 'p1'" in run("score", clouds, moved, code=1).err
+    for kept, message in (([*rows, rows[1]], "several points 'p1'"), (rows[1:], "no point 'p0'")):
+        moved.write_text("\n".join([header, *kept]))
+        assert f"has {message}" in run("score", clouds, moved, code=1).err
 
 
 def test_score_of_many_points_says_where_it_looked(tmp_path, run, score):

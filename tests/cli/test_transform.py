@@ -88,17 +88,6 @@ def test_what_does_not_fit_is_named(trained, tmp_path, run):
     assert "1 of 5 rows left out" in run(*gaps, "--missing", "drop").lines["changed"]
 
 
-def test_a_model_is_not_written_over_anything(trained, tmp_path, run):
-    _, table, model, _ = trained
-    before, out = model.read_bytes(), tmp_path / "b.npz"
-    embed = ("embed", table, "-o", out, *READ, "--save-model")
-    assert "--force" in run(*embed, model, code=1).err
-    assert "another output" in run(*embed, out, code=2).err
-    assert "also the input" in run(*embed, table, "--force", code=1).err
-    assert model.read_bytes() == before
-    assert not out.exists()
-
-
 @pytest.mark.parametrize("named", [False, True])
 def test_a_model_from_python_finds_columns_by_name_and_has_no_medians(tmp_path, run, named):
     """Medians of the new rows would place a row by the company it comes in."""

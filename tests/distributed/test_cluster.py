@@ -12,7 +12,7 @@ from heatsketch.cli import main
 from heatsketch.distributed import embed, stream
 from heatsketch.distributed.run import Run
 from heatsketch.distributed.sample import Sample
-from problems.clusters import OPTIONS, SAMPLE, SKETCH, N, points
+from problems.clusters import OPTIONS, SAMPLE, SKETCH, N, points, warned_of, written
 
 da = pytest.importorskip("dask.array")
 pytest.importorskip("dask.distributed")
@@ -43,8 +43,7 @@ def test_bytes_are_those_of_one_process(name, client, source, tmp_path):
         embed(source, out, SKETCH, cluster=c, **OPTIONS) for out, c in ((one, None), (two, client))
     ]
     assert done[0].describe() == done[1].describe()
-    files = [[out] if out.is_file() else sorted(out.iterdir()) for out in (one, two)]
-    assert [f.read_bytes() for f in files[0]] == [f.read_bytes() for f in files[1]]
+    assert written(one) == written(two)
     assert not Run(two).folder.exists()
     if name == "out.parquet":
         assert io.read_table(two).extra["id"].tolist() == ids
@@ -84,10 +83,7 @@ def test_far_points_are_warned_of_once(client, tmp_path):
     np.save(tmp_path / "x.npy", X)
     with pytest.warns(hs.ScaleWarning) as caught:
         embed(tmp_path / "x.npy", tmp_path / "o.npy", SKETCH, cluster=client, **OPTIONS)
-    said = [str(one.message) for one in caught if one.category is hs.ScaleWarning]
-    first = ", ".join(map(str, far[:5]))
-    assert len(said) == 1
-    assert said[0].startswith(f"{len(far)} new point(s) (rows {first} and {len(far) - 5} more) ")
+    warned_of(caught, far)
 
 
 def test_a_dask_array_is_mapped_lazily_by_the_workers(client, tmp_path):

@@ -9,9 +9,9 @@ import heatsketch as hs
 from heatsketch import io
 from heatsketch.distributed import embed
 from heatsketch.distributed.sample import Sample
+from problems.clusters import SKETCH, warned_of
 
 N, SAMPLE, ROWS = 900, 250, 64
-SKETCH = hs.HeatSketch(3, random_state=0)
 OPTIONS = {"fit_points": SAMPLE, "block_rows": ROWS}
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
 
@@ -149,7 +149,4 @@ def test_far_points_are_warned_of_once_in_a_run(tmp_path, stop):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         embed(source, out, SKETCH, missing="drop", resume=True, **OPTIONS)
-    said = [str(one.message) for one in caught if one.category is hs.ScaleWarning]
-    first = ", ".join(map(str, far[:5]))
-    assert len(said) == 1
-    assert said[0].startswith(f"{len(far)} new point(s) (rows {first} and {len(far) - 5} more) ")
+    warned_of(caught, far)

@@ -14,9 +14,9 @@ from heatsketch.io import anndata_files
 from heatsketch.io.blocks import joined
 from heatsketch.io.formats import open_blocks
 from heatsketch.io.table import Reading
+from problems.clusters import SKETCH
 
 N, D = 700, 40
-SKETCH = hs.HeatSketch(3, random_state=0)
 KINDS = ["h5ad", "zarr"]
 pytestmark = [
     pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning"),
