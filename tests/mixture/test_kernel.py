@@ -1,5 +1,7 @@
 """The closed-form diffusion of a Gaussian mixture: quadrature, 60 digits, identities, bad input."""
 
+from functools import partial
+
 import mpmath
 import numpy as np
 import pytest
@@ -64,11 +66,8 @@ def test_distances_are_those_of_the_transition_densities(m):
     agree(kernel.squared_distance(x, x), d2, 1e-12)
     agree(kernel.squared_distance(x, x[::-1], pairwise=False), np.diag(d2[:, ::-1]), 1e-12)
     agree(kernel.squared_norm(x), cell * np.square(p).sum(axis=1), 1e-12)
-    agree(
-        kernel.anomaly_score(x, kind="distance") ** 2,
-        cell * np.square(p - nu).sum(axis=1),
-        1e-12,
-    )
+    to_nu = cell * np.square(p - nu).sum(axis=1)
+    agree(kernel.anomaly_score(x, kind="distance") ** 2, to_nu, 1e-12)
 
 
 # 60 digits: METHODS as they stand, with matrices and determinants
@@ -154,16 +153,6 @@ def test_responsibilities_sum_to_one_and_are_bayes():
 # Invariances
 
 
-def moved(kernel, A, shift=0.0, factor=1.0):
-    """The kernel of the points A x + shift, A factor times an orthogonal matrix."""
-    return MixtureKernel(
-        kernel.weights,
-        kernel.means @ A.T + shift,
-        A @ kernel.covariances @ A.T,
-        kernel.epsilon * factor**2,
-    )
-
-
 MOVES = {  # a matrix, a shift, and the factor of lengths
     "rotated": (ortho_group.rvs(3, random_state=4), 5.0, 1.0),
     "tiny": (2.0**-20 * np.eye(3), 0.0, 2.0**-20),
@@ -176,7 +165,9 @@ MOVES = {  # a matrix, a shift, and the factor of lengths
 def test_units_rotations_and_translations_do_not_matter(move):
     A, shift, factor = move
     kernel, x = mixture_of(3), cloud(3)
-    other, y, density = moved(kernel, A, shift, factor), x @ A.T + shift, factor**-3.0
+    means, covariances = kernel.means @ A.T + shift, A @ kernel.covariances @ A.T
+    other = MixtureKernel(kernel.weights, means, covariances, kernel.epsilon * factor**2)
+    y, density = x @ A.T + shift, factor**-3.0
     agree(other.squared_distance(y, y), density * kernel.squared_distance(x, x), 1e-12)
     agree(other.stationary(y), density * kernel.stationary(x), 1e-12)
     agree(other.kernel(y, y), density**2 * kernel.kernel(x, x), 1e-12)
@@ -184,27 +175,22 @@ def test_units_rotations_and_translations_do_not_matter(move):
     agree(other.responsibilities(y), kernel.responsibilities(x), 1e-12)
 
 
-def halves(w, t, c):
-    return [w[0] / 4, 3 * w[0] / 4, *w[1:]], t[[0, 0, 1, 2]], c[[0, 0, 1, 2]]
+CHANGES = {  # components, and factors of their weights
+    "halves": ([0, 0, 1, 2], [0.25, 0.75, 1, 1]),
+    "permuted": ([2, 0, 1], [1, 1, 1]),
+    "with nothing": ([0, 1, 2, 0], [1, 1, 1, 0]),
+}
 
 
-def permuted(w, t, c):
-    return w[[2, 0, 1]], t[[2, 0, 1]], c[[2, 0, 1]]
-
-
-def with_nothing(w, t, c):
-    return [*w, 0.0], np.vstack([t, t[:1] + 9]), np.concatenate([c, c[:1] * 0])
-
-
-@pytest.mark.parametrize("change", [halves, permuted, with_nothing])
-def test_the_mixture_matters_not_how_it_is_written(change):
+@pytest.mark.parametrize(("j", "factors"), CHANGES.values(), ids=CHANGES)
+def test_the_mixture_matters_not_how_it_is_written(j, factors):
     kernel, x = mixture_of(2), cloud(2)
-    written = change(kernel.weights, kernel.means, kernel.covariances)
-    other = MixtureKernel(*written, EPSILON)
+    weights = kernel.weights[j] * factors
+    other = MixtureKernel(weights, kernel.means[j], kernel.covariances[j], EPSILON)
     agree(other.squared_distance(x, x), kernel.squared_distance(x, x), 1e-12)
     agree(other.kernel(x, x), kernel.kernel(x, x), 1e-13)
     agree(other.anomaly_score(x), kernel.anomaly_score(x), 1e-13)
-    assert other.n_components == (4 if change is halves else 3)
+    assert other.n_components == np.count_nonzero(factors)
 
 
 def test_rows_do_not_depend_on_the_others():
@@ -215,9 +201,8 @@ def test_rows_do_not_depend_on_the_others():
         np.testing.assert_allclose(kernel.squared_distance(x[[i]], z)[0], whole[i], rtol=1e-11)
         for method in (kernel.log_stationary, kernel.squared_norm):
             np.testing.assert_allclose(method(x[[i]]), method(x)[[i]], rtol=1e-13)
-    row_by_row = kernel.squared_distance(
-        np.repeat(x[some], 7, 0), np.tile(z, (6, 1)), pairwise=False
-    )
+    starts, ends = np.repeat(x[some], 7, 0), np.tile(z, (6, 1))
+    row_by_row = kernel.squared_distance(starts, ends, pairwise=False)
     np.testing.assert_allclose(row_by_row.reshape(6, 7), whole[some], rtol=1e-11)
 
 
@@ -243,12 +228,8 @@ def test_one_component_is_an_autoregression(time, epsilon):
     agree(kernel.kernel(x, z), kernel.kernel(z, x).T, 1e-11)
     apart = (mean[:, None] - mean) @ np.linalg.inv(np.linalg.cholesky(cov)).T
     peak = multivariate_normal.pdf(theta, theta, 2 * cov)
-    np.testing.assert_allclose(
-        kernel.squared_distance(x, x),
-        -2 * peak * np.expm1(-np.square(apart).sum(axis=2) / 4),
-        rtol=1e-9,
-        atol=0,
-    )
+    want = -2 * peak * np.expm1(-np.square(apart).sum(axis=2) / 4)
+    np.testing.assert_allclose(kernel.squared_distance(x, x), want, rtol=1e-9, atol=0)
 
 
 # Far from the data
@@ -294,9 +275,7 @@ points = st.lists(numbers, min_size=2, max_size=2).map(np.array)
 
 
 @given(points, points, points, points, st.floats(0.1, 0.9), st.floats(-10, 10))
-def test_distance_is_positive_where_a_covariance_is_not_singular(
-    x: np.ndarray, z, t, s, a, log_epsilon: float
-):
+def test_distance_is_positive_where_a_covariance_is_not_singular(x, z, t, s, a, log_epsilon):
     assume(np.linalg.norm(x - z) > 1e-12)
     flat = np.array([[1.0, 0.0], [0.0, 0.0]])
     kernel = MixtureKernel([a, 1 - a], [t, s], [flat, covariances_of(2)[0]], 2.0**log_epsilon)
@@ -306,9 +285,7 @@ def test_distance_is_positive_where_a_covariance_is_not_singular(
 
 
 @given(points, st.floats(-3, 3), st.floats(-3, 3), st.floats(-10, 10))
-def test_distance_vanishes_along_what_no_component_varies_in(
-    x: np.ndarray, move, angle, log_epsilon: float
-):
+def test_distance_vanishes_along_what_no_component_varies_in(x, move, angle, log_epsilon):
     along, across = np.array([np.cos(angle), np.sin(angle)]), [-np.sin(angle), np.cos(angle)]
     flat = np.outer(along, along)
     means = np.outer([-1.0, 0.5], along)  # no difference across
@@ -335,17 +312,13 @@ def differences(value, x, h=2e-3):
 def test_gradients_are_slopes(m):
     kernel, x, z = mixture_of(m), cloud(m), cloud(m, seed=7)
 
-    def to_z(x):
-        return np.sqrt(kernel.squared_distance(x, z, pairwise=False))
+    def distance_to(z):
+        ends = np.broadcast_to(z, x.shape)
+        return lambda x: np.sqrt(kernel.squared_distance(x, ends, pairwise=False))
 
-    def to_first(x):
-        return np.sqrt(kernel.squared_distance(x, z[:1])[:, 0])
-
-    def to_bulk(x):
-        return kernel.anomaly_score(x, kind="distance")
-
-    agree(kernel.gradient(x, z), differences(to_z, x), 1e-8)
-    agree(kernel.gradient(x, z[:1]), differences(to_first, x), 1e-8)
+    to_bulk = partial(kernel.anomaly_score, kind="distance")
+    agree(kernel.gradient(x, z), differences(distance_to(z), x), 1e-8)
+    agree(kernel.gradient(x, z[:1]), differences(distance_to(z[:1]), x), 1e-8)
     agree(kernel.gradient(x), differences(to_bulk, x), 1e-8)
     agree(kernel.gradient(x, kind="density"), differences(kernel.anomaly_score, x), 1e-8)
 
@@ -385,9 +358,8 @@ def test_form_is_told_by_the_shape_where_it_can_be():
         (SHORT["diag"][:2], np.diag(SHORT["diag"][0])),
         (SHORT["spherical"][:2], 0.5 * np.eye(3)),
     ]:
-        np.testing.assert_allclose(
-            MixtureKernel(weights, means, given_, EPSILON).covariances[0], want, atol=1e-15
-        )
+        found = MixtureKernel(weights, means, given_, EPSILON).covariances[0]
+        np.testing.assert_allclose(found, want, atol=1e-15)
     assert MixtureKernel([1.0], [[0.0]], [[2.0]], EPSILON).covariances.item() == 2
 
 
@@ -424,13 +396,8 @@ BAD = {
     "time 0": (lambda: MixtureKernel(*ONE, 1.0, time=0), "time=0.*pass an integer >= 1"),
     "time of several": (lambda: MixtureKernel(*TWO, 1.0, time=2), "MixtureDiffusion"),
     "weights short": (lambda: MixtureKernel([1.0], *TWO[1:], 1.0), r"weights of shape \(1,\)"),
-    "weights sum": (lambda: MixtureKernel([0.5, 0.6], *TWO[1:], 1.0), "sum to 1"),
     "weights < 0": (lambda: MixtureKernel([1.5, -0.5], *TWO[1:], 1.0), "numbers >= 0"),
     "shape": (lambda: MixtureKernel(*TWO[:2], np.ones(3), 1.0), r"\(2, 2, 2\) \(full\)"),
-    "shape of kind": (
-        lambda: MixtureKernel(*TWO[:2], [np.eye(2)], 1.0, covariance_type="diag"),
-        r"\(2, 2\) \(diag\)",
-    ),
     "kind": (lambda: MixtureKernel(*ONE, 1.0, covariance_type="round"), "covariance_type='round'"),
     "eigenvalue": (
         lambda: MixtureKernel(*ONE[:2], [[[1.0, 2.0], [2.0, 1.0]]], 1.0),
