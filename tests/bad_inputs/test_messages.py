@@ -170,7 +170,8 @@ def changed_while_read(folder):
 
 
 def transform_of_a_map_alone(folder):
-    hs.save_model(hs.classical.SNE(2, perplexity=5, random_state=0).fit(X[:20]), folder / "a.model")
+    model = hs.classical.SNE(2, perplexity=5, n_iter=20, early_iter=5).fit(X[:20])
+    hs.save_model(model, folder / "a.model")
     command("transform", folder / "a.model", saved(folder), "-o", folder / "out.npy")
 
 

@@ -143,8 +143,14 @@ def test_a_large_graph_gives_what_a_small_one_gives(monkeypatch, normalization, 
     )
 
 
-@pytest.mark.parametrize("make", [hs.DiffusionMap, hs.HeatSketch, hs.HeatEmbedding])
-@pytest.mark.parametrize(("dtype", "rounding"), [(np.float64, 1e-12), (np.float32, 1e-5)])
+@pytest.mark.parametrize(
+    ("make", "dtype", "rounding"),
+    [
+        (hs.DiffusionMap, np.float64, 1e-12),
+        (hs.HeatSketch, np.float64, 1e-12),
+        (hs.HeatEmbedding, np.float32, 1e-5),
+    ],
+)
 def test_estimators_of_a_large_graph_map_new_points_as_the_training_points(
     large, make, dtype, rounding
 ):

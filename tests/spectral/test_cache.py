@@ -66,7 +66,7 @@ def test_other_operators_directions_and_counts_are_not_the_same(operator, counte
     assert counted.count("eigh") == 2
 
 
-@pytest.mark.parametrize(("n", "solver"), [(300, "dense_eigh"), (700, "eigh")])
+@pytest.mark.parametrize(("n", "solver"), [(120, "dense_eigh"), (700, "eigh")])
 def test_a_report_finds_its_eigenpairs_once(n, solver, counted, tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "SPECTRAL_LIMIT", 600)
     rng = np.random.default_rng(0)
