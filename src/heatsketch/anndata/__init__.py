@@ -454,9 +454,7 @@ def _target(adata: Any, copy: bool) -> Any:
             f"adata is of type {type(adata).__name__}; pass an AnnData, or its points to an "
             "estimator such as heatsketch.HeatEmbedding()."
         )
-    if not copy:
-        return adata
-    return adata.to_memory() if getattr(adata, "isbacked", False) else adata.copy()
+    return adata.to_memory(copy=True) if copy else adata
 
 
 def _points(adata: Any, use_rep: str | None, n_pcs: int | None, layer: str | None) -> Any:

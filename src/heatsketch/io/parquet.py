@@ -20,7 +20,7 @@ def read(path: Path, how: Reading) -> Table:
     """Read the numeric columns as features and keep the others."""
     refuse_key(how.key, path)
     table = read_columns(path)
-    note = (table.schema.metadata or {}).get(KEY.encode(), b"").decode("utf-8", "replace")
+    note = (table.schema.metadata or {}).get(KEY.encode())
     found = table_of(table, _with_index(how, table.schema), path, "row {}".format)
     return replace(found, metadata=decoded(note))
 
