@@ -239,20 +239,18 @@ class HeatEmbedding(DiffusionEstimator):
         for S in samples:
             S, W = S / size, np.zeros((rows.shape[1], k))
             S = S[np.unique(first_equal(S))]
-            used = np.flatnonzero(np.ptp(S, axis=0) > _DEGENERATE)
-            if len(used):  # else the component is one place
-                dimensions = min(k, len(used))
+            if np.ptp(S, axis=0).max() > _DEGENERATE:  # else the component is one place
                 spared = self.objective == "most" and len(S) >= _ROWS_TO_SPARE
                 learned = learn(
-                    S[:, used],
-                    dimensions,
+                    S,
+                    k,
                     rng,
                     objective=self.objective,
                     factor=self.factor,
                     n_init=self.n_init,
                     validation_fraction=_HELD_OUT * spared,
                 )
-                W[used, :dimensions] = oriented(learned.components, S[:, used]).T
+                W = oriented(learned.components, S).T
                 i, j = random_pairs(len(S), PAIRS["worst"])
                 ratios = pair_distances(S @ W, S @ W, i, j) / pair_distances(S, S, i, j)
                 median, largest = float(np.median(ratios)), float(ratios.max())
