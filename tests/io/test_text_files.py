@@ -43,29 +43,13 @@ def test_text_with_many_values_is_no_label(tmp_path):
 
 
 def test_ids_keep_their_characters(tmp_path):
-    text = "id,label,other,a\n007,1.50,01,1\n008,2.5,02,2\n"
-    table = io.read_table(saved(tmp_path, text), ids="other")
+    accounts = ["12345678901234567890", "12345678901234567891"]
+    text = "id,label,account,a\n007,1.50,{},1\n008,2.5,{},2\n".format(*accounts)
+    table = io.read_table(saved(tmp_path, text), exclude="account")
     assert table.extra["id"].tolist() == ["007", "008"]
-    assert table.extra["other"].tolist() == ["01", "02"]
+    assert table.extra["account"].tolist() == accounts
     assert table.extra["label"].tolist() == [1.5, 2.5]
     assert table.columns == ("a",)
-
-
-@pytest.mark.parametrize(
-    ("text", "columns", "rows"),
-    [
-        ("1,2\n3,4\n", ("x0", "x1"), 2),
-        ("1,,nan\n3,4,5\n", ("x0", "x1", "x2"), 2),
-        ("-1e-3\n2\n", ("x0",), 2),
-        ("0,1,2\n3,4,5\n", ("0", "1", "2"), 1),
-        (",0,1\n0,4,5\n1,6,7\n", ("0", "1"), 2),
-        ("\ufeffa,b\n3,4\n", ("a", "b"), 1),
-    ],
-)
-def test_header_is_told_from_data(tmp_path, text, columns, rows):
-    table = io.read_table(saved(tmp_path, text))
-    assert table.columns == columns
-    assert table.values.shape == (rows, len(columns))
 
 
 def test_pandas_index_is_no_feature(tmp_path):
@@ -76,12 +60,6 @@ def test_pandas_index_is_no_feature(tmp_path):
     assert io.read_table(tmp_path / "t.parquet").columns == ("a",)
     assert io.read_table(tmp_path / "t.csv").columns == ("a",)
     assert io.read_table(tmp_path / "t.parquet").extra["cell"].tolist() == [5, 6]
-
-
-def test_type_of_a_column_is_decided_by_all_its_rows(tmp_path):
-    rows = ["1"] * 700_000 + ["1.5"]
-    table = io.read_table(saved(tmp_path, "a\n" + "\n".join(rows) + "\n"))
-    assert table.values[-1, 0] == 1.5
 
 
 @pytest.mark.parametrize(
@@ -100,24 +78,18 @@ def test_bad_csv_is_explained(tmp_path, content, words):
         io.read_table(tmp_path / "t.csv")
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz", ".txt.gz"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".txt", ".CSV.GZ", ".tsv.gz"])
 def test_ids_and_labels_are_written_as_they_are(tmp_path, suffix):
     words = ["=1+1", "+1", "-3a", "@SUM(A1)", "\t=1", "a=1", "007", " b ", '"c"']
     table = table_of(9, **{"-name": np.array(words, object), "number": -np.arange(9.0)})
     path = tmp_path / f"t{suffix}"
     io.write_table(path, -np.eye(9), list("qrstuvwxy"), table)
+    content = (gzip.open if path.suffix.lower() == ".gz" else open)(path, "rb").read()
+    assert content.splitlines()[0].count(b"," if "csv" in suffix.lower() else b"\t") == 12
     back = io.read_table(path, ids="number")
     assert back.extra["-name"].tolist() == words
     np.testing.assert_array_equal(back.values, -np.eye(9))
     np.testing.assert_array_equal(back.extra["number"].astype(float), -np.arange(9.0))
-
-
-@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.txt", "t.csv.gz", "T.CSV.GZ", "t.tsv.gz"])
-def test_the_separator_is_that_of_the_suffix(tmp_path, name):
-    io.write_table(tmp_path / name, np.eye(2), ["u", "v"], table_of(2))
-    content = (tmp_path / name).read_bytes()
-    content = gzip.decompress(content) if name.lower().endswith(".gz") else content
-    assert content.splitlines()[0].count(b"," if "csv" in name.lower() else b"\t") == 3
 
 
 @pytest.mark.parametrize("sep", [",", ";", "|"])
