@@ -48,7 +48,7 @@ def ksum_curve(result: Any, *, path: str | Path | None = None, ax: Any = None) -
     >>> hs.plot.ksum_curve(hs.ksum(X)).axes[0].get_xscale()
     'log'
     """
-    ax = axes_for(path, ax, *_SIZE)
+    ax = axes_for(path, ax, _SIZE)
     epsilons, slopes = np.asarray(result.epsilons), np.asarray(result.slopes)
     top = result.dimension / 2
     ax.set_xscale("log")
@@ -100,7 +100,7 @@ def time_curve(curve: Any, *, path: str | Path | None = None, ax: Any = None) ->
     >>> hs.plot.time_curve(embedding.time_curve_).axes[0].get_xlabel()
     'diffusion time'
     """
-    ax = axes_for(path, ax, *_SIZE)
+    ax = axes_for(path, ax, _SIZE)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     ax.plot(curve.times, curve.directions, "o-", color=MAIN_COLOUR, linewidth=2)
@@ -236,7 +236,7 @@ def explained_variance(
     >>> figure.axes[0].get_xlabel()
     'coordinates'
     """
-    ax = axes_for(path, ax, *_SIZE)
+    ax = axes_for(path, ax, _SIZE)
     count = np.arange(1, len(result.ratio) + 1)
     low, high = 100 * result.cumulative_low, 100 * result.cumulative_high
     ax.bar(count, 100 * result.ratio, color="#c9c9c9", label="each")
@@ -281,7 +281,7 @@ def distortion_histogram(result: Any, *, path: str | Path | None = None, ax: Any
     >>> hs.plot.distortion_histogram(embedding.distortion_).axes[0].get_ylabel()
     'pairs (%)'
     """
-    ax = axes_for(path, ax, *_SIZE)
+    ax = axes_for(path, ax, _SIZE)
     edges, counts = result.histogram
     shares = 100 * counts / max(counts.sum(), 1)
     ax.set_xscale("log", base=2)

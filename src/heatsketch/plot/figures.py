@@ -68,10 +68,10 @@ def new_figure(width: float, height: float, dpi: int = 160) -> Any:
     return figure
 
 
-def axes_for(path: str | Path | None, ax: Any, width: float, height: float, **kind: Any) -> Any:
-    """Return axes to draw on: those given, or those of a new figure, if `path` can be drawn to."""
+def axes_for(path: str | Path | None, ax: Any, size: tuple[float, float], **kind: Any) -> Any:
+    """Return axes to draw on, those given or of a new figure; raise if none can be at `path`."""
     check_picture(path)
-    return new_figure(width, height).add_subplot(**kind) if ax is None else ax
+    return new_figure(*size).add_subplot(**kind) if ax is None else ax
 
 
 def size_in_inches(ax: Any) -> Array:

@@ -54,7 +54,11 @@ def categories(labels: Any) -> tuple[Array, tuple[str, ...]] | None:
     >>> categories([0.5, 1.5]) is None
     True
     """
-    labels = _numbers_if_possible(np.asarray(labels))
+    labels = np.asarray(labels)
+    words = str, bytes, bool, np.bool_
+    if labels.dtype.kind == "O" and not any(isinstance(value, words) for value in labels.flat):
+        with suppress(TypeError, ValueError):  # numbers and None
+            labels = labels.astype(np.float64)
     if labels.dtype.kind in "iuf":
         present = np.isfinite(labels)
         distinct = np.unique(labels[present])
@@ -69,16 +73,6 @@ def categories(labels: Any) -> tuple[Array, tuple[str, ...]] | None:
     codes = np.full(labels.shape, -1, dtype=np.intp)
     codes[present] = np.searchsorted(distinct, labels[present])
     return codes, names
-
-
-def _numbers_if_possible(labels: Array) -> Array:
-    """Turn an object array of numbers and None into floats; return other arrays as they are."""
-    if labels.dtype.kind == "O" and not any(
-        isinstance(value, (str, bytes, bool, np.bool_)) for value in labels.flat
-    ):
-        with suppress(TypeError, ValueError):
-            return labels.astype(np.float64)
-    return labels
 
 
 def legend_of(codes: Array, names: tuple[str, ...]) -> tuple[Array, tuple[str, ...]]:

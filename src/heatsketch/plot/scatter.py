@@ -15,7 +15,7 @@ from heatsketch.plot.figures import LETTER, axes_for, finish, new_figure, size_i
 from heatsketch.plot.labels import MAIN_COLOUR, NO_LABEL_COLOUR, categories, legend_of, palette
 from heatsketch.spectral.eigenpairs import fix_signs
 
-SIZE = (7.6, 6.0)  # inches
+_SIZE = (7.6, 6.0)  # inches
 MAX_WRITTEN_NAMES = 12  # more names on the points would overlap
 MAX_WRITTEN_LETTERS = 13  # a longer name would hide a fifth of the points; the legend has it
 MAX_VECTOR_POINTS = 20_000  # a vector picture of more points is slow to open
@@ -91,7 +91,7 @@ def scatter(
     >>> figure.axes[0].get_title("left")
     'three points'
     """
-    ax = axes_for(path, ax, *SIZE)
+    ax = axes_for(path, ax, _SIZE)
     picture = Picture(ax, F, labels, names, title, whole=whole, shape=size_in_inches(ax))
     picture.draw()
     if np.shape(F)[1] == 1:
@@ -147,7 +147,7 @@ def density(
     >>> len(plot.density(F).axes[0].images)
     1
     """
-    ax = axes_for(path, ax, *SIZE)
+    ax = axes_for(path, ax, _SIZE)
     picture = Picture(ax, F, labels, names, title, whole=whole, how="counted")
     points, values = picture.points, picture.values
     low, high = points.min(axis=0), points.max(axis=0)
@@ -224,7 +224,7 @@ def space(
         raise ValueError(
             f"F has {np.shape(F)[1]} columns; pass three or more, or draw it in the plane."
         )
-    ax = axes_for(path, ax, *SIZE, projection="3d")
+    ax = axes_for(path, ax, _SIZE, projection="3d")
     picture = Picture(ax, F, labels, names, title, whole=whole)
     picture.draw()
     ax.set_title(picture.title, fontsize=10, loc="left", parse_math=False)

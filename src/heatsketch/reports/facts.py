@@ -23,7 +23,6 @@ from heatsketch.spectral.traces import heat_trace
 
 MOST_POINTS = 20_000  # of more points a random sample is shown
 AUDITED = ("trust", "neighbors_kept", "false_neighbors", "order_kept")
-CONFIDENCE, COMPONENT = "neighbor_confidence", "component"
 _TRACE_TIMES = 2.0 ** np.arange(11)
 
 
@@ -73,13 +72,13 @@ def of_estimator(est: Any, X: Any, shown: Array) -> dict[str, Any]:
     """Return what only an estimator has: the Ksum test, scales, and the variance explained."""
     name, diffusion, columns = type(est).__name__, diffusion_of(est), []
     if hasattr(type(est), "neighbor_confidence_"):
-        columns.append(column(CONFIDENCE, est.neighbor_confidence_, shown))
+        columns.append(column("neighbor_confidence", est.neighbor_confidence_, shown))
     share, scales = None, None
     if diffusion is not None:
         share, scales = explained(est), _scale_facts(est, diffusion)
         if scales["components"] > 1 and (labels := diffusion.operator.components()) is not None:
             names = _names_of_components(diffusion.expand(labels))
-            columns.append(column(COMPONENT, names, shown))
+            columns.append(column("component", names, shown))
     points = f"{len(est.embedding_):,} points"
     return {
         "title": name,
@@ -118,7 +117,6 @@ def _scale_facts(est: Any, diffusion: Any) -> dict[str, Any]:
         "effective_rank": trace.effective_rank,
         "low": low,
         "high": high,
-        "n_coordinates": est.embedding_.shape[1],
         "components": diffusion.diagnostics.get("components", 1),
     }
 

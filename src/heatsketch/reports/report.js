@@ -48,12 +48,6 @@ function ramp(share) {
 
 const rgb = (hex) => [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16));
 
-function range(values) {
-  let low = Infinity, high = -Infinity;
-  for (const x of values) if (Number.isFinite(x)) [low, high] = [Math.min(low, x), Math.max(high, x)];
-  return [low, high];
-}
-
 // The picture --------------------------------------------------------------------------------
 
 const { times, sizes, chosen } = facts.frames;
@@ -280,7 +274,7 @@ function interval(i, j) {
 // Time ---------------------------------------------------------------------------------------
 
 // How distances are kept at a time, where that is known.
-const distancesAt = (time) => (time === chosen ? facts.distortion : facts.frames.distances && facts.frames.distances[time]);
+const distancesAt = (time) => (time === chosen ? facts.distortion : facts.frames.distances[time]);
 let distances = facts.distortion; // shown now
 
 function moveTo(at) {
@@ -567,10 +561,9 @@ function showGroups(found) { // torn and merged groups, each to be clicked
 
 function showScales(found) {
   const t = found.times, x = { low: t[0], high: t[t.length - 1], log: true, label: "diffusion time" };
-  const note = "how many directions are left at a time, the effective rank of the heat kernel.";
-  const [below] = card("scales", "", `H${note.slice(1)}`);
+  const [below] = card("scales", "", "How many directions are left at a time, the effective rank of the heat kernel.");
   const now = found.time >= t[0] && found.time <= t[t.length - 1] ? [{ x: found.time, text: `time ${short(found.time)}` }] : [];
-  const k = found.n_coordinates, [low, high] = [Math.min(1, ...found.low), Math.max(...found.high, k + 2)];
+  const k = facts.n_coordinates, [low, high] = [Math.min(1, ...found.low), Math.max(...found.high, k + 2)];
   const level = [{ y: k + 1, text: `${k} coordinates and the trivial one` }];
   if (found.components > 1) level.push({ y: found.components, text: `${found.components} components` });
   chart(below, {

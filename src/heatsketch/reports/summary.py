@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._typing import Array
 from heatsketch.spectral.traces import ExplainedVariance
 
 # A sketch is right on average whatever its columns hold; that would take as long as it took itself.
@@ -32,8 +31,13 @@ def summary(estimator: Any, share: ExplainedVariance | None = None) -> dict[str,
     lines = {}
     if isinstance(getattr(estimator, "time", None), str):
         lines["time"] = str(estimator.time_)
-    if hasattr(estimator, "epsilon_"):
-        lines["bandwidth"] = _bandwidth(estimator.epsilon_)
+    epsilon: Any = getattr(estimator, "epsilon_", None)
+    if np.ndim(epsilon):  # one for each point
+        low, median, high = (f"{value:.4g}" for value in np.quantile(epsilon, [0, 0.5, 1]))
+        lines["bandwidth"] = f"local scales from {low} to {high}, median {median}"
+    elif epsilon is not None:
+        given = np.isnan(epsilon)
+        lines["bandwidth"] = "of the given affinity" if given else f"epsilon {epsilon:.6g}"
     lines |= _model(getattr(estimator, "diagnostics_", {}))
     if getattr(estimator, "quality_", None) is not None:
         lines["picture"] = estimator.quality_.describe()
@@ -122,12 +126,3 @@ def _model(facts: dict[str, Any]) -> dict[str, str]:
     if "layout" in facts:
         text += f"; {facts['layout']}: gaps between them mean nothing"
     return {"graph": text}
-
-
-def _bandwidth(epsilon: float | Array) -> str:
-    if np.ndim(epsilon) == 0:
-        return "of the given affinity" if np.isnan(epsilon) else f"epsilon {epsilon:.6g}"
-    return (
-        f"local scales from {np.min(epsilon):.4g} to {np.max(epsilon):.4g}, "
-        f"median {np.median(epsilon):.4g}"
-    )

@@ -24,17 +24,17 @@ _LEVEL = 0.95
 
 
 def distances_of(est: Any) -> tuple[Any, float, str] | None:
-    """Return diffusion, time and filter whose distances an estimator keeps; None if there are none.
+    """Return diffusion, time and filter of the distances that an estimator keeps, or None.
 
-    Eigenvectors have coordinates at times of less than a step, and at real times whatever the signs
-    of eigenvalues; distances of walks are those of whole steps, or of steps that may be any part.
+    Eigenvectors can be scaled by any power of the modulus of an eigenvalue. Distances exist from
+    one step on, and for parts of steps only if no eigenvalue is negative.
     """
     diffusion, (time,) = diffusion_of(est), times_of(est)
     if diffusion is None:
         return None
     whole = time == int(time) or diffusion.operator.ends[0][0] >= 0
-    is_walk = est._fit_filter == "heat" or (time >= 1 and whole)
-    return (diffusion, time, est._fit_filter) if is_walk else None
+    exist = est._fit_filter == "heat" or (time >= 1 and whole)
+    return (diffusion, time, est._fit_filter) if exist else None
 
 
 def distortion_of(est: Any) -> Distortion | None:
