@@ -99,7 +99,7 @@ class Contrast(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class Audit:
-    """What `audit` finds of a picture of n points; see there.
+    """The result of `audit` of a picture of n points.
 
     Attributes
     ----------
@@ -336,7 +336,7 @@ class _Side(NamedTuple):
 
 
 class _Evidence:
-    """What the distances in a picture say of those in truth: to landmarks, and of neighbours."""
+    """Distances in a picture beside those in truth: to landmarks, and of neighbours."""
 
     def __init__(self, F: Array, Y: Array, k: int, landmarks: Array) -> None:
         self.k, self.landmarks = k, landmarks

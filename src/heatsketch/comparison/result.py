@@ -21,7 +21,7 @@ class Row(NamedTuple):
     ----------
     method : str
     seconds : float
-        Of one fit, without the search for neighbours where these are shared.
+        The time of one fit, without the search for neighbours where these are shared.
     peak_bytes : float
         Largest memory of the process during the fit, less that before.
     trustworthiness, continuity : float
@@ -101,7 +101,7 @@ class Comparison:
         return "\n".join([*lines, "", self.describe()])
 
     def describe(self) -> str:
-        """Say in a few lines what the columns mean."""
+        """Explain the columns in a few lines."""
         facts = self.facts
         chosen = ", as heat-embedding chooses" if facts["time_is_chosen"] else ""
         return (

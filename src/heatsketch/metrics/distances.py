@@ -44,13 +44,13 @@ def diffusion_distance(
 ) -> Array:
     """Compute diffusion distances exactly, by the rows that they compare.
 
-    Of a `Diffusion`: D(i, j) = |R_i - R_j| with the rows R = M A^(t-1) of `Diffusion.rows`, which
+    For a `Diffusion` D(i, j) = |R_i - R_j| with the rows R = M A^(t-1) of `Diffusion.rows`, which
     are weighted by 1/√π in the Markov form. This is the distance between rows of Pᵗ in L²(1/π)
     (*Linear and nonlinear dimensionality reduction*, (25)). In a neighbour graph the first step M
-    goes to a point's own neighbours, elsewhere M = A. It is the distance that `HeatSketch`,
-    `HeatEmbedding` and `heatsketch score` speak of.
+    goes to a point's own neighbours, elsewhere M = A. `HeatSketch`, `HeatEmbedding` and
+    `heatsketch score` use the same distance.
 
-    Of a matrix or operator A: D(i, j) = |row_i f(A) - row_j f(A)|, equation (26) of *Sketching the
+    For a matrix or operator A D(i, j) = |row_i f(A) - row_j f(A)|, equation (26) of *Sketching the
     heat kernel*.
 
     Parameters
@@ -58,11 +58,12 @@ def diffusion_distance(
     A : Diffusion, array (n, n), SciPy sparse matrix or operator
         Indices are those of the input points.
     time : float >= 0, default 8
-        Of a Diffusion at least 1. Not whole, with "power", only where A has no negative
+        For a Diffusion at least 1. Not whole, with "power", only where A has no negative
         eigenvalue (see `Power`); ½ gives the canonical metric of the covariance A.
     filter : "power" (λ^t), "heat" (e^{-t(1-λ)}) or "accumulated", default "power"
         "accumulated": √Σ D_s², squared distances added up over s = t, ..., 64 t - 1.
-        Of a Diffusion "heat" is less e^{-t}: of the walks that have moved, as in embeddings.
+        For a Diffusion "heat" is e^{-t(1-λ)} - e^{-t}, without the walks that have not moved, as in
+        embeddings.
     pairs : (i, j) of index arrays (m,), optional
         By default all pairs, in the order of `scipy.spatial.distance.pdist`.
     deflate : bool, optional
@@ -192,7 +193,7 @@ def compared_rows(
     f = make_filter(filter, time)
     A, vertex = on_vertices(A)
     trivial = None
-    if not A.V.shape[1]:  # else what the caller took out does not count
+    if not A.V.shape[1]:  # else the directions that the caller took out do not count
         u = leading_vector(A, rng=0)
         varying = u - u.mean()
         # Equal entries cancel, except for rounding.

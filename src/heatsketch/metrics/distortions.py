@@ -226,7 +226,7 @@ def diffusion_distortion(
 ) -> Distortion:
     """Measure how an embedding changes diffusion distances, those of `diffusion_distance`.
 
-    Of a `Diffusion` in several components (not in the symmetric form) only distances within a
+    If a `Diffusion` has several components (and not the symmetric form), only distances within a
     component count: nothing diffuses between them, and how far apart they are means nothing.
 
     Distances come from 64 leading eigenpairs, and, where these are not enough, from all eigenpairs

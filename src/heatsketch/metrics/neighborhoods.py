@@ -70,7 +70,7 @@ def trustworthiness(X: Any, Y: Any, n_neighbors: int = 10, *, rng: Rng = 0) -> E
 
     Notes
     -----
-    Of equally distant points, those of lower index come first. Cost: m n (d + c + 2k) operations
+    Equally distant points are ordered by index. Cost: m n (d + c + 2k) operations
     for m points i, and memory for X in float64 and two blocks of 32 MB for each thread. Where
     differences of coordinates are many, or X is sparse, distances come from a product of matrices,
     and squared distances count as equal if they differ by 1e-12 of the largest.
@@ -217,7 +217,7 @@ def _trust(X: Any, Y: Any, n_neighbors: Any, rng: Rng, of_data: bool = False) ->
 
 
 def losses(X: Points, Y: Points, k: int, rows: Array) -> Array:
-    """Return what each of some points (m,) takes from the trustworthiness, whose mean is 1 - T."""
+    """Return the loss of trustworthiness at each of some points (m,); their mean is 1 - T."""
     n = X.shape[0]
     clouds = [centred(P, centre_of(P)) for P in (Y, X)]
 

@@ -50,7 +50,7 @@ class PictureQuality(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """One word or a few: what the picture is good for."""
+        """One word or a few about the use of the picture."""
         if self.neighbors < _STRUCTURE:
             return "No structure found at this scale"
         if self.neighbors >= _GOOD_NEIGHBORS:

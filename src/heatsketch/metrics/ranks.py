@@ -17,8 +17,8 @@ _STABILITY_PAIRS = 100_000  # a rank correlation is then known to 0.003
 def rank_correlation(D: Any, E: Any) -> float:
     """Return Spearman's correlation of two lists of distances: how far their orders agree.
 
-    1: what is farther in one is farther in the other, whatever the scale; 0: no relation; -1: the
-    reverse order. It measures the large structure of an embedding: most pairs are far apart, so it
+    1: pairs farther apart in one are farther apart in the other, at any scale; 0: no relation; -1:
+    the reverse order. It measures the large structure of an embedding: most pairs are far apart, so it
     says little about neighbours (see `trustworthiness`).
 
     Parameters
@@ -115,7 +115,7 @@ def stability(embeddings: Sequence[Any], *, n_pairs: int = _STABILITY_PAIRS, rng
     random pairs of points. 1: the same picture up to rotation, reflection and scale; 0: pictures
     that have nothing in common.
 
-    The arrangement of the whole picture counts, because that is what readers see. A method that
+    The arrangement of the whole picture counts, because readers see it. A method that
     keeps neighbourhoods but arranges clusters differently each time has a low value, and the
     distances between its clusters mean nothing; for neighbourhoods see `trustworthiness`.
 

@@ -57,7 +57,7 @@ def connecting_epsilon(X: Any, *, metric: str = "euclidean", cut: float = WIDE_C
     -----
     Cost: n² d operations and 24 n² bytes up to 4,096 points. For more, a search of 15 nearest
     neighbours: the tree is that of their graph, whose components are joined by shortest links. Then
-    ε does connect, and may be larger than necessary where clusters are denser than what lies
+    ε does connect, and may be larger than necessary where clusters are denser than the space
     between them.
 
     Examples

@@ -31,7 +31,7 @@ class Discrepancy:
     value : float
         Estimate of |f(A) - f(B)| (Frobenius); its square is unbiased.
     standard_error : float
-        Of `value`: of another G, not of other data. 0 where it was computed exactly.
+        The error of `value` over other G, not over other data. 0 where it was computed exactly.
     per_point : array (n,)
         Estimates of |row_i f(A) - row_i f(B)|; their squares sum to the square of `value`.
     size : float
@@ -40,7 +40,7 @@ class Discrepancy:
     ids : array (n,) or None
         The points, where estimators were fitted with ids: those that both have.
     p_value : float or None
-        Of replicates, see `diffusion_discrepancy`.
+        For replicates, see `diffusion_discrepancy`.
     n_components : int
         Columns of G.
     """
@@ -124,8 +124,8 @@ def diffusion_discrepancy(
     ----------
     a, b : fitted HeatSketch, HeatEmbedding or DiffusionMap, Diffusion, operator, array (n, n) or \
 CSR matrix
-        Of the same points in the same order; of estimators fitted with ``ids`` in any order, and
-        those that both have are compared. Or lists of these: replicates, whose means of f(A) are
+        They have the same points in the same order. Estimators fitted with ``ids`` may have them in
+        any order, and those that both have are compared. Or lists of these: replicates, whose means of f(A) are
         compared.
     time : float >= 0, default 8
         Diffusion time.

@@ -60,7 +60,7 @@ def sketch_interval(
     The columns of a sketch are independent and identically distributed: a sketch of k columns drawn
     from them with replacement relates to this one as this one does to the exact coordinates (the
     bootstrap). No product by the operator is needed. It is the error of few columns alone, which
-    more columns make smaller: what other data would change says `data_interval`.
+    more columns make smaller; for the error of few data see `data_interval`.
 
     Parameters
     ----------
@@ -89,9 +89,8 @@ def sketch_interval(
     Notes
     -----
     Asymptotic in k, not exact: with 95 % asked for, intervals of a distance, a ratio or a mean held
-    in 89-94 % of all sketches of 32 columns and 93-95 % of 128. Of a statistic that looks for an
-    extreme (the nearest of 30 points equally far) or that is all noise they held in 77-88 % and
-    91-95 %. For distances `HeatSketch.distance` is exact. Cost: `n_resamples` calls of `statistic`.
+    in 89-94 % of all sketches of 32 columns and 93-95 % of 128. Where the statistic is an extreme
+    (the nearest of 30 points equally far) or all noise, they held in 77-88 % and 91-95 %. For distances `HeatSketch.distance` is exact. Cost: `n_resamples` calls of `statistic`.
 
     Examples
     --------
@@ -161,8 +160,8 @@ def data_interval(
 
     Notes
     -----
-    The graph stays as it is: who is whose neighbour, and the local scales, are those of the data,
-    so that what their choice adds to the error is not seen. Asymptotic in n. Cost: `n_resamples`
+    The graph stays as it is: neighbours and local scales are those of the data, so the error that
+    their choice adds is not seen. Asymptotic in n. Cost: `n_resamples`
     fits without the search for neighbours.
 
     Examples
@@ -199,7 +198,7 @@ def neighbor_confidence(
     Parameters
     ----------
     est : fitted HeatSketch, or array (n, k) of independent columns
-        Of several times all columns together.
+        Columns of several times count together.
     n_neighbors : int >= 1, default 10
     n_resamples : int >= 20, default 50
     rng : int, Generator or None, default 0
@@ -255,7 +254,7 @@ def neighbor_confidence(
 def labelling_p_value(rows: Array, n_first: int, n_labellings: int, rng: Rng) -> float:
     """Return the fraction of labellings under which two groups differ as much as they do.
 
-    The first `n_first` of the rows (N, k) are one group, the others the other; what counts is the
+    The first `n_first` of the rows (N, k) are one group, the others the other; they differ by the
     distance of their means. All labellings if there are no more than `n_labellings`, else so many
     at random, and the given one.
     """

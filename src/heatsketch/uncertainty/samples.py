@@ -38,7 +38,7 @@ class SampleDiscrepancy:
         From 0 to √2: the root mean square of the distance at all points of both samples, each
         sample counted half.
     standard_error : float
-        Of `value`: of another field, not of other samples.
+        The error of `value` over other fields, not over other samples.
     per_point : array (n,), array (m,)
         The distance at each point of the first and of the second sample.
     mismatch : float
@@ -48,7 +48,7 @@ class SampleDiscrepancy:
     scale : float
         Length ℓ of the field, in units of the data.
     p_value : float
-        Of the hypothesis that both samples are independent draws from one distribution.
+        For the hypothesis that both samples are independent draws from one distribution.
     n_components : int
     """
 
@@ -119,7 +119,7 @@ def sample_discrepancy(
         Labellings for the p-value.
     rng : int, Generator or None
     **options
-        Of `Diffusion.from_points`, for all diffusions. In a neighbour graph the larger sample gets
+        Options of `Diffusion.from_points`, for all diffusions. In a neighbour graph the larger sample gets
         more neighbours in proportion, so that steps are as long.
 
     Returns
@@ -140,8 +140,8 @@ def sample_discrepancy(
     mean rows of the two samples in a sketch of one graph on all points, which does not know the
     labels. `p_value` is the fraction of labellings, the given one included, with a larger or equal
     one. It is exact for independent points (not for cells of few donors, or frames of one film), at
-    any number of them. It sees what walks of this time keep: where curves that differ are so near
-    to each other that they share neighbours, a smaller time, or more points, sees more.
+    any number of them. It sees differences that walks of this time keep: if curves that differ are so
+    near to each other that they share neighbours, a smaller time, or more points, sees more.
 
     Cost: three graphs, t products by each, and `n_permutations` sums of (n + m) k numbers.
 
