@@ -218,9 +218,11 @@ def test_coloring_has_obs_genes_and_the_colours_that_scanpy_stored(form):
         hs.anndata.coloring(adata, ["CD3"])
 
 
-def test_points_are_no_anndata():
+def test_points_and_annotated_data_have_their_own_doors():
     with pytest.raises(TypeError, match="of type ndarray; pass an AnnData, or its points to an"):
         hs.anndata.heat_embedding(COUNTS)
+    with pytest.raises(TypeError, match=r"heatsketch\.anndata, .*obsm\['X_pca'\]"):
+        hs.HeatEmbedding().fit(cells())
 
 
 # With scanpy
@@ -257,12 +259,6 @@ def test_tools_of_scanpy_run_on_our_neighbours(blood):
     sc.tl.diffmap(adata)
     hs.anndata.heat_embedding(adata)
     sc.pl.embedding(adata, "heat", color="bulk_labels", show=False)
-
-
-def test_an_estimator_says_where_annotated_data_go():
-    adata = ad.AnnData(np.random.default_rng(0).normal(size=(30, 4)))
-    with pytest.raises(TypeError, match=r"heatsketch\.anndata, .*obsm\['X_pca'\]"):
-        hs.HeatEmbedding().fit(adata)
 
 
 def test_an_audit_writes_trust_and_dubious_cells_of_a_picture():

@@ -56,12 +56,17 @@ def read_back(path, table, Y=None, names=None):
 
 @pytest.mark.parametrize("suffix", [".npz", *TEXT_SUFFIXES, ".parquet"])
 def test_ids_and_labels_survive(tmp_path, suffix):
-    table = table_of(mark=np.array(["a", None, "b"] * 2, object))
-    back = read_back(tmp_path / f"t{suffix}", table)
-    assert list(back.extra) == ["id", "group", "mark"]
+    """Under the name NAME_input if an array or coordinate of the output has their name."""
+    words = {name: np.array(["a", None, "b"] * 2, object) for name in ("mark", "x", "embedding")}
+    table, taken = table_of(**words), "embedding" if suffix == ".npz" else "x"
+    back = read_back(tmp_path / f"t{suffix}", table, np.eye(6)[:, :2], ["x", "y"])
+    np.testing.assert_array_equal(back.values, np.eye(6)[:, :2])
+    names = [f"{name}_input" if name == taken else name for name in words]
+    assert list(back.extra) == ["id", "group", *names]
     assert back.extra["id"].tolist() == table.extra["id"].tolist()
     assert back.extra["group"].tolist() == list(TEXT)
-    assert back.extra["mark"].tolist() == ["a", None if suffix == ".parquet" else "", "b"] * 2
+    for name in names:
+        assert back.extra[name].tolist() == ["a", None if suffix == ".parquet" else "", "b"] * 2
     assert back.label == "group"
 
 
@@ -79,15 +84,6 @@ def test_any_text_survives_csv(tmp_path_factory, words):
     assert back.extra["name"].tolist() == words
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
-def test_label_named_like_a_coordinate_is_kept_beside_it(tmp_path, suffix):
-    taken = "embedding" if suffix == ".npz" else "u"
-    table = table_of(2, **{taken: np.array(["p", "q"], object)})
-    back = read_back(tmp_path / f"t{suffix}", table, np.eye(2), ["u", "v"])
-    np.testing.assert_array_equal(back.values, np.eye(2))
-    assert back.extra[f"{taken}_input"].tolist() == ["p", "q"]
-
-
 # Sources
 
 
@@ -99,17 +95,11 @@ def test_builtin_name_means_the_set_and_a_dot_means_the_folder(tmp_path, monkeyp
         io.read_table("./digits")
 
 
-@pytest.mark.parametrize(
-    ("name", "error", "words"),
-    [
-        ("missing.csv", FileNotFoundError, "missing.csv does not exist.*swiss_roll"),
-        ("notes.doc", ValueError, r"notes.doc has no known suffix; choose from \.npy.*\.h5ad"),
-    ],
-)
-def test_unreadable_source_is_named(tmp_path, name, error, words):
-    saved(tmp_path, "1,2\n", "notes.doc")
-    with pytest.raises(error, match=words):
-        io.read_table(tmp_path / name)
+def test_unreadable_source_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"missing.csv does not exist.*swiss_roll"):
+        io.read_table(tmp_path / "missing.csv")
+    with pytest.raises(ValueError, match=r"notes.doc has no known suffix; choose from \.npy.*h5ad"):
+        io.read_table(saved(tmp_path, "1,2\n", "notes.doc"))
 
 
 def test_key_is_refused_where_there_is_nothing_to_choose(tmp_path):
