@@ -101,7 +101,7 @@ class CholeskyMap:
         self._mean = coordinates.mean(axis=0)
         _, _, axes = np.linalg.svd(coordinates - self._mean, full_matrices=len(x) < count)
         # Principal axes of the points; none if they coincide.
-        self._rotation = fix_signs(axes.T) * np.sqrt(c.density_unit) if axes.size else axes
+        self._rotation = fix_signs(axes.T) if axes.size else axes
         return self
 
     @property
@@ -137,8 +137,7 @@ class CholeskyMap:
         NotFittedError, ValueError, TypeError
             Before `fit`; points that are not a finite table (n, m) of the features of the mixture.
         """
-        squares = self._squared_residuals(self._checked(x))
-        return np.sqrt(squares * self.kernel.components.density_unit)
+        return np.sqrt(self._squared_residuals(self._checked(x)))
 
     def _checked(self, x: Any) -> Array:
         if "_rotation" not in self.__dict__:
@@ -156,7 +155,7 @@ class CholeskyMap:
         others = np.setdiff1d(np.arange(len(x)), chosen)
         while True:
             missing_chosen = self._take_pivots(x[chosen], limit)
-            missing = self._squared_residuals(x[others])
+            missing = self._squared_residuals(x[others]) / unit
             worst = np.argsort(-missing, kind="stable")[:_ADDED_CANDIDATES]
             worst = worst[missing[worst] > limit]
             if not len(worst) or missing_chosen > limit:
@@ -210,16 +209,18 @@ class CholeskyMap:
         return ends, factors, between(c, ends.take([0]), ends, factors)[0, 1:]
 
     def _projections(self, x: Array) -> Array:
-        """Return |p_x - p_o|² and the coordinates of p_x - p_o, (n, 1 + r), without the unit."""
+        """Return |p_x - p_o|² and the coordinates of p_x - p_o, (n, 1 + r)."""
         c, (ends, factors, from_origin) = self.kernel.components, self._ends
         d2 = between(c, c.transitions(x), ends, factors)
         inner = (d2[:, :1] + from_origin - d2[:, 1:]) / 2
         if inner.size:
             d2[:, 1:] = solve_triangular(self._factor, inner.T, lower=True, check_finite=False).T
+        d2[:, 0] *= c.density_unit
+        d2[:, 1:] *= np.sqrt(c.density_unit)
         return d2
 
     def _squared_residuals(self, x: Array) -> Array:
-        """Return |p_x - p_o|² less the squares of the coordinates, (n,), without the unit."""
+        """Return |p_x - p_o|² less the squares of the coordinates, (n,)."""
 
         def squares(x: Array) -> Array:
             projections = self._projections(x)
