@@ -18,8 +18,8 @@ def rank_correlation(D: Any, E: Any) -> float:
     """Return Spearman's correlation of two lists of distances: how far their orders agree.
 
     1: pairs farther apart in one are farther apart in the other, at any scale; 0: no relation; -1:
-    the reverse order. It measures the large structure of an embedding: most pairs are far apart, so it
-    says little about neighbours (see `trustworthiness`).
+    the reverse order. It measures the large structure of an embedding: most pairs are far apart, so
+    it says little about neighbours (see `trustworthiness`).
 
     Parameters
     ----------

@@ -26,8 +26,8 @@ def density_estimate(X: Any, epsilon: float | str, dimension: float, *, at: Any 
     points are many: n ε^(d/2) ≫ 1. It is q / (n (π ε)^(d/2)), q the row sums by which α divides
     affinities.
 
-    Use it for the density along a curve or surface, or for the factor that α = 1 takes out. Do not use it in
-    many dimensions, where no ε is both small and has enough points.
+    Use it for the density along a curve or surface, or for the factor that α = 1 takes out. Do not
+    use it in many dimensions, where no ε is both small and has enough points.
 
     Parameters
     ----------

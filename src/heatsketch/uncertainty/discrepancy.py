@@ -125,8 +125,8 @@ def diffusion_discrepancy(
     a, b : fitted HeatSketch, HeatEmbedding or DiffusionMap, Diffusion, operator, array (n, n) or \
 CSR matrix
         They have the same points in the same order. Estimators fitted with ``ids`` may have them in
-        any order, and those that both have are compared. Or lists of these: replicates, whose means of f(A) are
-        compared.
+        any order, and those that both have are compared. Or lists of these: replicates, whose means
+        of f(A) are compared.
     time : float >= 0, default 8
         Diffusion time.
     filter : "power" (λ^t), "heat" (e^{-t(1-λ)}) or "accumulated", default "power"

@@ -90,7 +90,8 @@ def sketch_interval(
     -----
     Asymptotic in k, not exact: with 95 % asked for, intervals of a distance, a ratio or a mean held
     in 89-94 % of all sketches of 32 columns and 93-95 % of 128. Where the statistic is an extreme
-    (the nearest of 30 points equally far) or all noise, they held in 77-88 % and 91-95 %. For distances `HeatSketch.distance` is exact. Cost: `n_resamples` calls of `statistic`.
+    (the nearest of 30 points equally far) or all noise, they held in 77-88 % and 91-95 %. For
+    distances `HeatSketch.distance` is exact. Cost: `n_resamples` calls of `statistic`.
 
     Examples
     --------

@@ -119,8 +119,8 @@ def sample_discrepancy(
         Labellings for the p-value.
     rng : int, Generator or None
     **options
-        Options of `Diffusion.from_points`, for all diffusions. In a neighbour graph the larger sample gets
-        more neighbours in proportion, so that steps are as long.
+        Options of `Diffusion.from_points`, for all diffusions. In a neighbour graph the larger
+        sample gets more neighbours in proportion, so that steps are as long.
 
     Returns
     -------
@@ -140,8 +140,8 @@ def sample_discrepancy(
     mean rows of the two samples in a sketch of one graph on all points, which does not know the
     labels. `p_value` is the fraction of labellings, the given one included, with a larger or equal
     one. It is exact for independent points (not for cells of few donors, or frames of one film), at
-    any number of them. It sees differences that walks of this time keep: if curves that differ are so
-    near to each other that they share neighbours, a smaller time, or more points, sees more.
+    any number of them. It sees differences that walks of this time keep: if curves that differ are
+    so near to each other that they share neighbours, a smaller time, or more points, sees more.
 
     Cost: three graphs, t products by each, and `n_permutations` sums of (n + m) k numbers.
 
