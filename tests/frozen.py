@@ -23,7 +23,6 @@ import heatsketch as hs
 
 TOLERANCE = {"value": 1e-9, "iterated": 1e-6}
 PLAUSIBLE = {"within": 0.02, "log_L": 0.3, "accuracy": 0.01}  # changes of a learned map that may be
-GRAM_ROWS = 200
 TIED = "digits"
 
 
@@ -63,28 +62,22 @@ def edges(n=400):
 
 
 def gram(Y):
-    rows = np.linspace(0, len(Y) - 1, min(GRAM_ROWS, len(Y))).astype(int)
+    rows = np.linspace(0, len(Y) - 1, min(200, len(Y))).astype(int)
     return Y[rows] @ Y[rows].T
 
 
 def quality(estimator, X, labels):
     """Fit a learned map; return how good it is."""
     Y = estimator.fit_transform(X)
-    distortion = getattr(estimator, "distortion_", None)
-    accuracy = KNeighborsClassifier(10).fit(Y[::2], labels[::2]).score(Y[1::2], labels[1::2])
-    found = {"accuracy": accuracy}
-    if distortion is not None:
+    near = KNeighborsClassifier(10).fit(Y[::2], labels[::2])
+    found = {"accuracy": near.score(Y[1::2], labels[1::2])}
+    if distortion := getattr(estimator, "distortion_", None):
         found |= {"log_L": distortion.log_L, "within": distortion.within[1.5]}
     return found
 
 
 def fitted(estimator, X, new):
-    """Return the embedding, the coordinates of new points, and eigenvalues if there are any."""
-    Y = estimator.fit_transform(X)
-    found = {"embedding": Y, "new": estimator.transform(new)}
-    if hasattr(estimator, "eigenvalues_"):
-        found["eigenvalues"] = estimator.eigenvalues_
-    return found
+    return {"embedding": estimator.fit_transform(X), "new": estimator.transform(new)}
 
 
 def named(data, calls, kind="value"):
@@ -192,6 +185,9 @@ def of_intervals(name, X):
     def apart(Y):
         return np.linalg.norm(Y[0] - Y[1])
 
+    def size(Y):
+        return np.linalg.norm(Y[0])
+
     i, u = np.arange(20), hs.uncertainty
     halves, few = (X[::2], X[1::2] + 0.1), {"n_resamples": 20}
     sizes = {"n_components": 64, "n_permutations": 99, "rng": 0}
@@ -200,18 +196,13 @@ def of_intervals(name, X):
         "distance_interval": lambda: u.distance_interval(model().embedding_, i, i + 20),
         "neighbor_confidence": lambda: u.neighbor_confidence(model(), **few),
         "sketch_interval": lambda: hs.sketch_interval(model(), apart, rng=0, **few),
-        "data_interval": lambda: hs.data_interval(model(), X, _size, rng=0, **few),
+        "data_interval": lambda: hs.data_interval(model(), X, size, rng=0, **few),
         "diffusion_discrepancy": lambda: hs.diffusion_discrepancy(hs.diffusion(X), other(), rng=0),
         "sample_discrepancy": lambda: u.sample_discrepancy(*halves, **sizes),
         "pseudotime": lambda: model().pseudotime(3),
         "novelty": lambda: model().novelty(X[:20] * 1.2),
     }
     return named(name, calls)
-
-
-def _size(embedded, weights=None):
-    Y = getattr(embedded, "embedding_", embedded)
-    return float(np.linalg.norm(np.asarray(Y)[0]))
 
 
 def of_classical(name, X, labels):
