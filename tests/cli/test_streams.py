@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import heatsketch as hs
-from heatsketch.cli import streams
+from heatsketch.cli import embed
 
 METHOD = ("--method", "heat-sketch", "--n-components", "3")
 SAMPLE = ("--fit-points", "400")
@@ -48,12 +48,12 @@ def test_blocks_parts_and_few_points_give_the_same_bytes(big, tmp_path, run):
 
 
 def test_a_sample_is_taken_where_memory_holds_no_more(big, tmp_path, run, monkeypatch):
-    monkeypatch.setattr(streams, "_READ_WHOLE_BYTES", 0)
-    monkeypatch.setattr(streams, "_LEAST_SAMPLE", 100)
+    monkeypatch.setattr(embed, "_READ_WHOLE_BYTES", 0)
+    monkeypatch.setattr(embed, "_LEAST_SAMPLE", 100)
     monkeypatch.setattr("heatsketch.distributed.sample.points_that_fit", lambda *_: 500)
     said = run("embed", big, "-o", tmp_path / "o.npy", *METHOD).out
     assert "500 of 900 points were fitted" in said
-    monkeypatch.setattr(streams, "_LEAST_SAMPLE", 501)
+    monkeypatch.setattr(embed, "_LEAST_SAMPLE", 501)
     assert "by blocks" not in run("embed", big, "-o", tmp_path / "p.npy", *METHOD).out
 
 

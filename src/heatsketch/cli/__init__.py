@@ -46,7 +46,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     if hasattr(sys.stdout, "reconfigure"):  # λ in a pipe of Windows becomes ? (as in stderr)
         sys.stdout.reconfigure(errors="replace")
     try:
-        _run(argv)
+        if {"--version", "--verbose"} <= set(argv):
+            from heatsketch._version import show_versions
+
+            show_versions()
+            return 0
+        args = parse(argv)
+        args.words, args.start = argv, time.monotonic()
+        _check_inputs(args)
+        verb = importlib.import_module(f"heatsketch.cli.{args.verb}")
+        with report_to_stderr(quiet=args.quiet) as args.warned:
+            lines = contextvars.copy_context().run(verb.run, args)  # what it sets ends with it
+        if lines is not None:
+            print_summary(args, lines)
+        sys.stdout.flush()
+        return 0
     except SystemExit as stop:  # argparse ends --help, --version and wrong usage this way
         return stop.code if isinstance(stop.code, int) else 2
     except BrokenPipeError:
@@ -64,24 +78,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         say(f"error: {describe(error)}")
         return 1
-    return 0
-
-
-def _run(argv: list[str]) -> None:
-    """Run the verb that is asked for, and print its summary."""
-    if {"--version", "--verbose"} <= set(argv):
-        from heatsketch._version import show_versions
-
-        return show_versions()
-    args = parse(argv)
-    args.words, args.start = argv, time.monotonic()
-    _check_inputs(args)
-    verb = importlib.import_module(f"heatsketch.cli.{args.verb}")
-    with report_to_stderr(quiet=args.quiet) as args.warned:
-        lines = contextvars.copy_context().run(verb.run, args)  # what it sets ends with it
-    if lines is not None:
-        print_summary(args, lines)
-    sys.stdout.flush()
 
 
 def _check_inputs(args: Any) -> None:

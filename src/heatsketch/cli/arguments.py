@@ -64,11 +64,10 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         ("compare", "other", "[OTHER]", "file compared with INPUT, read alike"),
         ("methods", "method", "[METHOD]", "whose parameters are listed"),
         ("embed transform", "-o --output", "FILE", "for coordinates; - is .csv on standard output"),
-        ("report audit", "-o --output", "FILE", ".html, which any browser shows, offline"),
+        ("report audit", "-o --output", "FILE", ".html, for any browser", {"required": True}),
         ("compare", "-o --output", "PATH", "folder for table, picture and embeddings of the "
          "methods; with OTHER, a .csv, .tsv or .txt for the discrepancy of each point"),
-        ("distances", "-o --output", "FILE", ".csv, .tsv or .txt of the table (default: print)",
-         {"default": Path("-")}),
+        ("distances", "-o --output", "FILE", ".csv, .tsv, .txt (default: print)", {"default": "-"}),
         ("embed report", "-m --method", "METHOD", "a name of 'heatsketch methods' (default "
          "heat-embedding)", {"default": "heat-embedding"}),
         ("embed compare scales", "--plot", "FILE", "draw a picture: .png, .pdf or .svg"),
@@ -105,13 +104,12 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
     "reading INPUT": [
         (_READING, "--label", "COLUMN", "column of labels (may be repeated)"),
         (_READING, "--id", "COLUMN", "column of ids (may be repeated)", {"dest": "ids"}),
-        (_READING, "--missing", "{error,drop,median}", "missing numbers: refuse them, drop their "
-         "rows, or fill in the median of the column; drop and median count cells that are not "
-         "numbers as missing (default error)", {"choices": ("error", "drop", "median")}),
-        (_READING, "--read", "NAME=VALUE", "key (array or sheet to read), and of text sep "
-         "(character between cells, tab or space), decimal (decimal mark, default .), and header "
-         "(yes or no, whether the first row holds names); sep and header are recognised by "
-         "default"),
+        (_READING, "--missing", "{error,drop,median}", "missing numbers: refuse them (default), "
+         "drop their rows, or fill in medians of columns; with drop and median, cells that are not "
+         "numbers are missing, too", {"choices": ("error", "drop", "median")}),
+        (_READING, "--read", "NAME=VALUE", "key (array or sheet), and of text sep (a character, "
+         "tab or space), decimal (default .) and header (yes or no, whether the first row holds "
+         "names); sep and header are recognised by default"),
     ],
     "points in INPUT": [
         (_FITTING, "--features", "NAME[,NAME...]", "feature columns"),

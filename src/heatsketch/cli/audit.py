@@ -17,7 +17,7 @@ from heatsketch.reports.writer import SUFFIXES
 
 def run(args: Namespace) -> dict[str, str]:
     """Compare the picture with the true distances, write the page, return the summary."""
-    common.check_files(args, *SUFFIXES, required="")
+    common.check_files(args, *SUFFIXES)
     given = {"n_components": 64, "filter": "accumulated"}
     options = common.parameters(args, defaults(hs.HeatSketch), "heat-sketch", **given)
     table = common.read_points(args)

@@ -221,13 +221,11 @@ def fit(args: Namespace, estimator: Any, table: io.Table) -> Array:
 # Files that are written
 
 
-def check_files(args: Namespace, *suffixes: str, required: str | None = None) -> None:
+def check_files(args: Namespace, *suffixes: str) -> None:
     """Raise before the work begins if a file that is asked for could not be written.
 
-    The output has one of the suffixes. Text in `required` ends the message where there is none.
+    The output has one of the suffixes.
     """
-    if required is not None and args.output is None:
-        args.usage_error(f"the following arguments are required: -o/--output{required}")
     files = [path for name in OUTPUTS if (path := getattr(args, name)) is not None]
     if str(args.output) == STDOUT and STDOUT in suffixes:
         files.remove(args.output)

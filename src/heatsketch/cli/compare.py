@@ -15,8 +15,6 @@ from heatsketch.comparison.run import DEFAULT_METHODS
 from heatsketch.io.formats import read_like
 from heatsketch.uncertainty import sample_discrepancy
 
-_NOT_OF_DIFFUSION = ("time", "n_components", "filter", "kind", "tolerance", "random_state")
-
 
 def run(args: Namespace) -> dict[str, str]:
     """Compare methods, or the data of two files."""
@@ -59,7 +57,8 @@ def _compare_data(args: Namespace) -> dict[str, str]:
     ids = [common.ids_of(args, table) for table in tables]
     names = [common.names_of(args, table) for table in tables]
     how = {name: options[name] for name in sizes} | {"rng": options["random_state"]}
-    diffusion = {name: x for name, x in options.items() if name not in _NOT_OF_DIFFUSION}
+    of_diffusion = defaults(hs.Diffusion.from_points)
+    diffusion = {name: x for name, x in options.items() if name in of_diffusion}
     if args.same_rows or len(set(ids[0]) & set(ids[1])) > 1:
         models = [
             hs.HeatSketch(1, 1, random_state=0, **diffusion).fit(

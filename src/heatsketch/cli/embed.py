@@ -1,4 +1,4 @@
-"""heatsketch embed: embed a file of points."""
+"""heatsketch embed: embed a file of points, as a whole or, of more than memory holds, by blocks."""
 
 from argparse import Namespace
 from dataclasses import replace
@@ -7,21 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch import io, plot
+from heatsketch import distributed, io, plot
 from heatsketch._checks import logger
 from heatsketch._typing import Array
-from heatsketch.cli import common, streams
+from heatsketch.cli import common
 from heatsketch.comparison.methods import ESTIMATORS
+from heatsketch.distributed.sample import size
 from heatsketch.io.files import listed, suffix_of
-from heatsketch.io.formats import STDOUT
+from heatsketch.io.formats import BLOCK_FORMATS, STDOUT, open_blocks, parts_of
+from heatsketch.io.metadata import write_metadata
 from heatsketch.io.models import write_model
 from heatsketch.io.refine import reading_record
-from heatsketch.io.table import default_names
+from heatsketch.io.table import Reading, default_names
 from heatsketch.metrics import knn_accuracy
 from heatsketch.reports.summary import parameters, summary
 
 CONFIDENCE = "neighbor_confidence"
 PSEUDOTIME = ("heat_pseudotime", "heat_pseudotime_low", "heat_pseudotime_high")
+_READ_WHOLE_BYTES = 2**27  # smaller files are embedded whole unless a sample is asked for
+_SAMPLED = ("heat-embedding", "heat-sketch", "diffusion-map", "mixture-diffusion")  # unasked
+_LEAST_SAMPLE = 20_000  # if memory holds fewer, it is too little, and that is said
 AGREEMENT_MAX_POINTS = 20_000  # beyond, neighbours in the input take longer than the embedding
 
 
@@ -32,19 +37,20 @@ def run(args: Namespace) -> dict[str, str]:
         if args.output is not None:
             args.usage_error("--in-place writes to INPUT; leave out --output")
         args.output = Path(args.input)
+    if args.output is None:
+        args.usage_error("pass -o FILE, or --in-place for an .h5ad file")
     for option, attribute in (("intervals", "neighbor_confidence_"), ("pseudotime", "pseudotime")):
         if getattr(args, option) is None:
             continue
         able = [name for name, make in ESTIMATORS.items() if hasattr(make, attribute)]
         if args.method not in able:
             args.usage_error(f"--{option} belongs to {', '.join(able)}; leave it out")
-        if suffix_of(args.output or "") == ".npy":
+        if suffix_of(args.output) == ".npy":
             args.usage_error(f"--{option} adds columns; write them to a file other than .npy")
-    required = ", or --in-place for an .h5ad file"
-    common.check_files(args, *io.SUFFIXES, STDOUT, required=required)
+    common.check_files(args, *io.SUFFIXES, STDOUT)
     common.check_entry(args, args.method)
-    if streams.takes(args, estimator):
-        return streams.run(args, estimator)
+    if _is_by_blocks(args, estimator):
+        return _embed_by_blocks(args, estimator)
     table = common.read_points(args)
     root = None
     if args.pseudotime is not None:
@@ -87,6 +93,53 @@ def run(args: Namespace) -> dict[str, str]:
         title += "" if time is None else f", time {time}"
         plot.scatter(Y, labels, title=title, names=names, path=args.plot, whole=args.whole)
     return lines
+
+
+def _is_by_blocks(args: Namespace, estimator: Any) -> bool:
+    """Say whether points are read by blocks: a sample is asked for, or memory holds no more."""
+    path = Path(args.input)
+    is_folder = bool(parts_of(path))
+    able = is_folder or (suffix_of(path) in BLOCK_FORMATS and path.exists())
+    if not able or "precomputed" in estimator.get_params().values():
+        for option in ("resume", "cluster", "fit-points"):
+            if getattr(args, option.replace("-", "_")) is not None:
+                kinds = ", ".join(BLOCK_FORMATS)
+                args.usage_error(f"--{option} is for points in {kinds} or a folder of parts")
+        return False
+    if is_folder or args.resume or args.cluster:
+        return True
+    how = Reading(**{"missing": "error"} | common.reading(args))
+    if args.fit_points is not None:
+        return open_blocks(path, how).n > args.fit_points
+    files = path.rglob("*") if path.is_dir() else [path]
+    few = sum(file.stat().st_size for file in files) < _READ_WHOLE_BYTES
+    if few or args.method not in _SAMPLED:
+        return False
+    try:
+        points = open_blocks(path, how)
+        return _LEAST_SAMPLE <= size(points, estimator) < points.n
+    except (ValueError, ImportError):
+        return False  # it is read whole, which has messages of its own
+
+
+def _embed_by_blocks(args: Namespace, estimator: Any) -> dict[str, str]:
+    """Embed by blocks; return the lines of the summary."""
+    for option in ("plot", "in-place", "pseudotime", "intervals"):
+        if getattr(args, option.replace("-", "_")) is not None:
+            args.usage_error(f"--{option} needs all points at once, but they are read by blocks")
+    names = ("fit_points", "resume", "force", "output_key", "cluster")
+    given = {name: getattr(args, name) for name in names} | {"model": args.save_model}
+    done = distributed.embed(args.input, args.output, estimator, **given, **common.reading(args))
+    if args.metadata is not None:
+        write_metadata(args.metadata, done.metadata, force=args.force)
+    d = done.estimator.n_features_in_
+    return {
+        "input": f"{args.input}: {done.n:,} points, {d:,} features, read by blocks",
+        "changed": "; ".join(done.notes),
+        "sample": done.describe(),
+        "method": f"{args.method}, {parameters(done.estimator)}",
+        **summary(done.estimator),
+    }
 
 
 def described(

@@ -19,7 +19,7 @@ from heatsketch.spectral.cache import caching
 @caching()
 def run(args: Namespace) -> dict[str, str]:
     """Embed the points, write the page, return the summary of `embed`."""
-    common.check_files(args, *SUFFIXES, required="")
+    common.check_files(args, *SUFFIXES)
     estimator, table = common.estimator_of(args, args.method), common.read_points(args)
     Y = common.fit(args, estimator, table)
     is_points = "precomputed" not in estimator.get_params().values()

@@ -15,8 +15,14 @@ from heatsketch.io.models import read_facts, read_model
 
 def run(args: Namespace) -> dict[str, str]:
     """Read model and points, transform them, write the result, return the summary."""
-    if args.info:
-        return _info(args)
+    if args.info:  # what the model in a file is; its arrays are not read
+        lines = {"model": f"{args.model}, {args.model.stat().st_size:,} bytes"}
+        for name, fact in read_facts(args.model).items():
+            if isinstance(fact, dict):
+                lines[name] = ", ".join(f"{k}={v!r}" for k, v in fact.items() if v is not None)
+            elif fact is not None:
+                lines[name] = listed(fact) if isinstance(fact, list) else str(fact)
+        return lines
     if args.input is None or args.output is None:
         args.usage_error("pass INPUT and -o FILE, or --info to see what MODEL is")
     common.check_files(args, *io.SUFFIXES, STDOUT)
@@ -38,14 +44,3 @@ def run(args: Namespace) -> dict[str, str]:
         "changed": "; ".join(table.notes),
         "model": f"{args.model}: {kind.__name__}, {Y.shape[1]} coordinates",
     }
-
-
-def _info(args: Namespace) -> dict[str, str]:
-    """Say what the model in a file is; its arrays are not read."""
-    lines = {"model": f"{args.model}, {args.model.stat().st_size:,} bytes"}
-    for name, fact in read_facts(args.model).items():
-        if isinstance(fact, dict):
-            lines[name] = ", ".join(f"{k}={v!r}" for k, v in fact.items() if v is not None)
-        elif fact is not None:
-            lines[name] = listed(fact) if isinstance(fact, list) else str(fact)
-    return lines
