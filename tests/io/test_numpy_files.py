@@ -18,14 +18,10 @@ def test_npy_becomes_native_floats(tmp_path, dtype):
     values = io.read_table(tmp_path / "t.npy").values
     assert values.dtype == np.dtype("f4" if "f4" in dtype else "f8")
     np.testing.assert_array_equal(values, X)
-
-
-def test_npy_is_mapped_not_loaded(tmp_path):
-    np.save(tmp_path / "t.npy", np.eye(3))
-    values = io.read_table(tmp_path / "t.npy").values
-    assert isinstance(values.base, np.memmap)
     assert type(values) is np.ndarray  # of which estimators take no sample
-    assert not values.flags.writeable
+    if dtype in ("f4", "f8"):  # mapped, not loaded
+        assert isinstance(values.base, np.memmap)
+        assert not values.flags.writeable
 
 
 def npy(shape, descr="<f8", content=b""):
