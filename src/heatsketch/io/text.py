@@ -107,10 +107,7 @@ def _batches(
     )
     parsing = pacsv.ParseOptions(delimiter=layout.sep, newlines_in_values=True)
     conversion = pacsv.ConvertOptions(column_types=types, include_columns=list(included))
-    with (
-        blame(path, _UNEVEN),
-        pacsv.open_csv(source, reading, parsing, conversion) as stream,
-    ):
+    with blame(path, _UNEVEN), pacsv.open_csv(source, reading, parsing, conversion) as stream:
         yield from rows_from(stream, start)
 
 
