@@ -154,9 +154,10 @@ class LaplacianEigenmap(Embedding):
         X = self._read_points(X, reset=True)
         graph, self._neighborhoods = self._graph_of(X)
         vertices, graph = self._neighborhoods, off_diagonal(graph)
-        rows, counts = _rows_of(graph)
+        starts = graph.tocoo().row
+        joined = np.unique(starts)
         self._usual = np.zeros(vertices.n)  # the median length of the edges from each vertex
-        self._usual[counts > 0] = ndimage.median(graph.data, rows, np.flatnonzero(counts))
+        self._usual[joined] = ndimage.median(graph.data, starts, joined)
         self.epsilon_ = self._least_epsilon(graph)
         self._epsilons = np.full(vertices.n, self.epsilon_)  # the least of the edges of each
         if self.epsilon == _EDGES:
@@ -195,7 +196,7 @@ class LaplacianEigenmap(Embedding):
         X = self._read_points(X, reset=False)
         vertices, x = self._neighborhoods, X.astype(np.float64, copy=False)
         distances = vertices.rows(X)
-        rows, _ = _rows_of(distances)
+        rows = distances.tocoo().row
         equal = pair_distances(x, vertices.points, rows, distances.indices) == 0
         Y, new = np.empty((X.shape[0], self._R.shape[1]), X.dtype), np.ones(X.shape[0], bool)
         Y[rows[equal]], new[rows[equal]] = self._R[distances.indices[equal]], False
@@ -248,8 +249,8 @@ class LaplacianEigenmap(Embedding):
 
     def _walk(self, distances: sparse.csr_matrix) -> sparse.csr_matrix:
         """Return p(x, x_j), CSR (m, n), without underflow for far points."""
-        rows, counts = _rows_of(distances)
-        places = ndimage.minimum_position(distances.data, rows, np.arange(len(counts)))
+        rows = distances.tocoo().row
+        places = ndimage.minimum_position(distances.data, rows, np.arange(distances.shape[0]))
         d = self._relative(distances, distances.indices[np.ravel(places)])
         least = np.minimum.reduceat(d, distances.indptr[:-1])[rows]
         # A common factor of a row cancels; here the largest weight is 1.
@@ -257,12 +258,6 @@ class LaplacianEigenmap(Embedding):
             weights = np.exp(-(d - least) * (d + least))
         weights /= np.bincount(rows, weights)[rows]
         return sparse.csr_matrix((weights, distances.indices, distances.indptr), distances.shape)
-
-
-def _rows_of(graph: sparse.csr_matrix) -> tuple[Array, Array]:
-    """Return the row of each stored entry, and the number of entries of each row."""
-    counts = np.diff(graph.indptr)
-    return np.repeat(np.arange(len(counts)), counts), counts
 
 
 def _check_extension(lam: Array) -> None:
