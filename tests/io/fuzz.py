@@ -222,28 +222,23 @@ def run(reader, case, folder):
     """Read one case in a process of its own, with limits; return the outcome."""
     import resource  # POSIX only, as os.fork
 
-    path = make(reader, case, folder)
-    receive, send = os.pipe()
+    path, said = make(reader, case, folder), Path(folder, "said")
+    said.write_text("")
     child = os.fork()
     if not child:
-        os.close(receive)
         signal.alarm(SECONDS)
-        quiet = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(quiet, 2)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         before = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         top = before + MEGABYTES * 2**20
         resource.setrlimit(resource.RLIMIT_AS, (top, top))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        os.write(send, outcome(reader, path).encode(errors="replace"))
+        said.write_text(outcome(reader, path), errors="replace")
         os._exit(0)
-    os.close(send)
-    with os.fdopen(receive, "rb") as stream:
-        said = stream.read().decode()
     status = os.waitpid(child, 0)[1]
     if os.WIFSIGNALED(status):
         name = signal.Signals(os.WTERMSIG(status)).name
         return "died" if reader in MAY_DIE and name != "SIGALRM" else f"killed: {name}"
-    return said
+    return said.read_text()
 
 
 def main(count, reader=None, case=None):
