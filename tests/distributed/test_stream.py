@@ -60,14 +60,19 @@ def mapped():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_source_gives_the_rows_of_transform_in_order(kind, tmp_path, mapped):
-    given = OPTIONS | READING.get(kind, {})
-    done = embed(source_of(kind, tmp_path), tmp_path / "out.npy", SKETCH, **given)
+    source, how = source_of(kind, tmp_path), READING.get(kind, {})
+    done = embed(source, tmp_path / "out.npy", SKETCH, **OPTIONS, **how)
     assert (done.n, done.fit_points) == (N, SAMPLE)
     if kind == "csv":  # in double precision
         np.testing.assert_allclose(np.load(done.output), mapped, rtol=1e-4, atol=1e-5)
     else:
         assert np.array_equal(np.load(done.output), mapped)
-    assert {path.name for path in tmp_path.iterdir()} & {"out.npy.partial"} == set()
+    assert not Run(done.output).folder.exists()
+    for start in (0, 349, 350, 1001, N - 1, N):  # blocks may begin anywhere
+        tables = list(open_blocks(source, Reading(**how)).tables(100, start))
+        rows = np.concatenate([t.values for t in tables] or [np.empty((0, D))])
+        assert np.array_equal(rows, X[start:])
+        assert all(len(t.values) == 100 for t in tables[:-1])
 
 
 def test_a_parquet_output_has_the_ids_and_says_how_it_was_made(tmp_path, mapped):
@@ -214,16 +219,6 @@ def test_halves_of_one_law_differ_less_the_larger_they_are():
         found.append(half_discrepancy(model, X[:n], half, X[n:]).whole)
     assert 0 < found[1] < 0.5 * found[0]
     assert half_discrepancy(model, X[:n], half, X[:5]) is None
-
-
-def test_blocks_may_begin_anywhere(tmp_path):
-    for kind in KINDS:
-        blocks = open_blocks(source_of(kind, tmp_path), Reading(**READING.get(kind, {})))
-        for start in (0, 349, 350, 1001, N - 1, N):
-            tables = list(blocks.tables(100, start))
-            rows = np.concatenate([t.values for t in tables] or [np.empty((0, D))])
-            assert np.array_equal(rows, X[start:])
-            assert all(len(t.values) == 100 for t in tables[:-1])
 
 
 def test_parts_that_do_not_match_are_refused(tmp_path):

@@ -1,7 +1,7 @@
 """Points that no memory holds: a sample is fitted, all others are mapped block by block.
 
 `stream` is the way of a source through it; `sample` chooses rows and measures what a sample costs;
-`run` is the folder by which a run that was killed goes on; `output` puts the blocks together.
+`run` is the folder by which a run that was killed goes on, and puts the blocks together.
 Reading by blocks is `io.blocks`.
 """
 
