@@ -21,7 +21,6 @@ import zipfile
 from collections import Counter
 from pathlib import Path
 
-import fitted
 import numpy as np
 import pandas as pd
 from scipy import sparse
@@ -93,6 +92,8 @@ def save_mtx(path, rng):
 
 
 def save_model(path, rng):
+    import fitted  # beside this file
+
     kinds = ("HeatSketch", "HeatSketch-dense", "MixtureDiffusion", "HeatEmbedding")
     model, X, _ = fitted.sketches()[kinds[int(path.stem[-1])]]
     io.save_model(model.fit(X), path)
