@@ -52,8 +52,11 @@ def test_the_window_is_that_of_pictures():
 
 def test_far_points_stand_at_the_edge_and_all_are_one_call_away():
     F = cloud()
-    outside, inside, shown = asked(
-        F, "[scatter.outside(), [...scatter.onScreen()], [...scatter.shown()]]"
+    first = "scatter.outside(), [...scatter.onScreen()], [...scatter.shown()], scatter.zoom"
+    nearest, whole = "scatter.nearest(...scatter.outside()[4].slice(1), 5)", "scatter.fit(true)"
+    moved = "(scatter.fit(), scatter.zoomAt(10, 10, 3), scatter.outside())"  # by hand
+    outside, inside, shown, zoom, found, _, left, smaller, after = asked(
+        F, f"[{first}, {nearest}, {whole}, scatter.outside(), scatter.zoom, {moved}]"
     )
     assert [k for k, *_ in outside] == list(range(11))
     places = np.array(shown).reshape(-1, 2)
@@ -62,18 +65,10 @@ def test_far_points_stand_at_the_edge_and_all_are_one_call_away():
     assert at_edge.any(axis=1).all()
     near = np.array(inside).reshape(-1, 2)[11:]
     assert np.ptp(near[:, 1]) > 0.9 * 400 * 0.97  # the others fill the height
-    direction = places[:11] - [300, 200]
-    wanted = F[:11] * [1, -1]
-    cosine = np.sum(direction * wanted, axis=1) / (
-        np.linalg.norm(direction, axis=1) * np.linalg.norm(wanted, axis=1)
-    )
-    assert cosine.min() > 0.99
-    left, zoom = asked(F, "(scatter.fit(true), [scatter.outside(), scatter.zoom])")
-    assert left == []
-    assert zoom < asked(F, "scatter.zoom") / 20
-
-
-def test_points_moved_by_hand_are_not_drawn_at_the_edge():
-    assert asked(cloud(), "(scatter.zoomAt(10, 10, 3), scatter.outside())") == []
-    assert asked(cloud()[11:], "scatter.outside()") == []
-    assert asked(cloud(), "scatter.nearest(...scatter.outside()[4].slice(1), 5)") == 4
+    directions = [
+        P / np.linalg.norm(P, axis=1)[:, None] for P in (places[:11] - [300, 200], F[:11])
+    ]
+    np.testing.assert_allclose(directions[0], directions[1] * [1, -1], atol=0.1)
+    assert found == 4
+    assert left == after == asked(F[11:], "scatter.outside()") == []
+    assert smaller < zoom / 20
