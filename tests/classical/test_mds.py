@@ -16,12 +16,6 @@ from problems.checks import up_to_signs
 
 
 @pytest.fixture
-def X():
-    """Forty points in general position, of different spread along the axes."""
-    return np.random.default_rng(1).normal(size=(40, 4)) * [5.0, 4.0, 3.0, 2.0]
-
-
-@pytest.fixture
 def flat():
     """Points of R^10 in a three-dimensional affine subspace."""
     rng = np.random.default_rng(2)

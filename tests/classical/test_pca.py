@@ -12,12 +12,6 @@ from problems.checks import up_to_signs
 
 
 @pytest.fixture
-def X():
-    """Forty points in general position, of different spread along the axes."""
-    return np.random.default_rng(1).normal(size=(40, 4)) * [5.0, 4.0, 3.0, 2.0]
-
-
-@pytest.fixture
 def wide():
     """Twelve points of thirty features."""
     return np.random.default_rng(2).normal(size=(12, 30)) * np.geomspace(9, 0.1, 30)
