@@ -73,7 +73,17 @@ def classical_scaling(squares: Array, k: int) -> Scaling:
         squares[rows] -= means[rows, None]
         squares[rows] -= means - overall
         squares[rows] *= -0.5
-    values, vectors = _largest_eigenpairs(squares, k)
+    n = len(squares)
+    if not squares.any():  # an iteration would find nothing
+        values, vectors = np.zeros(k), np.eye(n, k)
+    elif n <= _MAX_DENSE_POINTS or 3 * k > n:
+        values, vectors = eigh(squares, subset_by_index=(n - k, n - 1))
+    else:  # products in fixed tiles: the same bits for any number of threads
+        B = Dense(squares, (-np.inf, np.inf))
+        products = LinearOperator((n, n), matvec=lambda v: (B @ v.reshape(n, 1))[:, 0], dtype=float)
+        start = np.random.default_rng(0).standard_normal(n)
+        values, vectors = eigsh(products, k, which="LA", v0=start)
+    values, vectors = values[::-1], vectors[:, ::-1]
     positive = values > _EIGENVALUE_ROUNDING * max(values[0], 0.0)
     found = np.count_nonzero(positive)
     if found < k:
@@ -84,18 +94,3 @@ def classical_scaling(squares: Array, k: int) -> Scaling:
             stacklevel=3,
         )
     return Scaling(np.where(positive, values, 0.0), fix_signs(vectors), means)
-
-
-def _largest_eigenpairs(B: Array, k: int) -> tuple[Array, Array]:
-    """Return the k largest eigenvalues, descending, and their eigenvectors."""
-    n = len(B)
-    if not B.any():  # an iteration would find nothing
-        return np.zeros(k), np.eye(n, k)
-    if n <= _MAX_DENSE_POINTS or 3 * k > n:
-        values, vectors = eigh(B, subset_by_index=(n - k, n - 1))
-    else:  # products in fixed tiles: the same bits for any number of threads
-        A = Dense(B, (-np.inf, np.inf))
-        products = LinearOperator((n, n), matvec=lambda v: (A @ v.reshape(n, 1))[:, 0], dtype=float)
-        start = np.random.default_rng(0).standard_normal(n)
-        values, vectors = eigsh(products, k, which="LA", v0=start)
-    return values[::-1], vectors[:, ::-1]

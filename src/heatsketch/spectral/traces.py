@@ -324,33 +324,37 @@ def explained_variance(
     def square(lam: Array) -> Array:  # a real power of λ² has all eigenvalues
         return np.square(f(np.abs(lam) if f.of_powers else lam))
 
+    rest, exact = (0.0, 0.0, 0.0), True  # what the coordinates leave out, and its interval
     if np.abs(A.ends[1]).max() < _ROUNDING:  # as of equal points: nothing is left out
-        return _fractions(np.ones(Y.shape[1]), (0.0, 0.0, 0.0), level, True)
-    if values is not None and len(values) == A.n - A.V.shape[1]:  # nothing is left out
-        return _fractions(square(values), (0.0, 0.0, 0.0), level, True)
-    components = [np.arange(A.n)]
-    if labels is not None:
-        components = [np.flatnonzero(labels == label) for label in range(int(labels.max()) + 1)]
-    Q = np.asarray(A.project(Y), dtype=float)
-    for rows in components:
-        Q[rows] = _orthonormal(Q[rows])
-    held = square(values) if values is not None else None
-    if held is None:
-        tol = None if A.n <= SPECTRAL_LIMIT else _SERIES
-        held = np.square(apply([f], A, Q, tol)[0]).sum(axis=0)
-    if A.n <= SPECTRAL_LIMIT:
-        rest = max(float(square(all_eigenvalues(A)).sum() - held.sum()), 0.0)
-        return _fractions(held, (rest, rest, rest), level, True)
-
-    X = A.project(random_block(A.n, n_probes, "gaussian", np.random.default_rng(_SEED)))
-    for rows in components:
-        X[rows] -= Q[rows] @ (Q[rows].T @ X[rows])
-    lam, counts = estimated_density(A, X, 4 * f.sharpness(A.ends[0]))  # of f⁴
-    squares = square(lam)
-    mean, spread = float(counts @ squares), float(counts @ squares**2)
-    return _fractions(
-        held, (mean, *chi_square_interval(mean, spread, n_probes, level)), level, False
-    )
+        held = np.ones(Y.shape[1])
+    elif values is not None and len(values) == A.n - A.V.shape[1]:
+        held = square(values)
+    else:
+        components = [np.arange(A.n)]
+        if labels is not None:
+            components = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+        Q = np.asarray(A.project(Y), dtype=float)
+        for rows in components:
+            Q[rows] = _orthonormal(Q[rows])
+        exact = A.n <= SPECTRAL_LIMIT
+        if values is not None:
+            held = square(values)
+        else:
+            held = np.square(apply([f], A, Q, None if exact else _SERIES)[0]).sum(axis=0)
+        if exact:
+            rest = (max(float(square(all_eigenvalues(A)).sum() - held.sum()), 0.0),) * 3
+        else:
+            X = A.project(random_block(A.n, n_probes, "gaussian", np.random.default_rng(_SEED)))
+            for rows in components:
+                X[rows] -= Q[rows] @ (Q[rows].T @ X[rows])
+            lam, counts = estimated_density(A, X, 4 * f.sharpness(A.ends[0]))  # of f⁴
+            mean, spread = float(counts @ square(lam)), float(counts @ square(lam) ** 2)
+            rest = mean, *chi_square_interval(mean, spread, n_probes, level)
+    # Divided by the whole, and by the ends of its interval; nothing has fractions of 0.
+    total, least, most = (float(held.sum()) + part for part in rest)
+    ratio, high, low = (held / (whole or 1.0) for whole in (total, least, most))
+    sums = [np.minimum(np.cumsum(part), 1.0) for part in (ratio, low, high)]
+    return ExplainedVariance(ratio, low, high, sums[0], sums[1], sums[2], total, level, exact)
 
 
 def _orthonormal(Y: Array) -> Array:
@@ -361,15 +365,3 @@ def _orthonormal(Y: Array) -> Array:
     Q[:, :full], triangle = np.linalg.qr(Y / np.where(sizes > 0, sizes, 1.0))
     R[:full] = np.diag(triangle)
     return Q * (np.abs(R) > _DEPENDENT)
-
-
-def _fractions(
-    held: Array, left: tuple[float, float, float], level: float, exact: bool
-) -> ExplainedVariance:
-    """Divide by the whole, and by the ends of its interval; nothing has fractions of 0."""
-    rest, least, most = left
-    wholes = [float(held.sum()) + part for part in (rest, most, least)]
-    ratio, low, high = (held / (whole or 1.0) for whole in wholes)
-    sums = [np.minimum(np.cumsum(part), 1.0) for part in (ratio, low, high)]
-    total = wholes[0]
-    return ExplainedVariance(ratio, low, high, sums[0], sums[1], sums[2], total, level, exact)
