@@ -239,8 +239,10 @@ class HeatEmbedding(DiffusionEstimator):
         for S in samples:
             S, W = S / size, np.zeros((rows.shape[1], k))
             S = S[np.unique(first_equal(S))]
-            if np.ptp(S, axis=0).max() > _DEGENERATE:  # else the component is one place
+            used = np.flatnonzero(np.ptp(S, axis=0) > _DEGENERATE)
+            if len(used):  # else the component is one place
                 spared = self.objective == "most" and len(S) >= _ROWS_TO_SPARE
+                S = S[:, used]
                 learned = learn(
                     S,
                     k,
@@ -250,11 +252,11 @@ class HeatEmbedding(DiffusionEstimator):
                     n_init=self.n_init,
                     validation_fraction=_HELD_OUT * spared,
                 )
-                W = oriented(learned.components, S).T
+                map_ = oriented(learned.components, S).T
                 i, j = random_pairs(len(S), PAIRS["worst"])
-                ratios = pair_distances(S @ W, S @ W, i, j) / pair_distances(S, S, i, j)
+                ratios = pair_distances(S @ map_, S @ map_, i, j) / pair_distances(S, S, i, j)
                 median, largest = float(np.median(ratios)), float(ratios.max())
-                W /= median if median > _DEGENERATE * largest else largest
+                W[used] = map_ / (median if median > _DEGENERATE * largest else largest)
                 held_out = np.fmax(held_out, learned.held_out_log_L)
             maps.append(W)
         return maps, float(held_out)
