@@ -9,27 +9,17 @@ import pytest
 
 from heatsketch import cli
 from problems.clouds import cloud
-from problems.tables import write_csv
+from problems.tables import UNITS, write_csv, write_european
 
 pytest.importorskip("pyarrow")
-
-UNITS = np.array([1.0, 30.0, 1e-3])
 
 
 @pytest.fixture
 def table(tmp_path):
     """A European table of 60 points in three units, with two bad cells and a number as a label."""
-    path = tmp_path / "table.csv"
-    X = cloud(60, 3, seed=1) * UNITS
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, delimiter=";")
-        writer.writerow(["sample", "length", "mass", "time", "year"])
-        for j, row in enumerate(X):
-            cells = [f"{x:.6f}".replace(".", ",") for x in row]
-            if j in (7, 20):
-                cells[1] = "n.d."
-            writer.writerow([1000 + 3 * j, *cells, 1990 + j % 3])
-    return path
+    given = {"gaps": {(7, 1), (20, 1)}, "gap": "n.d.", "ids": range(1000, 1180, 3)}
+    year, X = [1990 + j % 3 for j in range(60)], cloud(60, 3, seed=1) * UNITS
+    return write_european(tmp_path / "table.csv", X, **given, year=year)
 
 
 EUROPEAN = ("--read", "decimal=,", "--exclude", "sample,year")

@@ -1,7 +1,5 @@
 """Models on the command line: `embed --save-model`, `transform`, `info`."""
 
-import csv
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,26 +8,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 import heatsketch as hs
 from heatsketch import io
 from problems.clouds import cloud
+from problems.tables import MEASURES, UNITS, write_european
 
 pytest.importorskip("pyarrow")
 
-NAMES = ["length", "mass", "time"]
-UNITS, SHIFT = np.array([1.0, 30.0, 1e-3]), np.array([5.0, -100.0, 0.2])
+SHIFT = np.array([5.0, -100.0, 0.2])
 
 
 def points(n, seed):
     return cloud(n, 3, seed=seed) * UNITS + SHIFT
-
-
-def write(path, X, order=(0, 1, 2), gaps=(), **extra):
-    """Write points as a European table with columns in an order, and cells that are missing."""
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, delimiter=";")
-        writer.writerow(["sample", *(NAMES[j] for j in order), *extra])
-        for i, row in enumerate(X):
-            cells = ["" if (i, j) in gaps else repr(float(row[j])).replace(".", ",") for j in order]
-            writer.writerow([f"s{i}", *cells, *(column[i] for column in extra.values())])
-    return path
 
 
 READ = ("--read", "decimal=,", "--id", "sample", "--missing", "median", "--standardize")
@@ -39,7 +26,9 @@ READ = ("--read", "decimal=,", "--id", "sample", "--missing", "median", "--stand
 def trained(tmp_path, run):
     """Embed a table in three units, with gaps, and keep the model."""
     X, gaps = points(60, seed=1), {(7, 0), (20, 2)}
-    table = write(tmp_path / "train.csv", X, gaps=gaps, year=[1990 + i % 3 for i in range(60)])
+    table = write_european(
+        tmp_path / "train.csv", X, gaps=gaps, year=[1990 + i % 3 for i in range(60)]
+    )
     out, model = tmp_path / "map.npz", tmp_path / "map.model"
     options = (*READ, "--exclude", "year", "--n-neighbors", 9)
     run("embed", table, "-o", out, *options, "--save-model", model)
@@ -53,7 +42,9 @@ def test_new_rows_are_read_as_those_of_the_fit_and_nothing_is_estimated_again(
 ):
     X, _, model, _ = trained
     new = 0.5 * points(9, seed=2) + 0.5 * SHIFT + 0.2 * UNITS  # of other means and variances
-    table = write(tmp_path / "new.csv", new, order=(2, 0, 1), gaps={(3, 1), (4, 0)}, site=["x"] * 9)
+    table = write_european(
+        tmp_path / "new.csv", new, order=(2, 0, 1), gaps={(3, 1), (4, 0)}, site=["x"] * 9
+    )
     out = tmp_path / "new.npz"
     said = run("transform", model, table, "-o", out).lines
     assert "gaps filled with medians in 2 of 9 rows" in said["changed"]
@@ -70,16 +61,16 @@ def test_new_rows_are_read_as_those_of_the_fit_and_nothing_is_estimated_again(
 def test_what_does_not_fit_is_named(trained, tmp_path, run):
     X, _, model, _ = trained
     out, new = ("-o", tmp_path / "out.csv"), points(5, seed=2)
-    short = write(tmp_path / "short.csv", new, order=(0, 2))
+    short = write_european(tmp_path / "short.csv", new, order=(0, 2))
     given = ("transform", model, short, *out)
     assert "has no column 'mass'" in run(*given, code=1).err
     assert "unrecognized" in run(*given, "--standardize", code=2).err
     assert "cannot be read" in run("transform", short, short, *out, code=1).err
     plain, table = tmp_path / "plain.model", tmp_path / "plain.csv"
-    pd.DataFrame(np.nan_to_num(X), columns=NAMES).to_csv(table, index=False)
+    pd.DataFrame(np.nan_to_num(X), columns=MEASURES).to_csv(table, index=False)
     options = ("--method", "pca", "--save-model", plain)
     run("embed", table, "-o", tmp_path / "plain.npz", *options)
-    gap = pd.DataFrame(new, columns=NAMES)
+    gap = pd.DataFrame(new, columns=MEASURES)
     gap.loc[2, "mass"] = np.nan
     gap.to_csv(tmp_path / "gap.csv", index=False)
     gaps = ("transform", plain, tmp_path / "gap.csv", *out)
@@ -92,10 +83,10 @@ def test_what_does_not_fit_is_named(trained, tmp_path, run):
 def test_a_model_from_python_finds_columns_by_name_and_has_no_medians(tmp_path, run, named):
     """Medians of the new rows would place a row by the company it comes in."""
     X, model, out = points(40, seed=1), tmp_path / "a.model", tmp_path / "out.csv"
-    pca = hs.classical.PCA().fit(pd.DataFrame(X, columns=NAMES) if named else X)
+    pca = hs.classical.PCA().fit(pd.DataFrame(X, columns=MEASURES) if named else X)
     hs.save_model(pca, model)
-    new = pd.DataFrame(points(5, seed=2), columns=NAMES)
-    moved = new[NAMES[::-1]].assign(other=1.0) if named else new
+    new = pd.DataFrame(points(5, seed=2), columns=MEASURES)
+    moved = new[[*MEASURES[::-1]]].assign(other=1.0) if named else new
     moved.to_csv(tmp_path / "whole.csv", index=False)
     run("transform", model, tmp_path / "whole.csv", "-o", out, "--missing", "median")
     found = io.read_table(out)

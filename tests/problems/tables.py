@@ -6,6 +6,7 @@ import numpy as np
 
 from heatsketch import io
 
+MEASURES, UNITS = ("length", "mass", "time"), np.array([1.0, 30.0, 1e-3])
 TEXT = ("plain", 'quoted "a", b', "tab\there", "naïve 点", "", "two\nlines")
 
 
@@ -27,4 +28,16 @@ def write_csv(path, X, names="abc", **columns):
     with path.open("w", encoding="utf-8", newline="") as file:
         rows = zip(*columns.values(), *np.asarray(X).T.tolist(), strict=True)
         csv.writer(file).writerows([[*columns, *names], *rows])
+    return path
+
+
+def write_european(path, X, order=(0, 1, 2), gaps=(), gap="", ids=None, **extra):
+    """Write points with ; between cells and decimal commas, in an order of the three columns."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter=";")
+        writer.writerow(["sample", *(MEASURES[j] for j in order), *extra])
+        for i, row in enumerate(X.tolist()):
+            cells = [gap if (i, j) in gaps else repr(row[j]).replace(".", ",") for j in order]
+            name = f"s{i}" if ids is None else ids[i]
+            writer.writerow([name, *cells, *(column[i] for column in extra.values())])
     return path
