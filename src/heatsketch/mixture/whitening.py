@@ -77,14 +77,12 @@ class Whitening:
 
     def log_rest(self, X: Array) -> Array:
         """Return the logarithm of the normal density of what the map leaves out of points, (n,)."""
-        n_rest = X.shape[1] - len(self.lengths)
 
         def squares(rows: slice) -> Array:
             x = X[rows] - self.centre
             left = (x - (x @ self.axes) @ self.axes.T) / self.rest_deviation
             return np.square(left).sum(axis=1)
 
-        if n_rest == 0:
-            return np.zeros(len(X))
+        n_rest = X.shape[1] - len(self.lengths)  # for 0 nothing but rounding is left
         volume = n_rest * (np.log(2 * np.pi) / 2 + np.log(self.rest_deviation))
         return -0.5 * filled(squares, (len(X),)) - volume
