@@ -209,13 +209,14 @@ def subspace_iteration(
         # below `low` without bound.
         low = min(low, float(ritz[-1]))
         best = max(best, float(ritz[-1]))  # no Ritz value is above its eigenvalue
-        top = max(float(ritz[0]), low + 1e-12 * abs(low))
-        cut = min(max(best, low + 1e-3 * (top - low)), low + (1 - 1e-6) * (top - low))
+        top, value = max(float(ritz[0]), low + 1e-12 * abs(low)), float(ritz[k - 1])
+        # What is wrong with vectors of a coarser graph is mostly far below.
+        reach = min(best, low + _SMOOTHING_CUT * (value - low)) if products == 1 else best
+        cut = min(max(reach, low + 1e-3 * (top - low)), low + (1 - 1e-6) * (top - low))
         # Where the top grows by more than 1/√eps, it drowns the directions below it.
         safe = _degree_for(float(1 / np.sqrt(np.finfo(A.dtype).eps)), top, low, cut)
-        value = float(ritz[k - 1])
-        if products == 1:  # what is wrong with vectors of a coarser graph is mostly far below
-            degree, cut = _SMOOTHING_DEGREE, min(cut, low + _SMOOTHING_CUT * (value - low))
+        if products == 1:
+            degree = _SMOOTHING_DEGREE
         else:
             longest = min(2 * longest, _LONGEST)
             degree = min(_degree_for(2 * residuals.max() / bound, value, low, cut), longest)
