@@ -6,10 +6,12 @@
 PART is a data set, "digits", or the beginning of a name, "digits/HeatSketch". Values agree to 1e-9
 of their size, those of iterations to 1e-6; eigenvectors are compared by the inner products of their
 rows, which know no signs, and learned maps by their quality. Data with ties (marked "ties") may
-change when the rule that breaks ties does. It takes a minute.
+change when the rule that breaks ties does. It takes a minute. "large", a roll of 50,000 points,
+is made only where it is a PART.
 """
 
 import argparse
+import inspect
 import sys
 import warnings
 from functools import partial
@@ -17,13 +19,14 @@ from pathlib import Path
 
 import numpy as np
 from scipy import sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.neighbors import KNeighborsClassifier
 
 import heatsketch as hs
 
 TOLERANCE = {"value": 1e-9, "iterated": 1e-6}
 PLAUSIBLE = {"within": 0.02, "log_L": 0.3, "accuracy": 0.01}  # changes of a learned map that may be
-TIED = "digits"
+TIED = ("digits", "integers", "words")
 
 
 def digits():
@@ -42,6 +45,27 @@ def clusters():
     centres = 40 * rng.standard_normal((3, 6))
     labels = np.repeat(np.arange(3), (300, 200, 60))
     return centres[labels] + rng.standard_normal((560, 6)), labels
+
+
+def words():
+    """Docstrings of the standard library as TF-IDF, a label for each module."""
+    modules = "argparse ast asyncio ctypes datetime decimal email.message http.client json logging"
+    modules += " pathlib random shutil socket sqlite3 subprocess tarfile unittest zipfile"
+    texts = {}
+    for number, name in enumerate(modules.split()):
+        module = __import__(name, fromlist=["_"])
+        for owner in [module, *(o for _, o in inspect.getmembers(module, inspect.isclass))]:
+            for _, member in inspect.getmembers(owner, callable):
+                if len((inspect.getdoc(member) or "").split()) > 12:
+                    texts.setdefault(member.__doc__, number)
+    found = TfidfVectorizer(min_df=3, stop_words="english").fit_transform(filter(None, texts))
+    return found, np.array([number for text, number in texts.items() if text])
+
+
+def integers():
+    rng = np.random.default_rng(3)
+    labels = np.arange(500) % 2
+    return rng.poisson(0.5 + labels[:, None], (500, 8)).astype(float), labels
 
 
 def mixture():
@@ -90,6 +114,7 @@ def of_points(name, X, labels, classical):
     some = np.random.default_rng(0).permutation(n)[: min(n, 500)]
     Z, new = X[np.sort(some)], X[:40] * 0.999
     small = X[np.sort(some[:300])]
+    dense = small.toarray() if sparse.issparse(small) else small
     groups = labels[np.sort(some[:300])]
 
     def sketch(data, **options):
@@ -104,10 +129,10 @@ def of_points(name, X, labels, classical):
         "HeatSketch 2, 300": sketch(X, time=[2, 300]),
         "HeatSketch signs": sketch(X, kind="rademacher"),
         "HeatSketch radius": sketch(Z, affinity="radius", epsilon="ksum"),
-        "ksum": lambda: hs.ksum(small),
+        "ksum": lambda: hs.ksum(dense),
         "connecting_epsilon": lambda: hs.connecting_epsilon(small),
         "intrinsic_dimension": lambda: hs.intrinsic_dimension(Z),
-        "density": lambda: hs.density_estimate(small, "median", 2.0),
+        "density": lambda: hs.density_estimate(dense, "median", 2.0),
     }
     choices = {
         "affinity": ("dense", "variable"),
@@ -131,15 +156,15 @@ def of_points(name, X, labels, classical):
         ),
     }
     found = named(name, calls) + named(name, maps, "rows") + named(name, learned, "map")
-    found += of_functions(name, small) + of_intervals(name, small)
-    return found + (of_classical(name, small, groups) if classical else [])
+    found += of_functions(name, small, dense) + of_intervals(name, small, dense)
+    return found + (of_classical(name, dense, groups) if classical else [])
 
 
-def of_functions(name, X):
+def of_functions(name, points, X):
     """Return calls of affinity, normalisations, sketch, eigenpairs, distances, metrics."""
 
     def diffusion(**options):
-        return hs.diffusion(X, **options)
+        return hs.diffusion(points, **options)
 
     def kernel():
         return hs.gaussian_affinity(X, "median")
@@ -173,14 +198,14 @@ def of_functions(name, X):
     return named(name, calls) + named(name, {"eigh": spectrum} | trace, "iterated")
 
 
-def of_intervals(name, X):
+def of_intervals(name, points, X):
     """Return calls for error bars, discrepancies, confidences, pseudotime."""
 
     def model():
-        return hs.HeatSketch(32, random_state=0).fit(X)
+        return hs.HeatSketch(32, random_state=0).fit(points)
 
     def other():
-        return hs.diffusion(X, n_neighbors=20)
+        return hs.diffusion(points, n_neighbors=20)
 
     def apart(Y):
         return np.linalg.norm(Y[0] - Y[1])
@@ -196,11 +221,13 @@ def of_intervals(name, X):
         "distance_interval": lambda: u.distance_interval(model().embedding_, i, i + 20),
         "neighbor_confidence": lambda: u.neighbor_confidence(model(), **few),
         "sketch_interval": lambda: hs.sketch_interval(model(), apart, rng=0, **few),
-        "data_interval": lambda: hs.data_interval(model(), X, size, rng=0, **few),
-        "diffusion_discrepancy": lambda: hs.diffusion_discrepancy(hs.diffusion(X), other(), rng=0),
+        "data_interval": lambda: hs.data_interval(model(), points, size, rng=0, **few),
+        "diffusion_discrepancy": lambda: hs.diffusion_discrepancy(
+            hs.diffusion(points), other(), rng=0
+        ),
         "sample_discrepancy": lambda: u.sample_discrepancy(*halves, **sizes),
         "pseudotime": lambda: model().pseudotime(3),
-        "novelty": lambda: model().novelty(X[:20] * 1.2),
+        "novelty": lambda: model().novelty(points[:20] * 1.2),
     }
     return named(name, calls)
 
@@ -255,22 +282,32 @@ def of_mixture():
     return named("mixture", rows, "rows") + named("mixture", calls)
 
 
+def of_many_points():
+    """Return calls for approximate neighbours and compiled products."""
+    (X, labels), seed = roll(50_000), {"random_state": 0}
+    sketch = {"HeatSketch": lambda: hs.HeatSketch(16, **seed).fit_transform(X)[::50]}
+    rows = {"DiffusionMap": lambda: hs.DiffusionMap(8, **seed).fit_transform(X)}
+    learned = {"HeatEmbedding": partial(quality, hs.HeatEmbedding(2, **seed), X, labels)}
+    return named("large", sketch) + named("large", rows, "rows") + named("large", learned, "map")
+
+
 SETS = {"digits": digits, "roll": roll, "clusters": clusters, "mixture": mixture}
+SETS |= {"words": words, "integers": integers}
 
 
 def all_calls():
     """Return (kind, name, call) of all that is recorded."""
-    found = of_graph() + of_mixture()
+    found = of_graph() + of_mixture() + of_many_points()
     for name, make in SETS.items():
         found += of_points(name, *make(), classical=name in ("digits", "clusters"))
     return found
 
 
 def measure(parts):
-    """Return arrays by "kind|name" of the names that begin with one of the parts, or of all."""
+    """Return arrays by "kind|name" of names that begin with one of the parts; by default all but "large"."""
     arrays = {}
     for kind, name, make in all_calls():
-        if parts and not name.startswith(tuple(parts)):
+        if not name.startswith(tuple(parts or ("graph", *SETS))):
             continue
         try:
             with warnings.catch_warnings():

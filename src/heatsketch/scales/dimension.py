@@ -121,12 +121,11 @@ def graph_dimension(graph: sparse.csr_matrix) -> float:
 
     Rows of the CSR matrix (n, n) hold k + 1 distances, that of each point to itself among them.
     """
-    logs = np.log(positive(graph.data.reshape(graph.shape[0], -1)))
-    logs -= logs.max(axis=1, keepdims=True)
-    k = logs.shape[1] - 1
-    # The point itself has the least.
-    inverses = (logs.min(axis=1) - logs.sum(axis=1)) / (k - 1)
-    return _dimension(inverses.mean(), k)
+    near = graph.data.reshape(graph.shape[0], -1)
+    near = np.partition(near, 0, axis=1)[:, 1:]  # the point itself has the least
+    logs = np.log(positive(near / near.max(axis=1, keepdims=True)))  # whatever the unit
+    k = near.shape[1]
+    return _dimension(-logs.sum(axis=1).mean() / (k - 1), k)
 
 
 def _dimension(inverse: float, k: int) -> float:
