@@ -304,7 +304,7 @@ def all_calls():
 
 
 def measure(parts):
-    """Return arrays by "kind|name" of names that begin with one of the parts; by default all but "large"."""
+    """Return arrays by "kind|name" of names that begin with a part; by default all but "large"."""
     arrays = {}
     for kind, name, make in all_calls():
         if not name.startswith(tuple(parts or ("graph", *SETS))):
