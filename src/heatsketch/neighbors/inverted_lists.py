@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import get_index_dtype
+from sklearn.metrics import pairwise_distances_argmin
 
 from heatsketch._checks import logger
 from heatsketch._progress import track
@@ -272,15 +273,8 @@ def _k_means(x: Array, count: int, rng: np.random.Generator) -> Array:
 
 
 def _nearest(x: Array, centroids: Array) -> Array:
-    owner = np.empty(len(x), np.int64)
     centre = np.median(centroids, axis=0)  # squares of a common offset would cost digits
-    x, centroids = x - centre, centroids - centre
-
-    def work(rows: slice) -> None:
-        owner[rows] = _squares_less_own(x[rows], centroids).argmin(axis=1)
-
-    for_each_tile(work, len(x))
-    return owner
+    return np.asarray(pairwise_distances_argmin(x - centre, centroids - centre))
 
 
 def _squares_less_own(x: Array, y: Array) -> Array:
