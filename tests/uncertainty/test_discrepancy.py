@@ -8,15 +8,15 @@ import pytest
 from numpy.linalg import matrix_power
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from scipy.stats import binom, norm
+from scipy.stats import norm
 
 import heatsketch as hs
 from heatsketch.uncertainty.discrepancy import sketch_of, summary
 from heatsketch.uncertainty.resampling import labelling_p_value
+from problems.chance import ALARM, in_band
 from problems.clouds import cloud, even_circle
 from problems.matrices import of_points
 
-ALARM = 1e-6
 K, DRAWS = 8, 20_000
 
 
@@ -66,24 +66,20 @@ def test_intervals_hold_with_their_level(level, margin):
     truth = np.linalg.norm(M)
     ends = [d.interval(level)[1:] for d in found[:6000]]
     held = sum(low <= truth <= high for low, high in ends)
-    assert binom.ppf(ALARM / 2, len(ends), level) <= held
-    assert held <= binom.isf(ALARM / 2, len(ends), min(level + margin, 1.0))
+    assert in_band(held, len(ends), level, level + margin)
 
 
 @pytest.mark.statistical
 def test_intervals_of_points_hold_with_exactly_their_level():
     """Alarm 1e-6: 20,000 draws of one point, and of the worst of all."""
     M, found = draws(4)
-    rows = np.linalg.norm(M, axis=1)
-    every = replace(found[0], per_point=np.array([d.per_point for d in found]))
-    _, low, high = every.point_interval(0.9)
-    held = int(np.sum((low <= rows) & (rows <= high), axis=0)[3])
-    assert binom.ppf(ALARM / 2, DRAWS, 0.9) <= held <= binom.isf(ALARM / 2, DRAWS, 0.9)
-    _, low, high = replace(found[0], per_point=every.per_point.T).point_interval(
-        0.9, simultaneous=True
-    )
-    held = int(np.sum(np.all((rows >= low.T) & (rows <= high.T), axis=1)))
-    assert held >= binom.ppf(ALARM, DRAWS, 0.9)
+    rows = np.linalg.norm(M, axis=1)[:, None]
+    every = replace(found[0], per_point=np.transpose([d.per_point for d in found]))
+    for simultaneous, upper, alarm in ((False, None, ALARM), (True, 1, 2 * ALARM)):
+        _, low, high = every.point_interval(0.9, simultaneous=simultaneous)
+        held = (low <= rows) & (rows <= high)
+        hits = np.sum(np.all(held, axis=0) if simultaneous else held[3])
+        assert in_band(hits, DRAWS, 0.9, upper, alarm)
 
 
 # Exact values and identities
@@ -155,29 +151,30 @@ def test_ids_match_points_in_any_order_and_leave_out_those_of_one_side():
     assert np.all(abs(some.per_point / exact.per_point - 1) < 0.8)  # 20 columns: 16 %
 
 
+def named(ids=None):
+    return hs.HeatSketch(2, n_neighbors=5).fit(cloud(20, 2), ids=ids)
+
+
 @pytest.mark.parametrize(
-    ("a", "b", "error", "message"),
+    ("make", "error", "message"),
     [
-        (np.eye(3), np.eye(4), ValueError, "3 and 4 points"),
-        (np.eye(3), hs.HeatSketch(), TypeError, "b is a HeatSketch without a diffusion_"),
-        ([np.eye(3), np.eye(4)], np.eye(3), ValueError, "3 and 4 points"),
+        (lambda: (np.eye(3), np.eye(4)), ValueError, "3 and 4 points"),
+        (lambda: ([np.eye(3), np.eye(4)], np.eye(3)), ValueError, "3 and 4 points"),
+        (lambda: (np.eye(3), hs.HeatSketch()), TypeError, "b is a HeatSketch without a diffusion_"),
+        (lambda: (cloud(20, 3), cloud(15, 3)), ValueError, r"a has shape \(20, 3\).*a\).*samp"),
+        (lambda: ([cloud(20, 3)] * 2, cloud(15, 3)), ValueError, r"a has shape .*diffusion\(a\)"),
+        (lambda: (named(range(20)), named(range(20, 40))), ValueError, "0 ids in common"),
+        (lambda: (named(range(20)), named()), ValueError, "others have none"),
+        (
+            lambda: (named(range(20)), named(list(map(str, range(20))))),
+            TypeError,
+            "others are text",
+        ),
     ],
 )
-def test_what_cannot_be_compared_is_refused(a, b, error, message):
+def test_what_cannot_be_compared_is_refused(make, error, message):
     with pytest.raises(error, match=message):
-        hs.diffusion_discrepancy(a, b)
-
-
-def test_ids_of_other_points_are_refused():
-    X = cloud(20, 2, seed=0)
-    named, other, none = (hs.HeatSketch(2, n_neighbors=5) for _ in range(3))
-    named.fit(X, ids=np.arange(20))
-    with pytest.raises(ValueError, match="0 ids in common"):
-        hs.diffusion_discrepancy(named, other.fit(X, ids=np.arange(20, 40)))
-    with pytest.raises(TypeError, match="integers and others are text"):
-        hs.diffusion_discrepancy(named, other.fit(X, ids=[str(i) for i in range(20)]))
-    with pytest.raises(ValueError, match="others have none"):
-        hs.diffusion_discrepancy(named, none.fit(X))
+        hs.diffusion_discrepancy(*make())
 
 
 # Where, and whether
@@ -218,8 +215,7 @@ def test_the_p_value_of_replicates_is_right_under_the_null():
     rng = np.random.default_rng(3)
     p = [labelling_p_value(rng.exponential(size=(6, 10)), 3, 999, 1) for _ in range(2000)]
     for level in (0.1, 0.5):
-        held = int(np.sum(np.array(p) <= level + 1e-9))
-        assert binom.ppf(ALARM / 4, 2000, level) <= held <= binom.isf(ALARM / 4, 2000, level)
+        assert in_band(np.sum(np.array(p) <= level + 1e-9), 2000, level, alarm=ALARM / 2)
 
 
 def test_replicates_of_different_graphs_have_the_least_p_value():
@@ -238,11 +234,3 @@ def test_replicates_are_compared_by_their_means():
     found = hs.diffusion_discrepancy([A, B], C, time=2, n_components=12)
     M = (matrix_power(A, 2) + matrix_power(B, 2)) / 2 - matrix_power(C, 2)
     assert_allclose(found.value, np.linalg.norm(M), rtol=1e-9)
-
-
-def test_points_in_place_of_a_matrix_are_told_what_to_do():
-    for given in (cloud(20, 3), [cloud(20, 3), cloud(20, 3)]):
-        with pytest.raises(
-            ValueError, match=r"a has shape \(20, 3\).*heatsketch.diffusion\(a\).*samp"
-        ):
-            hs.diffusion_discrepancy(given, cloud(15, 3))

@@ -5,25 +5,18 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import pdist
 from scipy.stats import binom, chi2, kstest
 
 import heatsketch as hs
 from heatsketch._random import random_block
 from heatsketch.uncertainty import distance_interval
 from heatsketch.uncertainty.intervals import mean_root, ratio_bounds
-from problems.clouds import cloud, even_circle
-from problems.spectra import circle_distances
+from problems.chance import ALARM, Z_ALARM, in_band
+from problems.clouds import cloud
+from problems.spectra import circle, circle_distances
 
-ALARM = 1e-6
 K, SKETCHES = 16, 6000
-Z_ALARM = 5.0  # of a normal score: two-sided 6e-7
-
-
-def in_band(hits, trials, level, *, conservative=False):
-    """Say whether the number of hits is within the binomial band with false-alarm rate 1e-6."""
-    low = binom.ppf(ALARM / 2, trials, level)
-    high = trials if conservative else binom.isf(ALARM / 2, trials, level)
-    return low <= hits <= high
 
 
 @cache
@@ -31,14 +24,14 @@ def default_graph(filter="power", time=8):
     """A model on the default graph, with duplicates; its columns are 6,000 sketches of 16."""
     X = cloud(60, 3, seed=1)
     X = np.vstack([X, X[:4]])
-    model = hs.HeatSketch(K * SKETCHES, time, filter=filter, n_neighbors=8, random_state=4).fit(X)
-    return model
+    return hs.HeatSketch(K * SKETCHES, time, filter=filter, n_neighbors=8, random_state=4).fit(X)
 
 
 def differences(model, i, j):
-    """Return the differences of two rows in each of the sketches, (sketches, K)."""
-    F = model.embedding_
-    return (F[i] - F[j]).reshape(SKETCHES, K) * np.sqrt(SKETCHES)
+    """Return the differences of two rows in each of the sketches, (sketches, K), and D."""
+    F, pair = model.embedding_, ([i], [j])
+    D = hs.diffusion_distance(model.diffusion_, model.time, filter=model.filter, pairs=pair)[0]
+    return (F[i] - F[j]).reshape(SKETCHES, K) * np.sqrt(SKETCHES), D
 
 
 def distances_of_the_symmetric_power(d):
@@ -78,8 +71,7 @@ def test_coverage_on_the_default_graph_is_the_level_for_the_distance_of_its_rows
     """
     model = default_graph(filter, time)
     d, j = model.diffusion_, other_pair(model.diffusion_)
-    D = hs.diffusion_distance(d, time, filter=filter, pairs=([7], [j]))[0]
-    u = differences(model, 7, j)
+    u, D = differences(model, 7, j)
     squares = (u**2).sum(axis=1)
     ratio = K * squares / D**2
     assert kstest(ratio, chi2(K).cdf).pvalue > ALARM
@@ -96,9 +88,8 @@ def test_coverage_on_the_default_graph_is_the_level_for_the_distance_of_its_rows
 @pytest.mark.statistical
 def test_values_are_unbiased():
     """Alarm 6e-7: the mean of 6,000 sketches of 16 columns; without the factor it is seen."""
-    model = default_graph()
-    D = hs.diffusion_distance(model.diffusion_, 8, pairs=([0], [40]))[0]
-    value = intervals(differences(model, 0, 40))[0]
+    u, D = differences(default_graph(), 0, 40)
+    value = intervals(u)[0]
     error = value.std() / np.sqrt(len(value))
     assert abs(value.mean() - D) < Z_ALARM * error
     assert abs(mean_root(K) * value.mean() - D) > Z_ALARM * error
@@ -107,11 +98,9 @@ def test_values_are_unbiased():
 @pytest.mark.statistical
 def test_the_error_falls_as_one_over_the_root_of_the_columns():
     """Alarm 6e-7: the root mean square error of K and of 16 K columns, and the width."""
-    model = default_graph()
-    D = hs.diffusion_distance(model.diffusion_, 8, pairs=([0], [40]))[0]
-    squares = differences(model, 0, 40) ** 2
-    few = squares.sum(axis=1) / D**2 - 1
-    many = squares.sum(axis=1).reshape(-1, 16).mean(axis=1) / D**2 - 1
+    u, D = differences(default_graph(), 0, 40)
+    few = (u**2).sum(axis=1) / D**2 - 1
+    many = few.reshape(-1, 16).mean(axis=1)
     for error, k in ((few, K), (many, 16 * K)):
         kurtosis = 12 / k + 2  # of a mean of k squares, fourth cumulant over variance², + 2
         spread = np.sqrt(kurtosis / len(error)) * 2 / k
@@ -129,8 +118,7 @@ def test_the_error_falls_as_one_over_the_root_of_the_columns():
 def test_on_the_circle_intervals_hold_the_distance_of_the_closed_form():
     """Alarm 1e-6: 2,000 sketches of 16 columns of a circulant matrix."""
     n, epsilon, time = 60, 0.25, 3
-    A = hs.symmetric_normalize(hs.gaussian_affinity(even_circle(n), epsilon=epsilon))
-    F = hs.sketch(A, hs.Power(time), 2000 * K, rng=5)
+    F = hs.sketch(circle(n, epsilon).operator, hs.Power(time), 2000 * K, rng=5)
     D = circle_distances([1], n, epsilon, time)[0]
     u = (F[0] - F[1]).reshape(2000, K) * np.sqrt(2000)
     assert in_band(hits(u, D, 0.9), 2000, 0.9)
@@ -140,17 +128,16 @@ def test_on_the_circle_intervals_hold_the_distance_of_the_closed_form():
 @pytest.mark.parametrize("kind", ["gaussian", "rademacher"])
 def test_simultaneous_intervals_hold_all_at_once(kind):
     """Alarm 1e-6: 1,500 sketches of 16 columns, all 28 pairs of 8 points, one is enough to miss."""
-    R, n = cloud(8, 8, seed=3), 8
-    R[0], R[1] = np.eye(8)[:2]  # rows of few entries are the hardest for signs
-    D = np.linalg.norm(R[:, None] - R, axis=2)
-    i, j = np.triu_indices(n, 1)
+    R, (i, j) = cloud(8, 8, seed=3), np.triu_indices(8, 1)
+    R[:2] = np.eye(8)[:2]  # rows of few entries are the hardest for signs
+    D = pdist(R)
     G = random_block(8, 1500 * K, kind, 7)
     held = []
     for start in range(0, 1500 * K, K):
         F = R @ G[:, start : start + K] / np.sqrt(K)
         _, low, high = distance_interval(F, i, j, level=0.8, simultaneous=True)
-        held.append(((low <= D[i, j]) & (D[i, j] <= high)).all())
-    assert in_band(np.sum(held), 1500, 0.8, conservative=True)
+        held.append(((low <= D) & (high >= D)).all())
+    assert in_band(np.sum(held), 1500, 0.8, upper=1)
     single = distance_interval(F, i, j, level=0.8)
     assert (low <= single.low).all()
     assert (high >= single.high).all()
@@ -167,7 +154,7 @@ def test_intervals_of_signs_hold_at_least_as_often_as_asked(entries):
     fourth = ((d2 - 1) ** 4).mean()
     assert abs(((d2 - 1) ** 2).mean() - variance) < Z_ALARM * np.sqrt(fourth / 3000)
     for level in (0.5, 0.95):
-        assert in_band(hits(u, 1, level), 3000, level, conservative=True)
+        assert in_band(hits(u, 1, level), 3000, level, upper=1)
 
 
 def test_it_is_the_formula():
@@ -306,7 +293,7 @@ def test_what_cannot_be_is_refused(arguments, message):
 
 
 def test_a_sketch_takes_the_columns_that_the_tolerance_needs():
-    X = np.random.default_rng(0).normal(size=(40, 3))
+    X = cloud(40, 3)
     for tolerance, kind in ((0.1, "gaussian"), (0.25, "gaussian"), (0.25, "rademacher")):
         model = hs.HeatSketch("auto", tolerance=tolerance, kind=kind, n_neighbors=5, random_state=0)
         assert model.fit_transform(X).shape[1] == hs.columns_for(tolerance)

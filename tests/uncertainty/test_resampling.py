@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
-from scipy.stats import binom
 
 import heatsketch as hs
 from heatsketch.uncertainty import neighbor_confidence
-from problems.clouds import cloud
-from problems.spectra import circle_eigenvalues
-
-ALARM = 1e-6
+from problems.chance import in_band
+from problems.clouds import cloud, on_circle
+from problems.spectra import circle_distances
 
 
 def ratio(Y):
@@ -31,10 +29,9 @@ def test_intervals_from_columns_hold_what_they_say_if_there_are_many():
         equal = np.repeat(R @ block[:, : k // 8], 8, axis=1)
         found = hs.sketch_interval(equal, ratio, n_resamples=100, rng=seed)
         doubled += found.low <= true <= found.high
-    low, high = binom.ppf(ALARM / 2, trials, 0.95), binom.isf(ALARM / 2, trials, 0.95)
-    assert low <= held <= high
-    assert half < low
-    assert doubled < low
+    assert in_band(held, trials, 0.95)
+    assert not in_band(half, trials, 0.95)
+    assert not in_band(doubled, trials, 0.95)
 
 
 def test_the_width_falls_as_one_over_the_root_of_the_columns():
@@ -173,31 +170,21 @@ def first_pair(Y):
     return np.linalg.norm(Y[0] - Y[1])
 
 
-def coverage(trials, n, n_resamples):
-    """Count the samples of a circle whose interval holds the distance of the closed form."""
-    epsilon, time, step = 0.5, 3, 1.0
-    m = np.arange(1, 30)
-    squares = 8 * np.sin(m * step / 2) ** 2 * circle_eigenvalues(m, epsilon) ** (2 * time)
-    true, held, narrow = np.sqrt(squares.sum()), 0, 0
-    ends = np.array([[1.0, 0.0], [np.cos(step), np.sin(step)]])
-    for seed in range(trials):
-        angle = np.random.default_rng(seed).uniform(0, 2 * np.pi, n)
-        model = hs.DiffusionMap(12, time, affinity="dense", epsilon=epsilon)
-        model.fit(np.c_[np.cos(angle), np.sin(angle)])
-        found = hs.data_interval(model, ends, first_pair, 0.9, n_resamples=n_resamples, rng=seed)
-        held += found.low <= true <= found.high
-        narrow += abs(found.value - true) < (found.high - found.low) / 6
-    return held, narrow
-
-
 @pytest.mark.statistical
 @pytest.mark.slow
 def test_intervals_from_weights_hold_the_distance_of_infinitely_many_points():
     """Alarm 1e-6: 120 samples of 80 points of a circle; a third of the width fails."""
-    held, narrow = coverage(120, 80, 40)
-    low, high = binom.ppf(ALARM / 2, 120, 0.9), binom.isf(ALARM / 2, 120, 0.9)
-    assert low <= held <= high
-    assert narrow < low
+    epsilon, time, step, held, narrow = 0.5, 3, 1.0, 0, 0
+    true = np.sqrt(60) * circle_distances([step * 60 / (2 * np.pi)], 60, epsilon, time)[0]
+    for seed in range(120):
+        angle = np.random.default_rng(seed).uniform(0, 2 * np.pi, 80)
+        model = hs.DiffusionMap(12, time, affinity="dense", epsilon=epsilon).fit(on_circle(angle))
+        ends = on_circle(np.array([0.0, step]))
+        found = hs.data_interval(model, ends, first_pair, 0.9, n_resamples=40, rng=seed)
+        held += found.low <= true <= found.high
+        narrow += abs(found.value - true) < (found.high - found.low) / 6
+    assert in_band(held, 120, 0.9)
+    assert not in_band(narrow, 120, 0.9)
 
 
 def test_the_width_for_other_data_falls_as_one_over_the_root_of_the_points():

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
-from scipy.stats import binom, norm
+from scipy.stats import norm
 
 from heatsketch.uncertainty import sample_discrepancy
+from problems.chance import ALARM, in_band
 from problems.clouds import cloud, on_circle
-
-ALARM = 1e-6
 
 
 def markov(rows, columns, epsilon):
@@ -89,25 +88,20 @@ def test_the_mismatch_goes_from_white_noise_to_a_constant():
     assert_allclose(large, 1, atol=1e-4)
 
 
+def p_values(draw, sizes, trials, seed, **options):
+    rng, options = np.random.default_rng(seed), options | {"n_permutations": 19}
+    pairs = ([draw(rng, n) for n in sizes] for _ in range(trials))
+    found = [sample_discrepancy(*pair, rng=i, **options) for i, pair in enumerate(pairs)]
+    return np.array([one.p_value for one in found])
+
+
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_the_p_value_is_right_under_the_null():
     """Alarm 1e-6: 150 pairs of samples of one law, of different sizes."""
-    rng = np.random.default_rng(11)
-    found = [
-        sample_discrepancy(
-            sample(rng, 24),
-            sample(rng, 30),
-            n_components=4,
-            n_permutations=19,
-            n_neighbors=6,
-            rng=i,
-        ).p_value
-        for i in range(150)
-    ]
+    p = p_values(sample, (24, 30), 150, 11, n_components=4, n_neighbors=6)
     for level in (0.1, 0.5):
-        held = int(np.sum(np.array(found) <= level + 1e-9))
-        assert binom.ppf(ALARM / 4, 150, level) <= held <= binom.isf(ALARM / 4, 150, level)
+        assert in_band(np.sum(p <= level + 1e-9), 150, level, alarm=ALARM / 2)
 
 
 ONE_HOT = np.eye(50)
@@ -126,13 +120,8 @@ TIED = {
 @pytest.mark.parametrize("draw", TIED.values(), ids=TIED)
 def test_the_p_value_is_right_under_the_null_where_points_are_equally_far(draw):
     """Alarm 1e-6, detects 0.5 in place of 0.1: with ties by row order it had been 0.97 of 0.05."""
-    rng, trials, level = np.random.default_rng(21), 40, 0.1
-    options = {"n_components": 8, "n_permutations": 19}
-    found = [
-        sample_discrepancy(draw(rng, 40), draw(rng, 40), **options, rng=i).p_value
-        for i in range(trials)
-    ]
-    assert np.sum(np.array(found) <= level + 1e-9) <= binom.isf(ALARM, trials, level)
+    p = p_values(draw, (40, 40), 40, 21, n_components=8)
+    assert in_band(np.sum(p <= 0.1 + 1e-9), 40, 0, 0.1, alarm=2 * ALARM)
 
 
 def test_different_laws_have_the_least_p_value():
