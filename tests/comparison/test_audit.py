@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
-from scipy.stats import binom, spearmanr
+from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
 import heatsketch as hs
 from heatsketch.classical import PCA
+from problems.chance import ALARM, in_band
+from problems.clouds import on_circle
 
 
 def plane(n=1200, seed=0):
@@ -22,7 +24,7 @@ def ring(n=1200, seed=0):
     """Return points of a circle in six dimensions, their places on it, and their angles."""
     rng = np.random.default_rng(seed)
     angle = 2 * np.pi * rng.random(n)
-    Y = np.c_[np.cos(angle), np.sin(angle)]
+    Y = on_circle(angle)
     X = Y @ rng.standard_normal((2, 6))
     return X + 0.02 * rng.standard_normal(X.shape), Y, angle
 
@@ -111,7 +113,7 @@ def test_two_halves_pulled_apart_are_trusted_less_and_called_torn():
 def test_a_cut_ring_is_torn_at_the_cut():
     X, _Y, angle = ring()
     opened = angle * (2 * np.pi - 1.5) / (2 * np.pi)
-    found = hs.audit(X, np.c_[np.cos(opened), np.sin(opened)], random_state=0)
+    found = hs.audit(X, on_circle(opened), random_state=0)
     at_cut = np.minimum(angle, 2 * np.pi - angle) < 0.1
     assert len(found.torn) == 1
     assert at_cut[found.torn[0]].all()
@@ -175,7 +177,7 @@ def test_a_contrast_is_seldom_false():
     Y, false = sketch_of(d, 1, 4096).embedding_, 0
     for seed in range(2, 202):
         false += hs.audit(sketch_of(d, seed), Y, labels=labels).contrast is not None
-    assert false <= binom.ppf(1 - 1e-6, 200, 0.05)
+    assert in_band(false, 200, 0, 0.05, alarm=2 * ALARM)
 
 
 @pytest.mark.slow
@@ -196,7 +198,7 @@ def test_intervals_of_gaps_hold_the_true_distance_as_often_as_they_say():
     for seed in range(trials):
         interval = hs.audit(sketch_of(d, seed), Y, labels=labels, random_state=0).gaps[0].distance
         held += interval.low <= true <= interval.high
-    assert binom.ppf(1e-6, trials, 0.93) <= held <= binom.ppf(1 - 1e-6, trials, 0.97)
+    assert in_band(held, trials, 0.93, 0.97, alarm=2 * ALARM)
 
 
 def test_estimators_graphs_and_points_are_audited_alike():

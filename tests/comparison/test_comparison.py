@@ -15,7 +15,7 @@ import heatsketch as hs
 from heatsketch import cli
 from heatsketch.comparison.methods import ESTIMATORS, fitting, needs_labels
 from heatsketch.comparison.result import FILES
-from heatsketch.comparison.run import DEFAULT_METHODS, measured, peak_memory, reference_distances
+from heatsketch.comparison.run import DEFAULT_METHODS, measured, peak_memory
 from heatsketch.neighbors.exact import ExactSearch
 
 GRAPHS = ["heat-sketch", "diffusion-map", "laplacian-eigenmap", "isomap", "landmark-isomap", "lle"]
@@ -39,12 +39,6 @@ def test_by_default_all_methods_are_measured_at_the_time_that_heat_embedding_cho
     same = hs.compare(X, ["pca"], n_neighbors=7, seeds=1, time=model.time_)
     assert same.rows[0].log_L_diffusion == result.rows[0].log_L_diffusion
     assert f"(time {model.time_:g})" in str(same)
-
-
-@pytest.mark.parametrize(("time", "match"), [("gap", "time='gap'"), (0, "time=0"), (1.5, "whole")])
-def test_times_that_are_none_are_refused(time, match):
-    with pytest.raises((TypeError, ValueError), match=match):
-        hs.compare(clouds()[0], ["pca"], time=time)
 
 
 def distances_of(X, k, time):
@@ -118,16 +112,6 @@ def test_the_seed_of_an_estimator_may_be_of_numpy_and_the_next_runs_have_others(
     assert rows[0].stability == rows[1].stability < 0.999
 
 
-def test_geodesic_distances_are_those_along_a_line():
-    # Unequal steps, each point joined to its neighbours on the line: distances along it are exact.
-    x = np.cumsum(np.random.default_rng(0).uniform(1, 1.2, 60))
-    d = hs.diffusion(x[:, None], n_neighbors=2)
-    known = reference_distances(x[:, None], np.arange(60), d, 2, None, 4)
-    along = pdist(x[:, None])
-    for D in (known["geodesic"], known["input"]):
-        np.testing.assert_allclose(D / D.max(), along / along.max(), rtol=1e-12)
-
-
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_neighbours_are_searched_once(monkeypatch):
     # Enough points that t-SNE looks at its nearest ones only, here 3 · 5 + 1.
@@ -199,18 +183,24 @@ def test_a_method_that_fails_leaves_the_others():
 
 
 @pytest.mark.parametrize(
-    ("methods", "labels", "text"),
+    ("options", "text"),
     [
-        (["umap"], None, "no method 'umap'"),
-        ([], None, "methods is empty"),
-        (["multiple-discriminant"], None, "need.* labels of at least two classes"),
-        (["pca"], [1, 2], r"labels has shape \(2,\) but X has 90 rows"),
-        (["fisher-discriminant"], np.arange(90) / 7, "need.* labels of at least two classes"),
+        ({"methods": ["umap"]}, "no method 'umap'"),
+        ({"methods": []}, "methods is empty"),
+        ({"methods": ["multiple-discriminant"]}, "need.* labels of at least two classes"),
+        (
+            {"methods": ["fisher-discriminant"], "labels": np.arange(90) / 7},
+            "need.* labels of at least two classes",
+        ),
+        ({"labels": [1, 2]}, r"labels has shape \(2,\) but X has 90 rows"),
+        ({"time": "gap"}, "time='gap'"),
+        ({"time": 0}, "time=0"),
+        ({"time": 1.5}, "whole"),
     ],
 )
-def test_what_cannot_be_run_is_said_at_once(methods, labels, text):
-    with pytest.raises(ValueError, match=text):
-        hs.compare(clouds()[0], methods, labels)
+def test_what_cannot_be_run_is_said_at_once(options, text):
+    with pytest.raises((TypeError, ValueError), match=text):
+        hs.compare(clouds()[0], **{"methods": ["pca"]} | options)
 
 
 def test_all_is_what_fits():
@@ -232,10 +222,7 @@ def test_memory_is_that_of_the_work():
 
 def test_command_line(tmp_path, capsys):
     out = tmp_path / "found"
-    command = [
-        *["compare", "circle", "--methods", "pca,diffusion-map", "--seeds", "1", "-o"],
-        str(out),
-    ]
+    command = f"compare circle --methods pca,diffusion-map --seeds 1 -o {out}".split()
     assert cli.main(command) == 0
     printed = capsys.readouterr().out
     assert "diffusion-map" in printed
@@ -250,8 +237,8 @@ def test_command_line(tmp_path, capsys):
     assert "--force" in capsys.readouterr().err
     assert cli.main([*command, "--force"]) == 0
     np.save(tmp_path / "few.npy", np.eye(5))
-    alone = ["compare", str(tmp_path / "few.npy"), "--methods", "tsne", "--n-neighbors", "3"]
-    assert cli.main([*alone, "-o", str(out), "--force"]) == 1
+    alone = f"compare {tmp_path / 'few.npy'} --methods tsne --n-neighbors 3 -o {out} --force"
+    assert cli.main(alone.split()) == 1
     assert "no method computed an embedding" in capsys.readouterr().err
     assert [path.name for path in out.iterdir()] == [FILES[0]]
     assert cli.main(["compare", "circle", "--methods", "umap", "-o", str(out)]) == 2

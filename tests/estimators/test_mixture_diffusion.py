@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import pdist
+from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 
@@ -12,6 +13,7 @@ from heatsketch.mixture import CholeskyMap
 from heatsketch.mixture.cholesky_map import draw
 from heatsketch.mixture.steps import Steps
 from problems.checks import estimator_checks
+from problems.estimators import every_normalization
 from problems.mixtures import mixture_of
 
 
@@ -23,12 +25,22 @@ def clouds(n=240, m=2, seed=0):
     return centres[label] + rng.normal(size=(n, m)) * (0.5 + 0.25 * label)[:, None]
 
 
+def fitted(X, **changes):
+    options = {"mixture": 3, "epsilon": 2.0, "random_state": 0}
+    return hs.MixtureDiffusion(**options | changes).fit(X)
+
+
 def distances(kernel, X):
     return np.sqrt(kernel.squared_distance(X, X))[np.triu_indices(len(X), 1)]
 
 
-def exact(model, X):
-    return distances(model.kernel_, X)
+def walked(kernel, X, time):
+    """Distances in one dimension at a time, by p^(t) = ∫ p p^(t-1) on a grid."""
+    grid, h = np.linspace(-12, 16, 1401)[:, None], 28 / 1400
+    rows, P = kernel.transition_density(X, grid), kernel.transition_density(grid, grid)
+    for _ in range(time - 1):
+        rows = rows @ P * h
+    return pdist(rows) * np.sqrt(h)
 
 
 @estimator_checks(
@@ -47,11 +59,10 @@ def test_scikit_learn_rules(estimator, check):
 @pytest.mark.parametrize("tolerance", [0.1, 0.01])
 def test_distances_are_the_closed_form_within_the_tolerance(m, tolerance):
     X = clouds(m=m)
-    model = hs.MixtureDiffusion(mixture=3, epsilon=2.0, tolerance=tolerance, random_state=0)
-    Y = model.fit_transform(X)
+    model = fitted(X, tolerance=tolerance)
     typical = model.diagnostics_["typical_distance"]
-    d = exact(model, X)
-    error = d - pdist(Y)
+    d = distances(model.kernel_, X)
+    error = d - pdist(model.embedding_)
     assert_allclose(np.sqrt(np.mean(d**2)), typical, rtol=0.05)
     assert model.diagnostics_["distance_error"] <= tolerance * typical
     assert error.min() >= -1e-9 * typical  # projections never lengthen
@@ -61,11 +72,9 @@ def test_distances_are_the_closed_form_within_the_tolerance(m, tolerance):
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_first_components_are_the_first_of_all_and_say_what_they_miss(k):
     X = clouds()
-    options = {"mixture": 3, "epsilon": 2.0, "random_state": 0}
-    whole = hs.MixtureDiffusion(**options).fit(X)
-    model = hs.MixtureDiffusion(k, **options).fit(X)
+    whole, model = fitted(X), fitted(X, n_components=k)
     assert_allclose(model.embedding_, whole.embedding_[:, :k])
-    error = np.abs(exact(model, X) - pdist(model.embedding_))
+    error = np.abs(distances(model.kernel_, X) - pdist(model.embedding_))
     assert error.max() <= model.diagnostics_["distance_error"]
     assert model.diagnostics_["distance_error"] > whole.diagnostics_["distance_error"]
 
@@ -74,7 +83,7 @@ def test_first_components_are_the_first_of_all_and_say_what_they_miss(k):
 def test_scaling_the_data_scales_the_distances_and_a_shift_does_nothing(factor, shift):
     """d² is a density: it scales with s^-m, and with tolerance relative nothing else changes."""
     X = clouds()
-    a = hs.MixtureDiffusion(mixture=2, epsilon="ksum", tolerance=0.01, random_state=0).fit(X)
+    a = fitted(X, mixture=2, epsilon="ksum", tolerance=0.01)
     b = clone(a).fit(factor * X + np.array([shift, 0]))
     assert_allclose(b.epsilon_, factor**2 * a.epsilon_)
     d = pdist(a.embedding_) / factor
@@ -82,9 +91,8 @@ def test_scaling_the_data_scales_the_distances_and_a_shift_does_nothing(factor, 
 
 
 def test_rule_gives_half_of_its_epsilon():
-    X = clouds()
-    found = hs.MixtureDiffusion(mixture=1, epsilon="ksum").fit(X).epsilon_
-    assert found == pytest.approx(hs.ksum(X).epsilon / 2, rel=1e-12)
+    found = fitted(clouds(), mixture=1, epsilon="ksum").epsilon_
+    assert found == pytest.approx(hs.ksum(clouds()).epsilon / 2, rel=1e-12)
 
 
 # The mixture
@@ -112,22 +120,20 @@ def test_a_mixture_is_fitted_or_taken_as_it_is(make, kind):
     given = make(n_components=3, covariance_type=kind, random_state=0)
     model = hs.MixtureDiffusion(mixture=given, epsilon=2.0).fit(X)
     assert not hasattr(given, "means_")
-    fitted = clone(given).fit(X)
-    again = hs.MixtureDiffusion(mixture=fitted, epsilon=2.0).fit(X[:50])
-    assert_allclose(again.kernel_.means, fitted.means_)
+    own = clone(given).fit(X)
+    again = hs.MixtureDiffusion(mixture=own, epsilon=2.0).fit(X[:50])
+    assert_allclose(again.kernel_.means, own.means_)
     assert_allclose(model.kernel_.means, again.kernel_.means)
 
 
 def test_density_is_that_of_the_widened_mixture():
     X = clouds()
-    fitted = GaussianMixture(2, random_state=0).fit(X)
-    model = hs.MixtureDiffusion(mixture=fitted, epsilon=3.0).fit(X)
-    wide = clone(fitted).fit(X)
-    wide.covariances_ = fitted.covariances_ + 1.5 * np.eye(2)
-    wide.precisions_cholesky_ = np.linalg.inv(np.linalg.cholesky(wide.covariances_)).swapaxes(1, 2)
-    wide.means_, wide.weights_ = fitted.means_, fitted.weights_
-    assert_allclose(model.score_samples(X), wide.score_samples(X), rtol=1e-10)
-    assert_allclose(model.stationary_, np.exp(wide.score_samples(X)), rtol=1e-10)
+    own = GaussianMixture(2, random_state=0).fit(X)
+    model = hs.MixtureDiffusion(mixture=own, epsilon=3.0).fit(X)
+    parts = zip(own.weights_, own.means_, own.covariances_, strict=True)
+    wide = sum(w * multivariate_normal.pdf(X, x, C + 1.5 * np.eye(2)) for w, x, C in parts)
+    assert_allclose(model.stationary_, wide, rtol=1e-10)
+    assert_allclose(model.score_samples(X), np.log(wide), rtol=1e-10)
 
 
 # Later times
@@ -155,17 +161,11 @@ def test_one_matrix_makes_the_steps_of_one_component(m, tolerance):
 
 
 def test_steps_of_several_components_against_quadrature():
-    """In one dimension p^(t) = ∫ p p^(t-1) on a grid."""
-    kernel = mixture_of(1, 1.0)
-    grid = np.linspace(-12, 12, 1201)[:, None]
-    h = 24 / 1200
-    P = kernel.transition_density(grid, grid)
-    x = np.linspace(-3, 3, 40)[:, None]
+    kernel, x = mixture_of(1, 1.0), np.linspace(-3, 3, 40)[:, None]
     y, steps, largest = stepping(kernel, x, 1e-4)
-    rows = kernel.transition_density(x, grid)
     for time in (2, 3, 4):
-        rows = rows @ P * h
-        assert_allclose(pdist(steps.after(y, time)), pdist(rows) * np.sqrt(h), atol=1e-4 * largest)
+        d = walked(kernel, x, time)
+        assert_allclose(pdist(steps.after(y, time)), d, atol=1e-4 * largest)
 
 
 def test_sampled_steps_agree_with_the_closed_form_within_their_error():
@@ -181,16 +181,15 @@ def test_sampled_steps_agree_with_the_closed_form_within_their_error():
 
 def test_estimator_takes_the_closed_form_of_one_component():
     X = clouds()
-    model = hs.MixtureDiffusion(mixture=1, epsilon=1.0, time=4, random_state=0).fit(X)
+    model = fitted(X, mixture=1, epsilon=1.0, time=4)
     assert model.kernel_.time == 4
-    error = np.abs(exact(model, X) - pdist(model.embedding_)).max()
+    error = np.abs(distances(model.kernel_, X) - pdist(model.embedding_)).max()
     assert error <= model.diagnostics_["distance_error"]
 
 
 def test_time_shrinks_distances_and_keeps_the_order_of_coordinates():
     X = clouds(m=1)
-    options = {"mixture": 3, "epsilon": 1.0, "random_state": 0}
-    now, later = (hs.MixtureDiffusion(time=t, **options).fit(X) for t in (1, 4))
+    now, later = (fitted(X, epsilon=1.0, time=t) for t in (1, 4))
     assert np.mean(pdist(later.embedding_)) < np.mean(pdist(now.embedding_))
     assert (np.diff(later.embedding_.var(axis=0)) <= 1e-9).all()
     assert_array_equal(later.transform(X), later.embedding_)
@@ -202,15 +201,10 @@ def test_time_shrinks_distances_and_keeps_the_order_of_coordinates():
 @pytest.mark.parametrize("time", [2, 5, 20])
 @pytest.mark.parametrize("k", ["auto", 2])
 def test_error_at_later_times_is_estimated_with_what_is_dropped(time, k):
-    """In one dimension p^(t) is a sum over a grid; the estimate may be off by a factor 2."""
+    """The estimate may be off by a factor 2."""
     X = clouds(150, m=1)
-    model = hs.MixtureDiffusion(k, 1.0, mixture=2, tolerance=0.05, time=time, random_state=0).fit(X)
-    grid = np.linspace(-12, 16, 701)[:, None]
-    kernel, h = model.kernel_, 28 / 700
-    rows, P = kernel.transition_density(X, grid), kernel.transition_density(grid, grid)
-    for _ in range(time - 1):
-        rows = rows @ P * h
-    error = np.abs(pdist(model.embedding_) - pdist(rows) * np.sqrt(h)).max()
+    model = fitted(X, n_components=k, epsilon=1.0, mixture=2, tolerance=0.05, time=time)
+    error = np.abs(pdist(model.embedding_) - walked(model.kernel_, X, time)).max()
     assert error <= 2 * model.diagnostics_["distance_error"]
 
 
@@ -227,7 +221,8 @@ def test_low_rank_affinity_is_the_kernel():
     assert (np.abs(F @ F.T - K) <= 1e-9 * np.outer(root, root)).all()
 
 
-@pytest.mark.parametrize("normalization", ["symmetric", "bistochastic", "markov"])
+@every_normalization
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")  # of the far points
 def test_everything_above_runs_on_it(normalization):
     X = clouds(120)
     kernel = mixture_of(2, 2.0)
@@ -249,23 +244,13 @@ def test_everything_above_runs_on_it(normalization):
     Y = model.fit_transform(low)
     assert_allclose(model.transform(X), Y, atol=1e-6 * np.abs(Y).max())
     assert model.n_features_in_ == 2
-
-
-@pytest.mark.parametrize("normalization", ["symmetric", "bistochastic", "markov"])
-@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
-def test_far_points_fail_nobody(normalization):
-    low = hs.Diffusion.from_mixture(clouds(80), mixture_of(2, 1.0), normalization=normalization)
-    model = hs.HeatSketch(
-        4, 2, affinity="precomputed", normalization=normalization, random_state=0
-    ).fit(low)
-    new = np.vstack([clouds(3, seed=5), [[60.0, 60.0], [1e3, 1e3]]])
-    Y = model.transform(new)
-    assert np.isfinite(Y).all()
-    assert_allclose(Y[:3], model.transform(new[:3]), rtol=1e-9)
+    far = model.transform([*X[:3], [60.0, 60.0], [1e3, 1e3]])
+    assert np.isfinite(far).all()
+    assert_allclose(far[:3], model.transform(X[:3]), rtol=1e-9)
 
 
 @pytest.mark.parametrize("deviations", [10, 20, 40])
-@pytest.mark.parametrize("normalization", ["symmetric", "bistochastic", "markov"])
+@every_normalization
 def test_points_far_from_the_mixture_are_valid(normalization, deviations):
     kernel = hs.MixtureKernel([1.0], [[0.0]], [1.0], 2.0)
     X = np.append(np.linspace(-2, 2, 50), [deviations, deviations, -deviations])[:, None]
