@@ -8,6 +8,7 @@ from heatsketch import ksum
 from heatsketch.scales import bandwidth
 from heatsketch.scales.bandwidth import rule_epsilon
 from problems.clouds import cloud, even_circle, on_torus
+from problems.matrices import kernel_matrix
 
 
 def circle_slope(epsilon):
@@ -21,31 +22,27 @@ def resolved(epsilons, n):
     return n**2 * epsilons / 4 > 40
 
 
-def log_mean_kernel(X, epsilon):
-    return np.log(np.exp(-cdist(X, X, "sqeuclidean") / epsilon).mean())
+def slope_of(squares, epsilon):
+    """d log S / d log ε for the sum S of the kernel over these squared distances."""
+    E = squares / epsilon
+    return (np.exp(-E) * E).sum() / np.exp(-E).sum()
 
 
 def test_slopes_are_the_derivative_of_the_mean_kernel():
     X, h = cloud(60, 3), 1e-4
     result = ksum(X)
     for epsilon, slope in zip(result.epsilons, result.slopes, strict=True):
-        rise = log_mean_kernel(X, epsilon * np.exp(h)) - log_mean_kernel(X, epsilon * np.exp(-h))
+        low, high = (kernel_matrix(X, epsilon * np.exp(step)).mean() for step in (-h, h))
         # Central difference: h²/6 times the third derivative, which is of order 1; rounding 1e-12.
-        assert slope == pytest.approx(rise / (2 * h), abs=1e-7)
+        assert slope == pytest.approx(np.log(high / low) / (2 * h), abs=1e-7)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_the_answer_is_the_steepest_bandwidth(d):
     X = cloud(150, d)
-    result = ksum(X)
-    d2 = cdist(X, X, "sqeuclidean")
-
-    def slope(log_epsilon):
-        E = d2 / np.exp(log_epsilon)
-        return (np.exp(-E) * E).sum() / np.exp(-E).sum()
-
+    result, d2 = ksum(X), cdist(X, X, "sqeuclidean")
     about = np.log(result.epsilon) + np.linspace(-0.4, 0.4, 801)
-    slopes = np.array([slope(x) for x in about])
+    slopes = np.array([slope_of(d2, np.exp(x)) for x in about])
     # A step of √2 in ε alone would leave the place uncertain by 0.17.
     assert np.log(result.epsilon) == pytest.approx(about[slopes.argmax()], abs=0.03)
     assert result.dimension == pytest.approx(2 * slopes.max(), rel=1e-3)
@@ -86,10 +83,11 @@ def test_a_sample_of_columns_is_close(monkeypatch):
     monkeypatch.setattr(bandwidth, "_SAMPLE_COLUMNS", 400)
     X = even_circle(1000)
     result = ksum(X, rng=0)
-    row = cdist(X[:1], X, "sqeuclidean") / result.epsilons[:, None]
-    exact = (np.exp(-row) * row).sum(axis=1) / np.exp(-row).sum(axis=1)
+    row = cdist(X[:1], X, "sqeuclidean")
+    exact, undiagonal = (
+        np.array([slope_of(squares, e) for e in result.epsilons]) for squares in (row, row[:, 1:])
+    )
     np.testing.assert_allclose(result.slopes, exact, atol=0.2)
-    undiagonal = (np.exp(-row) * row).sum(axis=1) / np.exp(-row)[:, 1:].sum(axis=1)
     assert np.abs(result.slopes - undiagonal).max() > 1
 
 
@@ -177,14 +175,12 @@ every_rule = pytest.mark.parametrize("rule", ["ksum", "median", "nearest"])
 )
 def test_epsilon_scales_with_the_square_of_the_data_and_sees_nothing_else(rule, change, factor):
     # A grid of 2^-20 survives an offset of 2^27 without rounding.
-    X = np.round(np.ldexp(cloud(200, 3) * (cloud(200, 3, seed=1) > 0), 20)) / 2**20
+    X = np.round(cloud(200, 3) * (cloud(200, 3, seed=1) > 0) * 2**20) / 2**20
     assert rule_epsilon(change(X), rule) == pytest.approx(factor * rule_epsilon(X, rule), rel=1e-9)
 
 
 def test_median_and_nearest_are_of_squared_distances():
-    d2 = cdist(cloud(200, 3), cloud(200, 3), "sqeuclidean")
-    np.fill_diagonal(d2, np.inf)
-    nearest = 2 * d2.min(axis=1).mean()
-    assert rule_epsilon(cloud(200, 3), "nearest") == pytest.approx(nearest, rel=1e-12)
-    median = np.median(pdist(cloud(200, 3)) ** 2)
-    assert rule_epsilon(cloud(200, 3), "median") == pytest.approx(median, rel=1e-12)
+    X = cloud(200, 3)
+    nearest = 2 * np.mean(np.sort(cdist(X, X))[:, 1] ** 2)
+    assert rule_epsilon(X, "nearest") == pytest.approx(nearest, rel=1e-12)
+    assert rule_epsilon(X, "median") == pytest.approx(np.median(pdist(X) ** 2), rel=1e-12)

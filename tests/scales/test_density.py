@@ -7,11 +7,12 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.special import ive
+from scipy.stats import norm
 
 import heatsketch as hs
-from problems.clouds import even_circle
-
-Z_ALARM = 5.0  # of a normal score: two-sided 6e-7
+from problems.chance import Z_ALARM
+from problems.clouds import cloud, even_circle
+from problems.matrices import kernel_matrix
 
 
 @pytest.mark.parametrize("epsilon", [0.02, 0.3, 2.0])
@@ -30,13 +31,11 @@ def test_its_error_is_of_the_order_of_epsilon():
 
 
 def test_it_is_the_formula():
-    X = np.random.default_rng(0).standard_normal((50, 3))
-    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 0.7)
-    expected = (math.pi * 0.7) ** (-3 / 2) * K.mean(axis=1)
+    X = cloud(50, 3)
+    expected = (math.pi * 0.7) ** (-3 / 2) * kernel_matrix(X, 0.7).mean(axis=1)
     assert_allclose(hs.density_estimate(X, 0.7, 3), expected, rtol=1e-12)
-    assert_allclose(hs.density_estimate(X, 0.7, 3, at=X), expected, rtol=1e-9)
-    of_csr = hs.density_estimate(sparse.csr_matrix(X), 0.7, 3)
-    assert_allclose(of_csr, expected, rtol=1e-9)
+    for form, at in ((X, X), (sparse.csr_matrix(X), None)):
+        assert_allclose(hs.density_estimate(form, 0.7, 3, at=at), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("d", [1, 2])
@@ -49,11 +48,11 @@ def test_away_from_the_points_it_integrates_to_one(d):
 
 
 def test_units_count_as_they_should():
-    X = np.random.default_rng(2).standard_normal((40, 2))
+    X = cloud(40, 2)
     rho = hs.density_estimate(X, 0.5, 2)
     assert_allclose(hs.density_estimate(10 * X, 50.0, 2), rho / 100, rtol=1e-9)
-    assert_allclose(hs.density_estimate(X + 3, 0.5, 2), rho, rtol=1e-9)
-    assert_allclose(hs.density_estimate(np.vstack([X, X]), 0.5, 2)[:40], rho, rtol=1e-9)
+    for same in (X + 3, np.vstack([X, X])):
+        assert_allclose(hs.density_estimate(same, 0.5, 2)[:40], rho, rtol=1e-9)
 
 
 @pytest.mark.statistical
@@ -62,10 +61,8 @@ def test_of_a_normal_sample_it_is_the_wider_normal_density():
     n, epsilon = 40_000, 0.2
     X = np.random.default_rng(3).standard_normal((n, 1))
     at = np.array([[0.0], [1.0], [-2.0]])
-    variance = 1 + epsilon / 2
-    mean = np.exp(-(at[:, 0] ** 2) / (2 * variance)) / math.sqrt(2 * math.pi * variance)
-    kernel = np.exp(-((X - at.T) ** 2) / epsilon) / math.sqrt(math.pi * epsilon)
-    error = kernel.std(axis=0) / math.sqrt(n)
+    mean = norm.pdf(at[:, 0], scale=math.sqrt(1 + epsilon / 2))
+    error = norm.pdf(X, at.T, math.sqrt(epsilon / 2)).std(axis=0) / math.sqrt(n)
     rho = hs.density_estimate(X, epsilon, 1, at=at)
     assert (np.abs(rho - mean) < Z_ALARM * error).all()
     assert Z_ALARM * error[0] < 0.03 * mean[0]
@@ -73,7 +70,7 @@ def test_of_a_normal_sample_it_is_the_wider_normal_density():
 
 def test_it_is_what_alpha_divides_by():
     """K / (ρ ρᵀ) has the same walk as K / (q qᵀ)."""
-    X = np.random.default_rng(4).standard_normal((40, 2))
+    X = cloud(40, 2)
     K, rho = hs.gaussian_affinity(X, 0.5), hs.density_estimate(X, 0.5, 2)
     by_hand = hs.markov_normalize(K / np.outer(rho, rho), alpha=0)
     assert_allclose(hs.markov_normalize(K, alpha=1), by_hand, rtol=1e-10)

@@ -2,13 +2,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
 
 from heatsketch.scales.dimension import graph_dimension, intrinsic_dimension
 
 
-def periodic_graph(X, k):
-    """Distances to k nearest others, and 0, on the unit torus, where no point is at a boundary."""
-    distances, indices = cKDTree(X, boxsize=1.0).query(X, k + 1)
+def graph_of(X, k, boxsize=None):
+    """Distances to k nearest others, and 0; on a torus of this size no point is at a boundary."""
+    distances, indices = cKDTree(X, boxsize=boxsize).query(X, k + 1)
     starts = np.arange(0, indices.size + 1, k + 1)
     return sparse.csr_matrix((distances.ravel(), indices.ravel(), starts), (len(X), len(X)))
 
@@ -17,13 +18,10 @@ def cloud(n=400, d=2, seed=0):
     return np.random.default_rng(seed).random((n, d))
 
 
-def by_definition(X, k):
-    """The inverse of the mean over all points of 1/(k-1) Σ_j<k log(T_k / T_j)."""
-    inverses = []
-    for x in X:
-        T = np.sort(np.linalg.norm(X - x, axis=1))[1 : k + 1]
-        inverses.append(np.log(T[-1] / T[:-1]).sum() / (k - 1))
-    return 1 / np.mean(inverses)
+def log_ratios(X, k):
+    """Return log(T_k / T_j), (n, k - 1), of the distances T to the nearest others."""
+    T = np.sort(cdist(X, X))[:, 1 : k + 1]
+    return np.log(T[:, -1:] / T[:, :-1])
 
 
 @pytest.mark.parametrize("k", [2, 3, 10])
@@ -31,7 +29,7 @@ def test_estimates_follow_the_definition_for_every_number_of_neighbours(k):
     X = cloud(60, 3)
     found = intrinsic_dimension(X, n_neighbors=k)
     np.testing.assert_array_equal(found.n_neighbors, np.arange(2, k + 1))
-    want = [by_definition(X, j) for j in range(2, k + 1)]
+    want = [1 / np.mean(log_ratios(X, j).sum(axis=1) / (j - 1)) for j in range(2, k + 1)]
     np.testing.assert_allclose(found.dimensions, want, rtol=1e-10)
     assert found.dimension == found.dimensions[-1]
 
@@ -44,7 +42,7 @@ def test_the_law_of_one_neighbourhood(d):
     # that the mean inverse is 1/d exactly. 60 sets of 300 points, k = 6: z-test at 5 sigma (1e-6),
     # with the standard deviation over the sets. A divisor of k or k - 2 in place of k - 1 is off
     # by 17 and 25 %, where 5 sigma are 2 %.
-    inverses = [1 / graph_dimension(periodic_graph(cloud(300, d, seed), 6)) for seed in range(60)]
+    inverses = [1 / graph_dimension(graph_of(cloud(300, d, seed), 6, 1.0)) for seed in range(60)]
     sigma = np.std(inverses, ddof=1) / np.sqrt(60)
     assert 5 * sigma < 0.03 / d
     assert np.mean(inverses) == pytest.approx(1 / d, abs=5.5 * sigma)
@@ -71,14 +69,10 @@ def test_the_error_knows_that_copies_of_a_set_are_independent():
 
 
 def test_the_error_counts_shared_neighbours():
-    X = cloud(200, 2)
-    k = 7
-    d = np.linalg.norm(X[:, None] - X, axis=2)
-    order = np.argsort(d, axis=1)[:, : k + 1]
-    T = np.take_along_axis(d, order, axis=1)[:, 1:]
-    z = np.log(T[:, -1:] / T[:, :-1]).mean(axis=1)
-    member = np.zeros((200, 200))
-    np.put_along_axis(member, order, 1.0, axis=1)
+    X, k = cloud(200, 2), 7
+    member = graph_of(X, k)
+    member.data[:] = 1.0
+    z = log_ratios(X, k).mean(axis=1)
     z -= z.mean()
     variance = z @ (member @ member.T / (k + 1)) @ z / 200**2
     found = intrinsic_dimension(X, n_neighbors=k)
@@ -86,11 +80,9 @@ def test_the_error_counts_shared_neighbours():
 
 
 def test_the_estimate_of_a_graph_is_the_same():
-    X, k = cloud(200, 3), 5
-    distances, indices = cKDTree(X).query(X, k + 1)
-    graph = sparse.csr_matrix((distances.ravel(), indices.ravel(), np.arange(0, 1201, 6)))
+    graph = graph_of(cloud(200, 3), 5)
     graph.sort_indices()
-    want = intrinsic_dimension(X, n_neighbors=k).dimension
+    want = intrinsic_dimension(cloud(200, 3), n_neighbors=5).dimension
     assert graph_dimension(graph) == pytest.approx(want, rel=1e-12)
 
 
