@@ -1,9 +1,9 @@
 """The command line: embed a file, show it in a page, compare methods, score an embedding, …
 
 `arguments` has the table of options; each verb is a module with a function `run`, which returns the
-lines of its summary. They share `common`: from a file to a fitted estimator, and what is written.
+lines of its summary. They share `common`: from a file to a fitted estimator and output files.
 Only the verb that is asked for is imported, and only after the files that it names were found:
---help and a mistyped name wait for nothing.
+--help and a mistyped name are answered without the slow imports.
 """
 
 import contextvars
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _check_inputs(args)
         verb = importlib.import_module(f"heatsketch.cli.{args.verb}")
         with report_to_stderr(quiet=args.quiet) as args.warned:
-            lines = contextvars.copy_context().run(verb.run, args)  # what it sets ends with it
+            lines = contextvars.copy_context().run(verb.run, args)  # its settings end with it
         if lines is not None:
             print_summary(args, lines)
         sys.stdout.flush()
@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _check_inputs(args: Any) -> None:
-    """Raise for a file that does not exist, before libraries are imported."""
+    """Raise if an input file does not exist, before libraries are imported."""
     for name in ("input", "other", "embedding", "picture", "beside", "model", "pairs_file"):
         path = Path(getattr(args, name) or "-")
         if path.suffix and not path.exists():  # a built-in set has no suffix

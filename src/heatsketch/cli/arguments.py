@@ -1,4 +1,4 @@
-"""What the command line takes: a table of verbs, a table of options, and the parser of both."""
+"""The arguments of the command line: a table of verbs, a table of options, and their parser."""
 
 import argparse
 import csv
@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from heatsketch import __version__
 from heatsketch._words import did_you_mean
 
-VERBS = {  # what each does, and an example
+VERBS = {  # the action of each, and an example
     "embed": ("Embed a file of points.", "table.csv -o map.csv --plot map.png"),
     "transform": ("Place points by a model that embed has kept.", "my.model new.csv -o map.csv"),
     "report": ("Embed points, and show them in a page of HTML.", "table.csv -o page.html"),
@@ -48,9 +48,8 @@ def _assignment(text: str) -> tuple[str, str]:
     return name.strip().replace("-", "_"), assigned
 
 
-# By heading: verbs, names, what stands for the value (None of a switch; in brackets if it may be
-# left out), meaning, and more.
-# fmt: off
+# By heading: verbs, names, placeholder of the value (None for a switch; in brackets if it may be
+# left out), meaning, and more. fmt: off
 _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
     "": [
         ("all", "-q --quiet", None, "print no progress and no warnings"),
@@ -137,7 +136,7 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and suggest the word that was meant."""
+    """A parser whose errors are one line and suggest the nearest known word."""
 
     def error(self, message: str) -> NoReturn:
         """Print the message, without the usage, and end with code 2."""
@@ -147,7 +146,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"heatsketch: error: {message} (see {self.prog} --help)\n")
 
     def refuse(self, arguments: Sequence[str]) -> NoReturn:
-        """Raise for arguments that the verb does not have."""
+        """End with a usage error for arguments that the verb does not have."""
         options = [name for action in self._actions for name in action.option_strings]
         name = arguments[0].partition("=")[0]
         hint = did_you_mean(name, options, end="")
@@ -158,7 +157,7 @@ class _Parser(argparse.ArgumentParser):
         self.error(f"unrecognized arguments: {' '.join(arguments)}{hint}")
 
 
-_KINDS: dict[str | None, dict[str, Any]] = {  # by what stands for the value
+_KINDS: dict[str | None, dict[str, Any]] = {  # by the placeholder of the value
     None: {"action": "store_const", "const": True},
     "FILE": {"type": Path},
     "PATH": {"type": Path},

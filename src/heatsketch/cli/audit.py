@@ -1,4 +1,4 @@
-"""heatsketch audit: say where a picture of points can be believed."""
+"""heatsketch audit: find where a picture of points can be believed."""
 
 from argparse import Namespace
 from pathlib import Path

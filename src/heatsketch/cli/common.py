@@ -1,4 +1,4 @@
-"""What verbs share: from a file to points and a fitted estimator, and what is written."""
+"""Steps that verbs share: from a file to points, a fitted estimator and output files."""
 
 import csv
 import os
@@ -44,7 +44,7 @@ def reading(args: Namespace, recorded: Any = None) -> dict[str, Any]:
 
 
 def read_points(args: Namespace, recorded: Any = None) -> io.Table:
-    """Read INPUT, points or a graph, as given and else as recorded in the file of an embedding."""
+    """Read INPUT, points or a graph, by the options given, else by those of an embedding."""
     logger.info("reading %s", args.input)
     options = reading(args, recorded)
     if "graph" in options:
@@ -69,7 +69,7 @@ def read_for_model(args: Namespace, stored: Stored) -> io.Table:
     """Read points for a model: the columns, medians, means and scales are those of its fit.
 
     Options of the format count for files of the same suffix; those that are given count before
-    those of the fit. A model that was not fitted to a file finds its features by their names, if it
+    those of the fit. A model that was fitted to an array finds its features by their names, if it
     has any, and has no medians to fill gaps.
     """
     logger.info("reading %s", args.input)
@@ -84,13 +84,13 @@ def read_for_model(args: Namespace, stored: Stored) -> io.Table:
 
 
 def coordinates(args: Namespace, table: io.Table, mapped: io.Table) -> Array:
-    """Return coordinates (n, k) of the points: by their ids if both files have them, else by rows.
+    """Return coordinates (n, k) of the points, matched by ids if both files have them, else by row.
 
-    Columns that the table of the points passes through are none.
+    Columns that the table of the points passes through are not coordinates.
     """
     columns = [j for j, name in enumerate(mapped.columns) if name not in table.extra]
     Y = np.asarray(mapped.values[:, columns])
-    if mapped.metadata.get("dtype") == "float32":  # which text says shorter
+    if mapped.metadata.get("dtype") == "float32":  # text of float32 reads as float64
         Y = Y.astype(np.float32)
     ids, theirs = ids_of(args, table), ids_of(args, mapped)
     if ids and theirs and ids != theirs:
@@ -105,13 +105,13 @@ def coordinates(args: Namespace, table: io.Table, mapped: io.Table) -> Array:
 
 
 def id_columns(args: Namespace, table: io.Table) -> dict[str, Array]:
-    """Return the columns of ids: those given, else those called so."""
+    """Return the columns of ids: those given, else those whose names are names of ids."""
     names = args.ids or filter(is_id, table.extra)
     return {name: table.extra[name] for name in names if name in table.extra}
 
 
 def ids_of(args: Namespace, table: io.Table) -> list[str]:
-    """Return the ids of the points, by the first column of ids; none without one."""
+    """Return the ids of the points from the first column of ids; an empty list without one."""
     first = next(iter(id_columns(args, table).values()), np.empty(0))
     return [str(name).strip() for name in first.tolist()]
 
@@ -122,7 +122,7 @@ def names_of(args: Namespace, table: io.Table) -> list[str]:
 
 
 def rows_of(names: list[str], wanted: Iterable[str], source: Any) -> Array:
-    """Return the rows of the ids wanted, or raise for one that is missing or not unique."""
+    """Return the rows of the wanted ids; raise for an id that is missing or not unique."""
     row_of, counts = {name: row for row, name in enumerate(names)}, Counter(names)
     wanted = [name.strip() for name in wanted]
     for name in wanted:
@@ -135,14 +135,14 @@ def rows_of(names: list[str], wanted: Iterable[str], source: Any) -> Array:
 
 
 def groups_of(table: io.Table) -> Array:
-    """Return the names of the groups of the points (n,), None without a label."""
+    """Return the group names of the points (n,), None for points without a label."""
     found = None if table.label is None else plot.categories(table.extra[table.label])
     codes, names = found or (np.full(table.values.shape[0], -1), ())
     return np.array([*names, None], dtype=object)[codes]
 
 
 def size_of(args: Namespace, table: io.Table) -> str:
-    """Say how many points or nodes a table has."""
+    """Return the number of points or nodes of a table as text."""
     n, d = table.values.shape
     if args.graph is None:
         return f"{n:,} points, {d:,} features"
@@ -153,7 +153,7 @@ def size_of(args: Namespace, table: io.Table) -> str:
 
 
 def check_methods(args: Namespace, names: Iterable[str], *more: str) -> None:
-    """End with a usage error for a name that is neither that of a method nor one of `more`."""
+    """End with a usage error for a name that is neither a method nor one of `more`."""
     for name in names:
         if name not in (*ESTIMATORS, *more):
             known, hint = ", ".join([*ESTIMATORS, *more]), did_you_mean(name, ESTIMATORS, end="")
@@ -161,16 +161,16 @@ def check_methods(args: Namespace, names: Iterable[str], *more: str) -> None:
 
 
 def estimator_of(args: Namespace, method: str, **chosen: Any) -> Any:
-    """Return an estimator with the parameters that were given, checked by their names."""
+    """Return an estimator with the parameters given, after a check of their names."""
     check_methods(args, [method])
     make = ESTIMATORS[method]
     return make(**parameters(args, defaults(make), method, **chosen))
 
 
 def parameters(args: Namespace, known: Collection[str], name: str, **chosen: Any) -> dict[str, Any]:
-    """Return the parameters that were given, those of a graph, and a seed.
+    """Return the parameters given, those that a graph needs, and a seed.
 
-    Ends with a usage error for one that is not among the `known`.
+    Ends with a usage error for a parameter that is not among the `known`.
     """
     for parameter in args.parameters:
         if parameter not in known:
@@ -185,14 +185,14 @@ def parameters(args: Namespace, known: Collection[str], name: str, **chosen: Any
 
 
 def graph_options(how: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that INPUT sets where it is read as a graph."""
+    """Return the options that follow from reading INPUT as a graph."""
     return {"filter": "heat", "affinity": "precomputed"} if "graph" in how else {}
 
 
 def warn_of_units(options: dict[str, Any], table: io.Table) -> None:
-    """Warn if one column decides all distances; the rest of the verb has the names of columns.
+    """Warn if one column decides all distances, by its name in the file.
 
-    That is also of methods that warn of nothing; what these say again is printed once.
+    This covers methods that do not warn themselves; a repeated warning is printed once.
     """
     feature_names.set(table.columns)
     if "precomputed" not in options.values() and options.get("metric", "euclidean") == "euclidean":
@@ -202,7 +202,7 @@ def warn_of_units(options: dict[str, Any], table: io.Table) -> None:
 def fit(args: Namespace, estimator: Any, table: io.Table) -> Array:
     """Fit an estimator to INPUT, and return the coordinates (n, k).
 
-    Methods that need labels are fitted to the labelled rows, and map the others, too.
+    Methods that need labels are fitted to the labelled rows; they map all rows.
     """
     if not needs_labels(estimator):
         warn_of_units(estimator.get_params(deep=False), table)
@@ -222,9 +222,9 @@ def fit(args: Namespace, estimator: Any, table: io.Table) -> Array:
 
 
 def check_files(args: Namespace, *suffixes: str) -> None:
-    """Raise before the work begins if a file that is asked for could not be written.
+    """Raise before the work begins if an output file could not be written.
 
-    The output has one of the suffixes.
+    The output must have one of the suffixes.
     """
     files = [path for name in OUTPUTS if (path := getattr(args, name)) is not None]
     if str(args.output) == STDOUT and STDOUT in suffixes:
@@ -249,7 +249,7 @@ def check_files(args: Namespace, *suffixes: str) -> None:
 def check_entry(args: Namespace, method: str) -> None:
     """Name the entry of obsm after the method, as in `heatsketch.anndata`, unless a name is given.
 
-    Raises if the copy of INPUT that is to be written has it already.
+    Raises if the copy of INPUT would already have this entry.
     """
     name = "heat" if method == "heat-embedding" else method.replace("-", "_")
     args.output_key = args.output_key or f"X_{name}"
@@ -259,7 +259,7 @@ def check_entry(args: Namespace, method: str) -> None:
 def write_coordinates(
     args: Namespace, table: io.Table, estimator: Any, Y: Array, **made: Any
 ) -> tuple[str, ...]:
-    """Write coordinates, and how they were made; return their names."""
+    """Write coordinates with the record of how they were made; return their names."""
     names = tuple(map(str, estimator.get_feature_names_out()))
     made = {"version": __version__, **made, "dtype": str(Y.dtype), "columns": names}
     made["data"] = io.data_hash(table.values)

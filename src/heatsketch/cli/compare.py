@@ -113,7 +113,7 @@ def _compare_data(args: Namespace) -> dict[str, str]:
 
 
 def _read_other(args: Namespace, first: io.Table) -> io.Table:
-    """Read OTHER in the units of INPUT: in units of its own a shift of all points would vanish."""
+    """Read OTHER in the units of INPUT: in its own units a shift of all points would vanish."""
     second = common.read_points(Namespace(**vars(args) | {"input": args.other}))
     if first.columns != second.columns:
         raise ValueError(

@@ -14,7 +14,7 @@ EXACT_UP_TO = 2_048  # points, as elsewhere
 
 
 def run(args: Namespace) -> dict[str, str]:
-    """Find the distances of the pairs asked for, write or print them, return the summary."""
+    """Compute the distances of the requested pairs, write or print them, return the summary."""
     if (args.origin is None) == (args.pairs_file is None):
         args.usage_error("pass one of --from ID and --pairs FILE")
     common.check_files(args, *common.ROW_SUFFIXES, STDOUT)
@@ -41,7 +41,7 @@ def run(args: Namespace) -> dict[str, str]:
         more["low, high"] = f"hold the distance with probability {args.level:g}, {together}"
     if apart := np.count_nonzero(~joined):
         more["left out"] = f"{apart:,} pair(s) in two components, between which nothing diffuses"
-    if args.origin is not None:  # sorted, and nothing of other components
+    if args.origin is not None:  # sorted, without points of other components
         order = np.argsort(found[0], kind="stable")[: len(pairs[0])]
         i, j, found = i[order], j[order], found[:, order]
     cells = [["" if np.isnan(x) else f"{x:.6g}" for x in row] for row in found.T]
@@ -57,7 +57,7 @@ def run(args: Namespace) -> dict[str, str]:
 
 
 def _pairs(args: Namespace, names: list[str]) -> tuple[Array, Array]:
-    """Return the rows of the pairs asked for."""
+    """Return the rows (i, j) of the requested pairs."""
     if args.origin is not None:
         origin = common.rows_of(names, [args.origin], args.input)
         return np.repeat(origin, len(names)), np.arange(len(names))

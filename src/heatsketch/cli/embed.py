@@ -1,4 +1,4 @@
-"""heatsketch embed: embed a file of points, as a whole or, of more than memory holds, by blocks."""
+"""heatsketch embed: embed a file of points, whole or, if it exceeds memory, by blocks."""
 
 from argparse import Namespace
 from dataclasses import replace
@@ -24,9 +24,9 @@ from heatsketch.reports.summary import parameters, summary
 
 CONFIDENCE = "neighbor_confidence"
 PSEUDOTIME = ("heat_pseudotime", "heat_pseudotime_low", "heat_pseudotime_high")
-_READ_WHOLE_BYTES = 2**27  # smaller files are embedded whole unless a sample is asked for
+_READ_WHOLE_BYTES = 2**27  # smaller files are embedded whole unless a sample is requested
 _SAMPLED = ("heat-embedding", "heat-sketch", "diffusion-map", "mixture-diffusion")  # unasked
-_LEAST_SAMPLE = 20_000  # if memory holds fewer, it is too little, and that is said
+_LEAST_SAMPLE = 20_000  # if memory holds fewer, the fit fails for lack of memory
 AGREEMENT_MAX_POINTS = 20_000  # beyond, neighbours in the input take longer than the embedding
 
 
@@ -96,7 +96,7 @@ def run(args: Namespace) -> dict[str, str]:
 
 
 def _is_by_blocks(args: Namespace, estimator: Any) -> bool:
-    """Say whether points are read by blocks: a sample is asked for, or memory holds no more."""
+    """Return whether to read by blocks: a sample is requested, or memory holds too few points."""
     path = Path(args.input)
     is_folder = bool(parts_of(path))
     able = is_folder or (suffix_of(path) in BLOCK_FORMATS and path.exists())
@@ -119,7 +119,7 @@ def _is_by_blocks(args: Namespace, estimator: Any) -> bool:
         points = open_blocks(path, how)
         return _LEAST_SAMPLE <= size(points, estimator) < points.n
     except (ValueError, ImportError):
-        return False  # it is read whole, which has messages of its own
+        return False  # reading it whole has error messages of its own
 
 
 def _embed_by_blocks(args: Namespace, estimator: Any) -> dict[str, str]:
@@ -145,8 +145,8 @@ def _embed_by_blocks(args: Namespace, estimator: Any) -> dict[str, str]:
 def described(
     args: Namespace, table: io.Table, estimator: Any, Y: Array, known: Any = None
 ) -> dict[str, str]:
-    """Return what is printed of an embedding; `known` are lines of a report on it."""
-    # The first features are named, so that an id or label among them is noticed.
+    """Return the summary of an embedding as lines; `known` are lines of a report on it."""
+    # The first features are named, so that the user notices an id or label among them.
     has_names = args.graph is None and table.columns != default_names(table.values)
     named = f": {listed(table.columns, 5)}" if has_names else ""
     aside = f" (passed through: {listed(table.extra)})" if table.extra else ""
@@ -155,7 +155,7 @@ def described(
         **({"changed": "; ".join(table.notes)} if table.notes else {}),
         "method": f"{args.method}, {parameters(estimator)}",
     }
-    lines = lines | (known or summary(estimator)) | lines  # in this order, and these words
+    lines = lines | (known or summary(estimator)) | lines  # in this order, with these values
     groups = common.groups_of(table)
     k = min(10, int(np.count_nonzero(groups)) - 1)
     if k > 0 and len(Y) <= AGREEMENT_MAX_POINTS:

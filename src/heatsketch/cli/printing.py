@@ -1,4 +1,4 @@
-"""What is printed: progress, warnings and errors on stderr, results on stdout."""
+"""Printing: progress, warnings and errors on stderr, results on stdout."""
 
 import json
 import logging
@@ -18,14 +18,14 @@ _EXPECTED_ERRORS = (ValueError, OSError, ImportError, ArithmeticError)
 
 
 def say(text: str) -> None:
-    """Print a line to stderr; of Python's arguments and options it names the options alone."""
+    """Print a line to stderr; where a message names argument and option, only the option stays."""
     text = re.sub(r"\w+=\S+(?: or '\w+')? \((--[^)]+)\)", r"\1", text)
     text = re.sub(r"\b(with|by|pass) \w+ \((--[^)]+)\)", r"\1 \2", text)
     print(f"heatsketch: {text}", file=sys.stderr, flush=True)
 
 
 def describe(error: BaseException) -> str:
-    """Return an error in one line, with its type if that is unexpected."""
+    """Return an error as one line, with its type if it is an unexpected one."""
     text = " ".join(" ".join([str(error), *getattr(error, "__notes__", [])]).split())
     if isinstance(error, MemoryError):
         return f"out of memory; {text or 'use fewer points or --affinity knn'}"
@@ -38,7 +38,7 @@ def describe(error: BaseException) -> str:
 def report_to_stderr(*, quiet: bool) -> Iterator[list[str]]:
     """Send records and warnings to stderr, as lines, while the block runs; return the warnings.
 
-    Quiet, they are not shown, but still returned.
+    If `quiet`, they are not shown, but still returned.
     """
     from tqdm import tqdm
 
@@ -61,9 +61,9 @@ def report_to_stderr(*, quiet: bool) -> Iterator[list[str]]:
 
 
 def print_summary(args: Any, lines: dict[str, str]) -> None:
-    """Print names and texts in two columns, then the seconds and the files that were written.
+    """Print names and texts in two columns, then the seconds and the written files.
 
-    They go to stderr where standard output has the result itself.
+    They go to stderr if the result itself goes to standard output.
     """
     files = [str(path) for name in OUTPUTS if (path := getattr(args, name))]
     to_stderr = "-" in files

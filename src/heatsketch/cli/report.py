@@ -1,4 +1,4 @@
-"""heatsketch report: embed a file of points, and show what came of it in one page of HTML."""
+"""heatsketch report: embed a file of points, and show the embedding in one page of HTML."""
 
 import shlex
 from argparse import Namespace
@@ -36,13 +36,13 @@ def run(args: Namespace) -> dict[str, str]:
 
 
 def save(args: Namespace, page: Report) -> None:
-    """Write a page, which says by which command it was made."""
+    """Write a page with the command that made it."""
     page.facts["command"] = shlex.join(["heatsketch", *args.words])
     page.save(args.output, force=args.force)
 
 
 def about_points(args: Namespace, table: io.Table, shown: str) -> dict[str, Any]:
-    """Return what a page says of the points, whatever it shows: title, ids, and colours.
+    """Return the facts of the points, for any kind of page: title, ids, and colours.
 
     The points of AnnData are also coloured by genes, and its categories as scanpy does.
     """

@@ -1,4 +1,4 @@
-"""heatsketch scales: which bandwidth, dimension and diffusion time suit a file of points."""
+"""heatsketch scales: find the bandwidth, dimension and diffusion time for a file of points."""
 
 from argparse import Namespace
 from typing import Any
@@ -14,7 +14,7 @@ from heatsketch.spectral.traces import heat_trace
 
 
 def run(args: Namespace) -> None:
-    """Run the Ksum test, choose a time as `embed --time auto` does, print what these say."""
+    """Run the Ksum test, choose a time as `embed --time auto` does, print the results."""
     check_files(args)
     embedding, table = estimator_of(args, "heat-embedding"), read_points(args)
     fit(args, embedding, table)
@@ -58,7 +58,7 @@ def run(args: Namespace) -> None:
 
 
 def _or_why(measure: Any, X: Any, **options: Any) -> Any:
-    """Return a measurement, or why there is none."""
+    """Return a measurement, or the reason why it failed as text."""
     try:
         return measure(X, **options)
     except ValueError as error:

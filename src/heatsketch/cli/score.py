@@ -14,7 +14,7 @@ from heatsketch.reports.summary import distortion_lines, kept
 from heatsketch.spectral.cache import caching
 from heatsketch.spectral.filters import FILTERS
 
-# What the distances depend on; other parameters say how they are approximated.
+# The distances depend on these; other parameters control how they are approximated.
 _OF_THE_DISTANCE = (
     *("filter", "metric", "affinity", "epsilon", "n_neighbors", "normalization", "alpha", "cut"),
     *("tol", "max_iter", "time"),
@@ -27,7 +27,7 @@ def run(args: Namespace) -> dict[str, str] | None:
     common.parameters(args, (*_OF_THE_DISTANCE, "random_state"), "the distance")
     made = None if args.made is None else read_metadata(args.made)
     embedding = io.formats.read_embedding(args.embedding, args.embedding_key, made)
-    model = embedding.metadata.get("model")  # that has mapped the points, if one has
+    model = embedding.metadata.get("model")  # that mapped the points, if any
     model = model if isinstance(model, dict) else {}
     made = model | embedding.metadata
     table = common.read_points(args, made.get("reading"))

@@ -1,4 +1,4 @@
-"""heatsketch transform: place the points of a file by a model that `embed` has kept."""
+"""heatsketch transform: map the points of a file by a model that `embed` saved."""
 
 import warnings
 from argparse import Namespace
@@ -15,7 +15,7 @@ from heatsketch.io.models import read_facts, read_model
 
 def run(args: Namespace) -> dict[str, str]:
     """Read model and points, transform them, write the result, return the summary."""
-    if args.info:  # what the model in a file is; its arrays are not read
+    if args.info:  # describe the model in a file; its arrays are not read
         lines = {"model": f"{args.model}, {args.model.stat().st_size:,} bytes"}
         for name, fact in read_facts(args.model).items():
             if isinstance(fact, dict):
@@ -33,10 +33,10 @@ def run(args: Namespace) -> dict[str, str]:
     methods = {make: name for name, make in ESTIMATORS.items()}
     common.check_entry(args, methods.get(kind, kind.__name__.lower()))
     table = common.read_for_model(args, stored)
-    with warnings.catch_warnings():  # columns have been found by their names
+    with warnings.catch_warnings():  # columns were already matched by name
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         Y = np.asarray(model.transform(table.values))
-    # Not the parameters: distances are those of the training points, not of a diffusion on these.
+    # Without the parameters, because distances belong to the diffusion on the training points.
     made = {"file": str(args.model), **stored.facts}
     common.write_coordinates(args, table, model, Y, model=made)
     return {

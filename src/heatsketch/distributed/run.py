@@ -1,4 +1,4 @@
-"""The folder beside an output in which a run keeps its parts, and the output made of these."""
+"""The folder beside an output in which a run keeps its parts, and the joined output."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from heatsketch.io.metadata import decoded, encoded, plain, write_metadata
 
 SUFFIXES = (".npy", ".parquet", ".h5ad", "")  # the last of a folder
 _NAMED = 5  # rows that a warning names
-Warned = tuple[str, str, list[int]]  # the class of a warning, the matter, rows that it is about
-_OWN = (DRAFT, "part", "fitted.model", "whole.")  # with which names in the folder begin
+Warned = tuple[str, str, list[int]]  # class of a warning, its problem, its rows
+_OWN = (DRAFT, "part", "fitted.model", "whole.")  # prefixes of the names in the folder
 
 
 class Run:
     """A folder: run.json, the model, and a part for each block that is mapped.
 
-    Each file appears complete or not at all, so that a part that is there is done. In run.json,
-    `about` says what must be the same when the run goes on, `fitted` what is known of the fit,
-    `warned` what blocks warn of, and `whole` that the parts are put together.
+    Each file appears complete or not at all, so an existing part is done. In run.json, `about`
+    holds the options that must be the same when the run resumes, `fitted` the facts of the fit,
+    `warned` the warnings of blocks; `whole` is there once the parts are joined.
     """
 
     def __init__(self, output: Path) -> None:
@@ -44,7 +44,7 @@ class Run:
         FileExistsError
             If the folder is there and neither `resume` nor `force` is true.
         ValueError
-            If it is that of another run: the message says what differs.
+            If it is the folder of another run; the message names the difference.
         """
         about = plain(about)
         others = [path for path in self.folder.rglob("*") if not path.name.startswith(_OWN)]
@@ -83,7 +83,7 @@ class Run:
         return self.parts / f"part-{number:06d}{self.suffix}"
 
     def warn(self, found: Iterable[Warned]) -> None:
-        """Keep the warnings of a block: once each matter, with the first rows that it is about."""
+        """Keep the warnings of a block: each problem once, with its first rows."""
         for kind, matter, rows in found:
             known = self.facts["warned"].setdefault(matter, {"kind": kind, "count": 0, "first": []})
             known["count"] += len(rows)
@@ -91,7 +91,7 @@ class Run:
             self.update()
 
     def remove(self) -> None:
-        """Remove the folder; as long as run.json and the model are there, a run goes on."""
+        """Remove the folder, parts first: with run.json and the model left, a run can resume."""
         if self.folder.exists():
             shutil.rmtree(self.parts, ignore_errors=True)
             (self.folder / "run.json").unlink(missing_ok=True)
@@ -101,9 +101,9 @@ class Run:
 def check_output(
     output: Path, source: Path | None, key: str, missing: str, *, force: bool, is_own: bool
 ) -> None:
-    """Raise for an output that could not be written.
+    """Raise if an output could not be written.
 
-    `is_own` says that it was written by the run that goes on.
+    `is_own`: it was written by the run that is being resumed.
     """
     suffix = suffix_of(output)
     if suffix not in SUFFIXES:
@@ -126,9 +126,9 @@ def check_output(
 def assemble(
     run: Run, output: Path, source: Path | None, key: str, metadata: dict[str, Any]
 ) -> None:
-    """Put the parts together in the folder of the run, and then in the place of the output.
+    """Join the parts in the folder of the run, then move the result to the output.
 
-    One part at a time is in memory; for a .h5ad output they are first put together in a .npy file.
+    One part at a time is in memory; for a .h5ad output they are first joined in a .npy file.
     """
     suffix, note = suffix_of(output), encoded(metadata)
     whole = run.folder / f"whole{suffix}" if suffix else run.parts
@@ -152,7 +152,7 @@ def assemble(
 
 
 def _write_npy(path: Path, parts: list[Path]) -> None:
-    """Write .npy files, one after the other, as one."""
+    """Concatenate .npy files into one."""
     blocks = [np.load(part, mmap_mode="r") for part in parts]
     shape = sum(len(block) for block in blocks), blocks[0].shape[1]
     header = {"descr": np.lib.format.dtype_to_descr(blocks[0].dtype), "fortran_order": False}

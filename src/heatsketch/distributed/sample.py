@@ -1,4 +1,4 @@
-"""The rows that are fitted, and how much it matters that it was these."""
+"""The rows that are fitted, and the error that their choice makes."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ HELD_OUT = 1000  # rows outside of the sample, on which two halves of it are com
 LEAST_POINTS = 100  # of a sample
 _STREAM = 19  # random numbers apart from those of the estimator, which has the same seed
 _LEAST_HELD_OUT = 20
-_NAMED = 5  # rows with gaps, of which others are counted
-_GROUPS, _LEAST_COLUMNS = 32, 8  # of random columns: left out together, and fewer tell nothing
+_NAMED = 5  # rows with gaps; further ones are counted
+_GROUPS, _LEAST_COLUMNS = 32, 8  # of random columns that are left out together; for an interval
 
 
 class Sample(NamedTuple):
-    """Rows of a source, drawn uniformly without repetition; what is drawn depends on n alone."""
+    """Rows of a source, drawn uniformly without repetition, by n, count and seed alone."""
 
     rows: Array  # (N,) to be fitted, increasing
     half: Array  # (N,) which of them are in the first of two halves, drawn at random
@@ -38,7 +38,7 @@ class Sample(NamedTuple):
 
     @classmethod
     def draw(cls, n: int, count: int, seed: int) -> Sample:
-        """Draw `count` of n rows, and others to hold out, by a seed."""
+        """Draw `count` of n rows by a seed, and other rows to hold out."""
         sequence = np.random.SeedSequence(seed, spawn_key=(_STREAM,))
         held_out = min(HELD_OUT, n - count)
         drawn = np.random.default_rng(sequence).choice(n, count + held_out, replace=False)
@@ -50,11 +50,11 @@ class Sample(NamedTuple):
 def gather(
     points: Blocks, estimator: Any, fit_points: int | None, how: Reading, block_rows: int
 ) -> tuple[Table, Table]:
-    """Read a sample in one pass that looks at every number; return it and what it leaves out.
+    """Read a sample in one pass that checks every number; return it with the rows left out.
 
-    The sample has the column `half`: which rows are in the first of two halves. Its `notes` say
-    what reading changes in the source, and what it `learned` is of its rows alone. With
-    `missing="drop"` rows with gaps are not in it.
+    The sample has the column `half`, true for rows in the first of two halves. Its `notes` name the
+    changes by reading in the whole source; its `learned` comes from its own rows. With
+    `missing="drop"` it has no rows with gaps.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def gather(
     for raw in points.tables(block_rows):
         table = refined(replace(raw, extra={}), replace(whole, missing="keep"))
         zeros = Learned(table.columns, medians=np.zeros(len(table.columns)))
-        refined(table, whole, zeros, first_row=start)  # raises for what cannot be mended
+        refined(table, whole, zeros, first_row=start)  # raises for infinity and gaps
         if how.fills_gaps:
             gaps = start + np.flatnonzero(rows_with_gaps(table.values))
             n_gaps, first_gaps = n_gaps + len(gaps), np.append(first_gaps, gaps)[:_NAMED]
@@ -95,25 +95,25 @@ class Halves(NamedTuple):
     """How much distances differ between fits of two halves of a sample."""
 
     whole: float  # √(Σ (D - E)² / Σ (D² + E²)/2) over pairs, from 0 to √2
-    of_points: tuple[float, float] | None  # what is not due to random columns: an interval of 95 %
+    of_points: tuple[float, float] | None  # without random columns: an interval of 95 %
 
 
 def half_discrepancy(estimator: Any, values: Any, half: Array, held_out: Any) -> Halves | None:
-    """Fit each half of a sample by itself; say how much distances of other points then differ.
+    """Fit each half of a sample by itself; measure how much distances of other points differ.
 
-    Of points x, y outside of both, with distances D and E in the two embeddings. None if there are
-    too few other points. A time that the first half chooses is that of the second.
+    Other points are outside of both halves, with distances D and E in the two embeddings. Returns
+    None if there are too few. The second half is fitted with the time that the first one chose.
     """
     if held_out.shape[0] < _LEAST_HELD_OUT:
         return None
     logger.info("fitting two halves of the sample")
     model, maps = clone(estimator), []
     for rows in (np.flatnonzero(half), np.flatnonzero(~half)):
-        with warnings.catch_warnings():  # those of the whole sample are enough
+        with warnings.catch_warnings():  # the fit of the whole sample warns already
             warnings.simplefilter("ignore")
             model.fit(values[rows])
             maps.append(np.asarray(model.transform(held_out), dtype=float))
-        columns = None  # by random column, of which those of several times are side by side
+        columns = None  # number of the random column; several times are side by side
         if isinstance(model, HeatSketch):
             width = maps[-1].shape[1]
             columns = np.arange(width) % (width // np.size(model.time))
@@ -129,10 +129,10 @@ def half_discrepancy(estimator: Any, values: Any, half: Array, held_out: Any) ->
 
 
 def _without_columns(Y: Array, Z: Array, columns: Array) -> tuple[float, float]:
-    """Return the squared discrepancy that random columns without end would leave, and its error.
+    """Return the squared discrepancy for infinitely many random columns, and its error.
 
-    That of k columns is larger by b/k, to first order (b = 1 for one time and Gaussian columns).
-    The jackknife, which leaves out some columns at a time, takes b/k away whatever b is.
+    With k columns it is larger by b/k, to first order (b = 1 for one time and Gaussian columns).
+    The jackknife, which leaves out some columns at a time, removes b/k for any b.
     """
     D, E = pdist(Y, "sqeuclidean"), pdist(Z, "sqeuclidean")
     count = min(_GROUPS, int(columns.max()) + 1)
@@ -147,19 +147,19 @@ def _without_columns(Y: Array, Z: Array, columns: Array) -> tuple[float, float]:
 
 def _difference(D: Array, E: Array) -> float:
     """Return the squared discrepancy of two vectors of squared distances."""
-    D, E = np.maximum(D, 0), np.maximum(E, 0)  # what is left of a difference may be rounding
+    D, E = np.maximum(D, 0), np.maximum(E, 0)  # a difference may be negative by rounding
     size = float(D.sum() + E.sum()) / 2
     return float(np.sum((np.sqrt(D) - np.sqrt(E)) ** 2)) / size if size > 0 else 0.0
 
 
 def seed_of(estimator: Any) -> int:
-    """Return the seed by which rows are drawn: that of the estimator, if it is an integer."""
+    """Return the seed for drawing rows: that of the estimator if it is an integer, else 0."""
     seed = getattr(estimator, "random_state", 0)
     return int(seed) if isinstance(seed, numbers.Integral) else 0
 
 
 def size(points: Blocks, estimator: Any, fit_points: int | None = None) -> int:
-    """Return how many points are fitted: so many, or those that memory holds."""
+    """Return how many points are fitted: `fit_points`, or as many as memory holds."""
     if fit_points is not None:
         least = check_number(fit_points, "fit_points", low=LEAST_POINTS, integer=True)
         return min(least, points.n)

@@ -1,4 +1,4 @@
-"""Embed a source by blocks of rows: fit a sample, map every row by it, put the blocks together."""
+"""Embed a source by blocks of rows: fit a sample, map every row by it, join the blocks."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ BLOCK_ROWS = 2**16
 
 
 class Streamed(NamedTuple):
-    """What was fitted and written.
+    """The result of `embed`: the fitted estimator and the output.
 
     Attributes
     ----------
     estimator : the fitted estimator
     n : int
-        Points of the source, all of which are in the output, but for rows that were left out.
+        Points of the source. All are in the output, except rows left out by ``missing="drop"``.
     fit_points : int
         Points of the sample.
     discrepancy : float or None
-        How much distances differ between fits of two halves of the sample, see `embed`; None if
-        all points were fitted.
+        Relative difference of distances between fits of two halves of the sample, see `embed`; None
+        if all points were fitted.
     of_points : (float, float) or None
-        How much of it is due to the points of the halves, and not to the random columns of a
+        The part of it that comes from the choice of points, not from the random columns of a
         `HeatSketch`: an interval of about 95 %. None for other methods.
     output : path
     notes : tuple of str
-        What reading changed: rows left out, gaps filled, columns standardised.
+        Changes by reading: rows left out, gaps filled, columns standardised.
     metadata : dict
         How the output was made.
     """
@@ -69,7 +69,7 @@ class Streamed(NamedTuple):
     metadata: dict[str, Any]
 
     def describe(self) -> str:
-        """Say in one line what the sample is, and what it costs."""
+        """Describe the sample and its error in one line."""
         if self.discrepancy is None:
             return f"all {self.n:,} points were fitted"
         said = (
@@ -98,10 +98,10 @@ def embed(
 ) -> Streamed:
     """Embed more points than memory holds: fit a sample, map all of them block by block.
 
-    The source is read twice, by blocks of rows: once to look at every number and to draw the
-    sample, once to map every row by `transform`, which depends on that row alone. Rows keep their
-    order. The sample is uniform, without repetition, and depends on the number of rows and
-    `random_state` alone, not on blocks or formats.
+    The source is read twice, by blocks of rows: once to check every number and to draw the sample,
+    once to map every row by `transform`, which depends on that row alone. Rows keep their order.
+    The sample is uniform, without repetition, and depends only on the number of rows, its size and
+    `random_state`, not on blocks or formats.
 
     Parameters
     ----------
@@ -118,26 +118,27 @@ def embed(
     estimator : estimator with `transform`
         As for `fit`; it is cloned. `HeatSketch`, `HeatEmbedding`, `DiffusionMap`, ...
     fit_points : int >= 100, optional
-        Size of the sample; by default as many as half of the memory there is holds with their fit,
-        roughly. If there are no more points than this, all are fitted, and the
-        output is `embedding_`.
+        Size of the sample; by default about as many as fit, with the work of their fit, in half of
+        the available memory. If there are no more points than this, all are fitted, and the output
+        is `embedding_`.
     resume : bool, default False
         Go on with a run that was killed, from the folder OUTPUT.partial. The bits are those of a
         run without a break.
     force : bool, default False
-        Replace the output, and begin again where there is a run that was not completed.
+        Replace the output; discard an incomplete run and begin again.
     model : str or path, optional
-        Keep the fitted model in this file, too, for `load_model` and ``heatsketch transform``.
+        File to which the fitted model is saved, for `load_model` and ``heatsketch transform``.
     output_key : str, default "X_heat"
         The entry of obsm in a .h5ad output.
     block_rows : int, default 65,536
-        Rows that are mapped at a time.
+        Rows that are mapped at a time. More rows take more memory; the result is the same.
     cluster : str or dask.distributed.Client, optional
         Workers of Dask that map the blocks: "local:4" starts four processes on this machine, which
-        end with the run; or an address ("tcp://10.0.0.1:8786"), or a client. The output has the
-        same bytes. Every worker opens the source itself, which must be a file, and writes into
-        OUTPUT.partial, so both must be in folders that all workers share under the same path;
-        the model is fitted here. For a Dask array write ``model.transform(X)``, which is lazy.
+        end with the run; or an address ("tcp://10.0.0.1:8786"), or a client. By default this
+        process maps them. The output has the same bytes. Every worker opens the source itself,
+        which must be a file, and writes into OUTPUT.partial, so both must be in folders that all
+        workers share under the same path; the model is fitted here. For a Dask array write
+        ``model.transform(X)``, which is lazy.
     **reading
         `key`, `features`, `exclude`, `label`, `ids`, `missing` ("error" by default) and
         `standardize` of `io.read_table`. Medians, means and scales are those of the sample. With
@@ -156,17 +157,17 @@ def embed(
     TypeError
         An estimator without `transform`, or one that is fitted to labels.
     FileExistsError
-        The output exists, or a run that was not completed.
+        The output exists, or the folder of an incomplete run.
     Exception
-        What Dask raises where workers or the scheduler are lost; `resume` goes on.
+        An error of Dask if workers or the scheduler are lost; continue with `resume`.
 
     Notes
     -----
-    What the sample costs is measured: each of two halves of it is fitted by itself, and both map
-    1,000 points outside of it. `discrepancy` is the root mean square difference of their distances
-    in the two embeddings, relative to the root mean square distance. It is about samples of half
-    the size. For a `HeatSketch` it includes the random columns, which alone make it 1/√k for k
-    columns; `of_points` is an interval of what is left without them, by a jackknife over the
+    The error by sampling is measured: each of two halves of the sample is fitted by itself, and
+    both map 1,000 points outside of it. `discrepancy` is the root mean square difference of their
+    distances in the two embeddings, relative to the root mean square distance. It holds for samples
+    of half the size. For a `HeatSketch` it includes the error of the random columns, which alone is
+    1/√k for k columns; `of_points` is an interval without this error, by a jackknife over the
     columns. Cost: two fits of half the size.
 
     Cost: memory of the fit and of some blocks; the time of the fit, twice, and of `transform` for
@@ -199,7 +200,7 @@ def embed(
     if model is not None:
         check_target(model, force=force)
     with features_named(points.columns):
-        about = {  # what must be the same when a run goes on
+        about = {  # must be the same when a run resumes
             "heatsketch": __version__,
             "input": points.source,
             "content": {"rows": points.n, "columns": points.columns, "stamp": points.stamp()},
@@ -216,7 +217,7 @@ def embed(
             fitted, learned = _fit(points, estimator, fit_points, how, run, rows)
         facts = run.facts["fitted"]
         try:
-            if "whole" not in run.facts:  # else the blocks of a folder are no longer here
+            if "whole" not in run.facts:  # else the blocks of a folder have been moved
                 _map(Mapping(points, fitted, learned, how, run, rows), path, target, cluster)
             if points.stamp() != about["content"]["stamp"]:
                 changed = f"{points.source} changed while it was read"
@@ -279,7 +280,7 @@ def fit(source: Any, estimator: Any, *, fit_points: int | None = None, **reading
 
 
 def _opened(source: Any, estimator: Any, options: dict[str, Any]) -> tuple[Reading, Blocks]:
-    """Return how a source is read, and its points; raise for what cannot be embedded by blocks."""
+    """Return the options of reading and the points; raise if these cannot be embedded by blocks."""
     name = type(estimator).__name__
     if not hasattr(estimator, "transform"):
         raise TypeError(f"{name} has no transform; pass an estimator that maps new points.")
@@ -301,7 +302,7 @@ def _opened(source: Any, estimator: Any, options: dict[str, Any]) -> tuple[Readi
 def _fit(
     points: Blocks, estimator: Any, fit_points: int | None, how: Reading, run: Run, rows: int
 ) -> tuple[Any, Learned]:
-    """Fit a sample; return the model and what was learned of the columns, and keep both."""
+    """Fit a sample; return and keep the model and the record of the columns."""
     try:
         table, held_out = gather(points, estimator, fit_points, how, rows)
         half = table.extra["half"]
@@ -310,7 +311,7 @@ def _fit(
         model = clone(estimator).fit(table.values)
         write_model(model, run.model, record, force=True)
     except BaseException:
-        run.remove()  # there is nothing to go on with
+        run.remove()  # a run without a model cannot resume
         raise
     facts = {
         "points": points.n,
@@ -325,7 +326,7 @@ def _fit(
 
 
 def _stored(run: Run) -> tuple[Any, Learned]:
-    """Return the model that a run has kept, and what was learned of the columns."""
+    """Return the model and the record of the columns that a run has kept."""
     model, _, known = read_model(run.model)
     return model, Learned(tuple(known["columns"]), known["medians"], known["mean"], known["scale"])
 
@@ -350,7 +351,7 @@ class Mapping(NamedTuple):
         if self.how.missing != "drop":
             table = replace(table, extra=block.extra)
         names = tuple(str(name) for name in self.model.get_feature_names_out())
-        Y = np.empty((0, len(names)), table.values.dtype)  # of a block whose rows all have gaps
+        Y = np.empty((0, len(names)), table.values.dtype)  # for a block whose rows all have gaps
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             if len(rows):
@@ -371,7 +372,7 @@ class Mapping(NamedTuple):
 
 
 def _map(mapping: Mapping, path: Path | None, output: Path, cluster: Any) -> None:
-    """Map the blocks that are missing; warn of all blocks at the end, once of each matter."""
+    """Map the missing blocks; at the end, give each warning once for all blocks."""
     run = mapping.run
     count = math.ceil(mapping.points.n / mapping.rows)
     missing = [number for number in range(count) if not run.part(number).exists()]
@@ -417,14 +418,14 @@ def _keep_by_worker(job: tuple[Any, ...], number: int) -> list[Warned]:
 
 @functools.lru_cache(maxsize=1)
 def _opened_by_worker(source: Path, output: Path, how: Reading, rows: int, token: str) -> Mapping:
-    """Open source and model, once in a worker; the token says of which run they are."""
+    """Open source and model, once in a worker; the token identifies the run."""
     run = Run(output)
     return Mapping(open_blocks(source, how), *_stored(run), how, run, rows)
 
 
 @contextmanager
 def _client(cluster: Any) -> Iterator[Any]:
-    """Yield a client: the one that is given, of an address, or of processes started here."""
+    """Yield a client: the given one, one for an address, or one of new local processes."""
     try:
         from dask import distributed
     except ImportError as error:

@@ -1,18 +1,18 @@
-"""Tables of points in, tables of embeddings out: arrays, text, .parquet, .h5ad; in .xlsx, .zarr.
+"""Read tables of points and write embeddings: .npy, .npz, text, .parquet, .h5ad; read .xlsx, .zarr.
 
 Sizes are checked before memory is allocated, and nothing is unpickled. Files are written under a
 temporary name and renamed when complete.
 
 One module per format (`numpy_files`, `text`, `parquet`, `anndata_files`) has its `read`, `write`
-and `blocks`, where there are these; `formats` maps suffixes to modules. They share:
+and `blocks`, as far as the format has them; `formats` maps suffixes to modules. They share:
 
 - `table`: the record, the options, the rules for columns, float arrays and CSR matrices
-- `columns`: what a number is, and which columns of text, sheets and Parquet are features
-- `header`: whether the first row holds names
+- `columns`: the definition of a number, and the choice of features in text, sheets and Parquet
+- `header`: the test whether the first row holds names
 - `refine`: gaps and scales
 - `blocks`: points that are read by blocks of rows
 - `files`: atomic writing, limits on size, errors
-- `metadata`: how an embedding was made
+- `metadata`: the record of how an embedding was made
 
 `models` keeps fitted models, `edges` reads graphs.
 """

@@ -1,6 +1,6 @@
 """AnnData in .h5ad files and .zarr folders, and plain arrays in .zarr, by the library anndata.
 
-Groups of h5py and of zarr have the same methods, so that one code reads both.
+Groups of h5py and of zarr have the same methods, so one code reads both.
 """
 
 import shutil
@@ -35,12 +35,12 @@ from heatsketch.io.table import (
 )
 
 DEFAULT_KEY = "X_heat"
-_COMPONENTS, _MOST_GENES = "X_pca", 50  # up to so many genes scanpy uses X itself
+_COMPONENTS, _MOST_GENES = "X_pca", 50  # up to 50 genes scanpy uses X itself
 _ZARR_METADATA = (".zarray", ".zmetadata", "zarr.json")
 
 
 def default_array(n_genes: int, obsm: Container[str], what: str, do: str) -> str:
-    """Return the name of the array that scanpy searches neighbours in: "X" or "X_pca"."""
+    """Return the name of the array in which scanpy searches neighbours: "X" or "X_pca"."""
     if n_genes <= _MOST_GENES:
         return "X"
     if _COMPONENTS in obsm:
@@ -54,7 +54,7 @@ def default_array(n_genes: int, obsm: Container[str], what: str, do: str) -> str
 
 
 def read(path: Path, how: Reading) -> Table:
-    """Read the array that `how.key` means; the columns of obs are the ids and labels."""
+    """Read the array named by `how.key`; the columns of obs are the ids and labels."""
     with _opened(path) as store:
         place, points, columns, frame = _contents(store, how.key, path)
         table = _table(points[:], columns, place, frame, path)
@@ -129,10 +129,10 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def _contents(store: Any, key: str | None, path: Path) -> tuple[str, Any, Names, Any]:
-    """Return where the array is that `key` means, the array, the names of its columns, and obs.
+    """Return the place of the array named by `key`, the array, its column names, and obs.
 
-    The place is "" where the store is the array. The names are those of a frame, or of var, or
-    x0, x1, … There is no obs in what is no AnnData.
+    The place is "" where the store is the array. The names are those of a frame, or of var, or x0,
+    x1, … obs is None unless the store is an AnnData.
     """
     if hasattr(store, "shape"):
         refuse_key(key, path)
@@ -144,7 +144,7 @@ def _contents(store: Any, key: str | None, path: Path) -> tuple[str, Any, Names,
     if key is None:
         n_genes = _element(store, "X").shape[1] if "X" in store else _MOST_GENES + 1
         key = default_array(n_genes, store.get("obsm", ()), str(path), "key='X' (--read key=X)")
-    # Of obsp by its full name only: it holds graphs, not points.
+    # An entry of obsp needs its full name, because obsp holds graphs, not points.
     parts = ("obsp",) if key.startswith("obsp/") else ("obsm", "layers")
     places = [f"{part}/{name}" for part in parts for name in store.get(part, ())]
     places = ["X", *places] if "X" in store else places
@@ -163,7 +163,7 @@ def _contents(store: Any, key: str | None, path: Path) -> tuple[str, Any, Names,
 
 
 def _element(store: Any, place: str) -> Any:
-    """Return an element of AnnData: an array or a sparse matrix in the file, or what is read."""
+    """Return an element of AnnData: an array or sparse matrix in the file, others in memory."""
     import anndata
 
     node = store[place] if place else store
@@ -185,7 +185,7 @@ def _columns_of(frame: Any) -> dict[str, Array]:
 
 
 def check_key(path: Path, source: str | Path, key: str, *, force: bool) -> None:
-    """Raise if the copy of a .h5ad file that is to be written already has an entry `key`."""
+    """Raise if the copy of a .h5ad file would already have an entry `key`."""
     source = Path(source)
     if force or {suffix_of(path), suffix_of(source)} != {".h5ad"} or not source.is_file():
         return
@@ -209,9 +209,9 @@ def key_of_embedding(path: Path) -> str:
 def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:
     """Write the embedding as the entry `key` of obsm, into a copy of the input if that is .h5ad.
 
-    Columns of the table that obs has not, or with other entries, are written to obs. The note has
-    the same key in uns["heatsketch"]. Where there is no copy, the first ids without a gap or
-    repetition are the index of obs.
+    Columns of the table that obs lacks, or has with other entries, are written to obs. The note has
+    the same key in uns["heatsketch"]. Without a copy, the first ids without a gap or repetition
+    become the index of obs.
     """
     source, name = Path(table.source), _entry(key)
     if suffix_of(source) == ".h5ad" and source.is_file():
@@ -255,7 +255,7 @@ def write_copy(
 
 
 def _entry(key: str) -> str:
-    """Return the name in obsm that a key means."""
+    """Return the name in obsm for a key, with or without "obsm/"."""
     name = key.removeprefix("obsm/")
     if not name or "/" in name:
         raise ValueError(f"key={key!r} is not a name in obsm; pass one without a slash.")

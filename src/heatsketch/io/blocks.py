@@ -1,6 +1,6 @@
-"""Points by blocks of rows, of sources larger than memory; the same for all of them.
+"""Points by blocks of rows, for sources larger than memory; one record for all formats.
 
-Each format that can be read so has a function `blocks`, which returns this record.
+Each format that can be read by blocks has a function `blocks`, which returns this record.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from scipy import sparse
 
 from heatsketch.io.table import Names, Table, as_float, default_names, float_type
 
-BLOCK_BYTES = 2**24  # that are read at a time
+BLOCK_BYTES = 2**24  # read at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """A source of points, of which no more than a few blocks are in memory."""
+    """A source of points; at most a few blocks of it are in memory."""
 
     n: int
     columns: Names
     dtype: np.dtype  # float32 or float64
     source: str
-    stamp: Callable[[], dict[str, Any]]  # by which a changed source is noticed, as JSON
+    stamp: Callable[[], dict[str, Any]]  # differs if the source has changed; JSON
     read: Callable[[int], Iterator[Table]]  # tables of any sizes from a row on
     stored: int | None = None  # entries of all rows, if they are sparse
 
     def tables(self, rows: int, start: int = 0) -> Iterator[Table]:
-        """Yield tables of so many rows, the last of fewer, from the row `start` on."""
+        """Yield tables of `rows` rows, the last of fewer, from the row `start` on."""
         waiting: list[Table] = []
         count = 0
         for table in self.read(start):
@@ -49,7 +49,7 @@ class Blocks:
 
 
 def of_array(X: Any, name: str = "X") -> Blocks:
-    """Return an array (n, d) of NumPy, zarr, h5py or dask by blocks: whatever has slices."""
+    """Return by blocks an array (n, d) that has slices, as in NumPy, zarr, h5py or dask."""
     n, d = X.shape
     rows, columns = rows_in(BLOCK_BYTES, d), default_names(X)
 
@@ -93,12 +93,12 @@ def of_parts(parts: list[Blocks], folder: Path) -> Blocks:
 
 
 def rows_in(size: int, d: int) -> int:
-    """Return how many rows of d numbers take so many bytes."""
+    """Return how many rows of d numbers take `size` bytes."""
     return max(1, size // (8 * max(1, d)))
 
 
 def stamp(path: Path) -> dict[str, Any]:
-    """Return what says whether a file, or any file of a folder, has changed."""
+    """Return the number of files and a hash of their names, sizes and times of change."""
     files = sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
     facts = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]
     return {"files": len(files), "sha256": hashlib.sha256(repr(facts).encode()).hexdigest()}

@@ -1,6 +1,6 @@
-"""Columns of tables: what a number is, by one definition, and what becomes of each column.
+"""Columns of tables: the one definition of a number, and the use of each column.
 
-Text, sheets and Parquet files become Arrow tables; `table_of` makes points of these.
+Text, sheets and Parquet files become Arrow tables; `table_of` turns these into points.
 """
 
 import re
@@ -31,7 +31,7 @@ from heatsketch.io.table import (
     require,
 )
 
-# What a cell is, where points mark decimals. Missing numbers are written as spreadsheets, R, Python
+# Kinds of cells, with decimal points. Missing numbers are written as spreadsheets, R, Python
 # and pandas do. Notation: decimal commas, groups of three digits, a currency, per cent, a
 # typographic minus; dates and versions, which have several groups of other lengths, are text.
 _GAPS = (
@@ -49,7 +49,7 @@ _CELL = re.compile(
     re.IGNORECASE,
 )
 _NOT_ONLY_NUMBERS = r"^[+-]?0[0-9]|^[+-]?[0-9]{17}|^\s*(?i:true|false)"  # 007, accounts, words
-_PERHAPS = r"(?i)^\W*[0-9]|^\W*(inf|true|false)"  # what all of these but gaps begin with
+_PERHAPS = r"(?i)^\W*[0-9]|^\W*(inf|true|false)"  # how all of these but gaps begin
 _BOOLEANS = {"true": 1.0, "false": 0.0}
 _NOT_A_NUMBER = (
     "the column looks numeric but this is not a number. Correct it; or count such cells as missing "
@@ -62,11 +62,11 @@ _ANOTHER_NOTATION = (
     "(--exclude)"
 )
 
-Place = Callable[[int], str]  # from the number of a row to words that say where it is
+Place = Callable[[int], str]  # from the number of a row to the words for its place
 
 
 def kind_of(cell: str, decimal: str = ".") -> str:
-    """Return missing, number, boolean, notation (a number in another one), measured or text."""
+    """Return the kind: missing, number, boolean, notation (other than ours), measured or text."""
     if decimal == ",":
         cell = cell.translate(str.maketrans(".,", ",."))
     cell = cell.strip()
@@ -81,7 +81,7 @@ def number_of(cell: str) -> float:
 
 
 def numbers_in(column: Any, decimal: str) -> Array | None:
-    """Return text as numbers (n,), NaN for gaps, if Arrow reads every cell, which is fast."""
+    """Return text as numbers (n,), NaN for gaps, if Arrow can read every cell; this is fast."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -101,7 +101,7 @@ def numbers_in(column: Any, decimal: str) -> Array | None:
 def classified(column: Any, decimal: str) -> tuple[Array, list[str], Array, Array]:
     """Return numbers (n,), NaN for other cells, the different cells, their kinds, and codes (n,).
 
-    Words true and false count as 1 and 0 if there are no others.
+    The words true and false count as 1 and 0 if there are no other words.
     """
     import pyarrow.compute as pc
 
@@ -118,8 +118,8 @@ def classified(column: Any, decimal: str) -> tuple[Array, list[str], Array, Arra
 def table_of(table: Any, how: Reading, path: Path, place: Place, *, is_text: bool = False) -> Table:
     """Return the points of an Arrow table, with its other columns as ids and labels.
 
-    Features are the columns asked for, or else those of numbers that are not said to be anything
-    else. float32 if all are; gaps are NaN.
+    Features are the requested columns, or else all numeric ones that are not ids, labels or
+    excluded. They are float32 if all columns are; gaps are NaN.
 
     Raises
     ------
@@ -153,7 +153,7 @@ def table_of(table: Any, how: Reading, path: Path, place: Place, *, is_text: boo
             may_be_number = bool(how.features or name in passed)
             may_be_number = may_be_number and not (name in how.ids or is_id(name))
             extra[name] = _from_text(table[name].combine_chunks(), how.decimal, may_be_number)
-        else:  # in chunks, of which none is beyond what Arrow's text holds
+        else:  # in chunks, because Arrow limits the size of one
             extra[name] = _typed(table[name], f"{name} in {path}")
     values = np.stack([*columns.values()], axis=1)
     label = choose_label(extra, (*how.ids, *how.exclude))
@@ -163,7 +163,7 @@ def table_of(table: Any, how: Reading, path: Path, place: Place, *, is_text: boo
 
 
 def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array | None, str]:
-    """Return a column of numbers and a note, or None in its place if it holds something else."""
+    """Return a column of numbers, or None if it is not numeric, and a note."""
     from pyarrow import types
 
     kind = column.type
@@ -179,11 +179,11 @@ def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array 
 def _feature_of_text(
     column: Any, name: str, how: Reading, place: Place
 ) -> tuple[Array | None, str]:
-    """Return numbers that are written as text and a note, or None in their place.
+    """Return numbers that are written as text, or None if they are not numbers, and a note.
 
-    A column in which at least half of the cells, or of the different cells, are numbers must hold
-    nothing else but gaps. A column that is asked for must, too. Other cells are an error, unless
-    they count as missing; numbers in another notation never do.
+    If at least half of the cells, or of the different cells, are numbers, or if the column is
+    requested, all other cells must be gaps. Further cells are an error, unless they count as
+    missing; numbers in another notation never do.
     """
     import pyarrow.compute as pc
 
@@ -223,7 +223,7 @@ def _feature_of_text(
 
 
 def _from_text(column: Any, decimal: str, may_be_number: bool) -> Array:
-    """Return integers if they have the same text, else floats if it may be, else text."""
+    """Return integers if these print the same text, else floats if that is allowed, else text."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -239,7 +239,7 @@ def _from_text(column: Any, decimal: str, may_be_number: bool) -> Array:
 
 
 def _typed(column: Any, what: str) -> Array:
-    """Return an Arrow column as numbers if it holds some, else as objects with None for gaps."""
+    """Return an Arrow column as numbers if it is numeric, else as objects with None for gaps."""
     from pyarrow import types
 
     if types.is_nested(column.type):
@@ -251,7 +251,7 @@ def _typed(column: Any, what: str) -> Array:
 
 
 def rows_from(batches: Iterable[Any], start: int) -> Iterator[Any]:
-    """Yield Arrow batches without so many first rows."""
+    """Yield Arrow batches without the first `start` rows."""
     for batch in batches:
         if start < batch.num_rows:
             yield batch.slice(start)
@@ -261,7 +261,7 @@ def rows_from(batches: Iterable[Any], start: int) -> Iterator[Any]:
 def blocks_of(
     batches: Callable[[int], Iterator[Any]], n: int, schema: Any, how: Reading, path: Path
 ) -> Blocks:
-    """Return points by Arrow batches from a row on; the first of all decides on the features."""
+    """Return points by blocks of Arrow batches; the first batch decides on the features."""
     import pyarrow as pa
 
     head = pa.Table.from_batches([*islice(batches(0), 1)], schema)
@@ -282,7 +282,7 @@ def _row(first: int, row: int) -> str:
 
 
 def arrow_table(embedding: Array, names: Sequence[str], table: Table) -> Any:
-    """Return the ids and labels of a table, and after them the coordinates, as an Arrow table."""
+    """Return an Arrow table of the ids and labels of a table, then the coordinates."""
     import pyarrow as pa
 
     columns = named_extra(table, names) | dict(zip(names, embedding.T, strict=True))
@@ -302,10 +302,11 @@ _LIKE_LABEL = re.compile(
 
 
 def warn_of_ids_and_labels(table: Table, how: Reading) -> None:
-    """Warn of features that look like ids or labels, unless the features are asked for.
+    """Warn of features that look like ids or labels, unless the user named the features.
 
-    An id has such a name and no number twice, or counts the rows; a label has such a name, or holds
-    few whole numbers, where most columns do not: else such are the data (counts, answers, pixels).
+    An id has the name of one and no number twice, or counts the rows. A label has the name of one,
+    or holds few whole numbers where most columns do not; if most do, these are the data (counts,
+    answers, pixels).
     """
     if how.features or not how.strict or len(table.values) < _FEWEST_ROWS:
         return

@@ -28,7 +28,7 @@ from heatsketch.io.text import STDIN, SUFFIXES, read_cells
 from heatsketch.markov.affinity import as_matrix
 from heatsketch.operators.graph import graph
 
-NODE = "id"  # the column of the names
+NODE = "id"  # the column of node names
 _HEADERS = (
     *("source", "target", "from", "to", "src", "dst", "head", "tail", "start", "end"),
     *("node1", "node2", "fromnodeid", "tonodeid", "from_node", "to_node", "parent", "child"),
@@ -62,24 +62,24 @@ def read_graph(
     label, ids
         Columns of obs in .h5ad, as in `read_table`.
     exclude : str or sequence of str, default ()
-        Columns of an edge list that are neither names nor weights.
+        Columns of an edge list to ignore: neither names nor weights.
     sep, decimal, header
-        Of text, as in `read_table`. By default the first row is a header unless one of its names is
-        that of a node below, or both are numbers.
+        For text, as in `read_table`. By default the first row is a header unless one of its names
+        is that of a node below, or both are numbers.
 
     Returns
     -------
     Table
-        `values` is the symmetric matrix of the weights (n, n), with the larger weight of the two
-        directions; parallel edges are added, and a node without edges has a self-loop of the mean
-        degree. The column "id" has the names, in the order in which they first appear: those
-        of the first column of an edge list, and then the others of the second.
+        `values` is the symmetric matrix of the weights (n, n): the larger weight of the two
+        directions, the sum of parallel edges, a self-loop of the mean degree for a node without
+        edges. The column "id" has the names in the order in which they first appear: those of the
+        first column of an edge list, then the others of the second.
 
     Raises
     ------
     ValueError
-        Not one or two names and a weight; a name that is missing; a weight that is not a number
-        above or equal to 0; a header that may be an edge.
+        An edge list without two columns of names and at most one of weights; a missing name; a
+        weight that is not a number >= 0; a first row that may be a header or an edge.
     FileNotFoundError, ImportError
         As in `read_table`.
 
@@ -141,7 +141,7 @@ def _of_h5ad(path: Path, how: Reading) -> Table:
 
 
 def _edges(table: Any, how: Reading, path: Path) -> tuple[Array, dict[str, Any]]:
-    """Return the edges (2, m) in two columns of names, and the names and weights, if there are."""
+    """Return the edges (2, m) by numbers of nodes, the names of nodes and any weights of edges."""
     import pyarrow as pa
 
     refuse_key(how.key, path)
@@ -207,7 +207,7 @@ def _cells(path: Path, how: Reading) -> Any:
 def read_matrix_market(path: Path, how: Reading = Reading()) -> Table:
     """Read a .mtx file of real numbers, stored by coordinates.
 
-    NumPy reads the numbers: SciPy's reader passes over what follows them, or ends the process.
+    NumPy reads the numbers, because SciPy's reader ignores text after them, or ends the process.
     """
     refuse_key(how.key, path)
     with blame(path), path.open("rb") as stream:

@@ -1,4 +1,4 @@
-"""What all formats share: atomic writing, limits on size, errors that name the file."""
+"""Shared by all formats: atomic writing, limits on size, errors that name the file."""
 
 import csv
 import errno
@@ -12,22 +12,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-# The extra of the package that installs a library; those of the others are in "io".
+# The extra of the package that installs a library; all others are in "io".
 EXTRAS = {"openpyxl": "xlsx", "anndata": "anndata", "h5py": "anndata", "zarr": "anndata"}
 
-# What helps where a file is damaged, or is of another format than its suffix says.
+# The advice where a file is damaged, or of another format than that of its suffix.
 REMEDY = "save it again, or give it the suffix of its format"
 
-DRAFT = ".heatsketch-"  # with which names of files begin that are not complete
+DRAFT = ".heatsketch-"  # how the names of incomplete files begin
 
 # How the system, HDF5 and NumPy say that there is no room to write.
 _NO_ROOM = re.compile(r"No space left|quota exceed|File too large|errno = 28|requested and \d+ wr")
-_FREE_BYTES = 2**30  # that every file may unpack to
-_MAX_UNPACKED_RATIO = 200  # of larger contents to the size of the file
+_FREE_BYTES = 2**30  # every file may unpack to this size
+_MAX_UNPACKED_RATIO = 200  # to the size of the file, for larger contents
 
 
 def suffix_of(path: str | Path) -> str:
-    """Return the suffix of a path in small letters; that of a .gz file has two parts."""
+    """Return the suffix of a path in lower case; that of a .gz file has two parts."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     return "".join(suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])
 
@@ -99,9 +99,9 @@ def write_rows(path: Path, rows: Iterable[Sequence[Any]], *, force: bool = False
 def check_target(
     path: str | Path, *, force: bool, source: str | Path = "", in_place: bool = False
 ) -> None:
-    """Raise if a file may not be written: it is the source or a folder, in no folder, or exists.
+    """Raise if a file may not be written: it is the source or a folder, has no folder, or exists.
 
-    In place, it must be the source, and a .h5ad file.
+    With `in_place` it must be the source, and a .h5ad file.
     """
     target, source = Path(path).resolve(), Path(source)
     if target.is_dir():
@@ -157,10 +157,10 @@ def need(module: str, path: Path) -> Any:
 
 @contextmanager
 def blame(path: Path, do: str = REMEDY) -> Iterator[None]:
-    """Turn errors of a decoder on a damaged file into one line: file, reason, what to do.
+    """Turn errors of a decoder on a damaged file into one line: file, reason, advice.
 
-    `do` is "" where the errors say it themselves. Errors that name the file stay, and those that
-    are not about what it holds.
+    `do` is the advice, "" if the errors contain it. Errors that name the file, or that are not
+    about its contents, stay as they are.
     """
     try:
         yield
@@ -176,7 +176,7 @@ def blame(path: Path, do: str = REMEDY) -> Iterator[None]:
 
 
 def listed(names: Iterable[Any], limit: int = 20) -> str:
-    """Join names, of many only the first: "a, b, c and 4 more"."""
+    """Join names, at most the first `limit` of them: "a, b, c and 4 more"."""
     names = [str(name) or "''" for name in names]
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return (", ".join(names[:limit]) or "nothing") + more

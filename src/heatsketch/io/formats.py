@@ -1,4 +1,4 @@
-"""The formats of files: what reads, writes and streams each, and the checks that all share."""
+"""The formats of files: the functions that read, write and stream each, and shared checks."""
 
 import inspect
 import re
@@ -26,7 +26,7 @@ from heatsketch.io.text import STDIN
 STDOUT = "-"
 
 # Modules with `read(path, how)`, `write(draft, embedding, names, table, key, note)` and perhaps
-# `blocks(path, how)`. The note is metadata or "", and is lost unless the format has a place for it.
+# `blocks(path, how)`. The note is metadata or ""; text and .npy have no place for it and drop it.
 FORMATS: dict[str, Any] = {
     ".npy": numpy_files,
     ".npz": numpy_files,
@@ -34,7 +34,7 @@ FORMATS: dict[str, Any] = {
     ".parquet": parquet,
     ".h5ad": anndata_files,
 }
-SUFFIXES = tuple(FORMATS)  # of files that are written, too
+SUFFIXES = tuple(FORMATS)  # of files that can be written
 READERS: dict[str, Any] = FORMATS | {".xlsx": text, ".zarr": anndata_files}
 BLOCK_FORMATS = (".npy", ".parquet", ".h5ad", ".zarr", *text.SUFFIXES)
 PART_SUFFIXES = (".npy", ".parquet", ".csv")  # of the parts in a folder
@@ -60,15 +60,15 @@ def read_table(
     ----------
     source : str or path
         A file with one of the suffixes .npy, .npz, .csv, .tsv, .txt (also with .gz), .parquet,
-        .xlsx, .h5ad, .zarr; "-" for text on standard input; or the name of a built-in set (a key
-        of `datasets.DATASETS`, drawn with seed 0).
+        .xlsx, .h5ad, .zarr; "-" for text on standard input; or the name of a built-in data set (a
+        key of `datasets.DATASETS`, drawn with seed 0).
     label : str or sequence of str, default ()
         Label columns; the first one is used for colours. By default this is the first column called
         label, labels, target, class or label_…, else the first text column with at most 50
         distinct values. In .npz `y` is a label, in .h5ad the first categorical column is preferred.
     ids : str or sequence of str, default ()
-        Further columns that are not features. Columns called id or index never are, unless they
-        are among `features`.
+        Further columns of ids, which are not features. Columns called id or index are ids, too,
+        unless they are among `features`.
     key : str or None, default None
         The array to read. In .npz its name; by default `X`, else `embedding`, else the only 2-d
         array.
@@ -76,47 +76,47 @@ def read_table(
         exists; by default X, or "X_pca" if there is one and X has more than 50 columns, as in
         scanpy. In .xlsx the name of the sheet, by default the first.
     features : str or sequence of str, default ()
-        The columns that are the features; by default all numeric ones.
+        Columns to use as features; by default all numeric ones that are not ids, labels or
+        excluded.
     exclude : str or sequence of str, default ()
-        Columns that are not features; like ids they are passed through.
+        Columns that are not features; they are passed through, like ids.
     missing : "keep", "error", "drop" or "median", default "keep"
-        What becomes of missing numbers: they stay NaN, are refused, cost their rows, or become the
-        median of their column. With "drop" and "median", cells that are not numbers in columns
-        that otherwise are count as missing, too; `notes` of the table says which.
+        Missing numbers stay NaN ("keep"), raise ("error"), remove their rows ("drop") or become the
+        median of their column ("median"). With "drop" and "median", text in a column of numbers
+        counts as missing, too; `notes` of the table names such cells.
     standardize : bool, default False
-        Give every feature mean 0 and variance 1 (sparse ones only the latter), so that columns in
-        different units have the same weight.
+        Scale every feature to mean 0 and variance 1 (sparse ones to variance 1 only), so that
+        columns in different units have the same weight.
     sep : str, optional
-        In text: the character between cells, "tab", or "space" for any run of blanks. By default
+        For text: the character between cells, "tab", or "space" for any run of blanks. By default
         the one of tab, semicolon, comma, | and (in .txt) blanks that gives all rows the same number
         of cells.
     decimal : "." or ",", default "."
-        In text: the decimal mark.
+        For text: the decimal mark.
     header : bool, optional
-        In text and .xlsx: whether the first row holds the names of the columns. By default it does
-        if it has no number, or numbers that look like names: beside text above numbers, an empty
-        cell above row names, in even steps, with fewer digits than below, of another scale. Two
-        such facts are enough; with one it is refused and asked about.
+        For text and .xlsx: whether the first row holds the names of the columns. By default it does
+        if it has no number, or if two facts show that its numbers are names: text above numbers, an
+        empty cell above row names, even steps, fewer digits than below, another scale. One such
+        fact alone raises an error that asks for this option.
 
     Returns
     -------
     Table
-        In tables of named columns the numeric and boolean columns are the features, all others
-        are passed through. Text without header gets columns x0, x1, …; a first row 0, 1, 2, …,
-        which pandas writes for columns without names, is a header. Lines at the top that begin with
-        # are comments; the last of them is the header if the rows have none. `metadata` says how
-        the values were made, if `write_table` got it; it is not checked. `notes` says what
-        reading changed.
+        In tables of named columns the numeric and boolean columns are the features; all others are
+        passed through. Text without header gets columns x0, x1, …; a first row 0, 1, 2, …, which
+        pandas writes for columns without names, is a header. Lines at the top that begin with # are
+        comments; the last of them is the header if the rows have none. `metadata` is the record
+        that `write_table` stored of how the values were made, unchecked. `notes` lists the changes
+        by reading.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file, folder or set.
     ValueError
-        If the file is not of the format of its suffix, or lacks features or a column that is named.
-        If a column looks numeric (half of its cells are numbers) and has other cells, or integers
-        beyond 2^53; the message names row, column and value. If the first row may be a header or
-        data.
+        If the file is not in the format of its suffix, or lacks features or a named column. If a
+        column looks numeric (half of its cells are numbers) and has other cells, or integers beyond
+        2^53; the message names row, column and value. If the first row may be a header or data.
     ImportError
         If the format needs a library that is not installed.
 
@@ -134,10 +134,10 @@ def read_table(
 
 
 def read_like(source: str | Path, known: Learned, **options: Any) -> Table:
-    """Read points of which another table is known: by the same columns, medians, means and scales.
+    """Read points like another table: with its columns, medians, means and scales.
 
     Columns are found by their names, in any order; all others are passed through. `options` are
-    those of `read_table`, but for `features`, `exclude` and `standardize`.
+    those of `read_table`, except `features`, `exclude` and `standardize`.
     """
     return _refined(source, Reading(**options, features=known.columns), known)
 
@@ -152,10 +152,10 @@ def _refined(source: str | Path, how: Reading, known: Learned | None = None) -> 
 def read_embedding(
     path: str | Path, key: str | None = None, metadata: dict[str, Any] | None = None
 ) -> Table:
-    """Read coordinates that `write_table` may have written; other columns may hold anything.
+    """Read the coordinates of an embedding, which `write_table` may have written.
 
-    Without `key`, it is the embedding that `write_table` has written to a .h5ad file. `metadata`
-    stand for those in the file.
+    Other columns may hold anything. Without `key`, a .h5ad file gives the embedding that
+    `write_table` wrote to it. `metadata` replaces that in the file.
     """
     path = Path(path)
     if key is None and suffix_of(path) == ".h5ad" and path.is_file():
@@ -169,7 +169,7 @@ def read_embedding(
 
 
 def _read(source: str | Path, how: Reading) -> Table:
-    """Read a file, standard input or a built-in set as it is."""
+    """Read a file, standard input or a built-in data set without any refinement."""
     if isinstance(source, str) and source in datasets.DATASETS:
         refuse_key(how.key, source)
         make = datasets.DATASETS[source]
@@ -208,7 +208,7 @@ def open_blocks(source: Any, how: Reading) -> Blocks:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is of a format that is read whole; what `read_table` raises.
+        If its format can only be read whole; other errors as in `read_table`.
     """
     if not isinstance(source, str | Path):
         return of_array(source)
@@ -259,7 +259,7 @@ def write_table(
     Parameters
     ----------
     path : str or path
-        The file to write: .npy (the embedding alone), .npz (`embedding`, `columns`, ids, labels),
+        The file to write: .npy (only the embedding), .npz (`embedding`, `columns`, ids, labels),
         .csv, .tsv, .txt (also with .gz), .parquet (ids and labels first, then the coordinates), or
         .h5ad; "-" writes .csv to standard output.
     embedding : array (n, k), finite
@@ -268,20 +268,20 @@ def write_table(
     names : sequence of k str
         Names of the coordinates.
     table : Table
-        The points, as read by `read_table`. An id or label whose name is also one of `names` gets
-        the ending "_input". If points from a .h5ad file are written to .h5ad, the result is a copy
-        of that file with the embedding; otherwise a new file with the points as X.
+        The points, as read by `read_table`. An id or label whose name is also in `names` gets the
+        suffix "_input". If points from a .h5ad file are written to .h5ad, the result is a copy of
+        that file with the embedding; otherwise a new file with the points as X.
     key : str, default "X_heat"
         The entry of obsm in .h5ad; in a copy, an entry of that name is replaced if `force` is true.
     metadata : dict, optional
-        How the embedding was made, which `read_table` returns with it: JSON in the array
-        `heatsketch` of .npz, the schema of .parquet and uns["heatsketch"][key] of .h5ad. Text and
-        .npy have no place for it: it is lost.
+        Record of how the embedding was made, which `read_table` returns with it. It is stored as
+        JSON in the array `heatsketch` of .npz, the schema of .parquet and uns["heatsketch"][key] of
+        .h5ad. Text and .npy have no place for it and drop it.
     force : bool, default False
         Replace the file, or the entry of obsm, if it exists.
     in_place : bool, default False
-        Add the embedding to the .h5ad file of the points, which `path` names. The file is replaced
-        by the copy when that is complete.
+        Add the embedding to the .h5ad file of the points; `path` must name that file. A complete
+        copy replaces it at the end.
 
     Raises
     ------

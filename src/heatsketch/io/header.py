@@ -1,4 +1,4 @@
-"""Whether the first row of a table holds the names of its columns."""
+"""The test whether the first row of a table holds the names of its columns."""
 
 import re
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from heatsketch.io.table import Names, is_id, is_label
 Rows = list[list[str]]
 
 _NAMES = ("name", "names", "sample", "samples", "country", "city", "species", "gene", "subject")
-_FEWEST_ROWS = 5  # below the first, by which it is judged
-_MANY = 8  # numbers in even steps, which are no accident
+_FEWEST_ROWS = 5  # below the first, to compare it with
+_MANY = 8  # numbers in even steps, too many for chance
 
 
 def column_names(header: list[str], rows: Rows) -> Names:
-    """Return names for all columns; rows that are one cell longer begin with a name, as R's do."""
+    """Return names for all columns; rows one cell longer begin with a row name, as R writes."""
     if rows and all(len(cells) == len(header) + 1 for cells in rows):
         ends_empty = all(cells[-1] == "" for cells in rows)
         header = [*header, ""] if ends_empty else ["", *header]
@@ -24,10 +24,10 @@ def column_names(header: list[str], rows: Rows) -> Names:
 
 
 def is_header(rows: Rows, decimal: str, path: Path, *, untitled: bool = True) -> bool:
-    """Say whether the first row holds names: if it has no number, or numbers that look like names.
+    """Return whether the first row holds names: no numbers, or numbers that look like names.
 
-    Two pieces of evidence make a header of numbers, one makes a question, unless the table has
-    titles elsewhere (not `untitled`), and none makes data.
+    Numbers are a header with two pieces of evidence and data with none. One raises an error, unless
+    the table has titles elsewhere (not `untitled`).
 
     Raises
     ------
@@ -54,7 +54,7 @@ def is_header(rows: Rows, decimal: str, path: Path, *, untitled: bool = True) ->
     if any(is_id(word) or is_label(word) or word in _NAMES for word in words):
         return True
     corner = below[0] if not first[0] and all(below[0]) else []
-    if corner and corner[0].isdigit():  # an empty cell above numbers of the rows
+    if corner and corner[0].isdigit():  # an empty cell above row numbers
         if corner == [str(int(corner[0]) + j) for j in range(len(corner))]:
             return True
     elif corner and all(kind_of(cell, decimal) != "number" for cell in corner):
@@ -78,7 +78,7 @@ def question(first: list[str], other: str, path: Path) -> ValueError:
 
 
 def _is_alike(cell: str, column: list[str]) -> bool:
-    """Say whether a text is also below, or has digits, as p0, and the form of one below, as p1."""
+    """Return whether a text occurs below, or has digits and the form of a cell below (p0, p1)."""
     return cell in column or (bool(re.search(r"\d", cell)) and _form(cell) in map(_form, column))
 
 
@@ -88,7 +88,7 @@ def _form(cell: str) -> str:
 
 
 def _stands_out(cell: str, column: list[str], decimal: str) -> bool:
-    """Say whether a text beside numbers is above numbers, categories, or cells of another form."""
+    """Return whether a text beside numbers is above numbers, categories or another form of cell."""
     if {kind_of(c, decimal) for c in column if c} == {"number"}:
         return True
     if len(column) >= 10 and 2 * len(set(column)) <= len(column):
@@ -97,7 +97,7 @@ def _stands_out(cell: str, column: list[str], decimal: str) -> bool:
 
 
 def _of_numbers(cells: list[str], columns: Rows) -> int:
-    """Return the evidence in numbers: even steps, fewer digits, another scale than below them."""
+    """Count the evidence in numbers: even steps, fewer digits, another scale than below them."""
     values, below = [*map(number_of, cells)], [[*map(number_of, column)] for column in columns]
     is_even = _step(values) not in {None, *map(_step, zip(*below, strict=False))}
     is_shorter = all(map(_has_fewer_digits, cells, columns))
@@ -106,18 +106,18 @@ def _of_numbers(cells: list[str], columns: Rows) -> int:
 
 
 def _step(values: Sequence[float]) -> float | None:
-    """Return the step by which three numbers or more go on, if it is the same and not 0."""
+    """Return the step between three or more evenly spaced numbers, None if it is uneven or 0."""
     steps = {round(b - a, 9) for a, b in pairwise(values)}
     return steps.pop() or None if len(values) > 2 and len(steps) == 1 else None
 
 
 def _has_fewer_digits(cell: str, column: list[str]) -> bool:
-    """Say whether a number has fewer digits after the point than nearly all below it."""
+    """Return whether a number has fewer digits after the point than nearly all below it."""
     digits = [len(re.split("[eE]", re.sub("^[^.,]*[.,]?", "", c))[0]) for c in (cell, *column)]
     return sum(d > digits[0] for d in digits) >= 0.95 * len(column)
 
 
 def _is_far(value: float, column: list[float]) -> bool:
-    """Say whether a number has another scale than a column: beyond three times its range."""
+    """Return whether a number has another scale than a column: beyond three times its range."""
     low, high = min(column), max(column)
     return not low - 3 * (high - low) <= value <= high + 3 * (high - low)

@@ -1,4 +1,4 @@
-"""How an embedding was made, as JSON: inside the file of the embedding, or in one of its own."""
+"""The record of how an embedding was made: JSON in its file, or in a file of its own."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from heatsketch.io.files import write_atomically
 
 __all__ = ["KEY", "data_hash", "decoded", "encoded", "plain", "read_metadata", "write_metadata"]
 
-KEY = "heatsketch"  # under which files hold it
+KEY = "heatsketch"  # its name in files
 
 
 def encoded(metadata: dict[str, Any]) -> str:
@@ -22,7 +22,7 @@ def encoded(metadata: dict[str, Any]) -> str:
 
 
 def decoded(text: Any) -> dict[str, Any]:
-    """Return the metadata in a text; empty if it is not metadata, since no file is trusted."""
+    """Return the metadata in a text, {} if it is none, because files may hold anything."""
     try:
         found = json.loads(text)
     except (TypeError, ValueError, RecursionError):
@@ -45,9 +45,9 @@ def read_metadata(path: Path) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return numbers, text, lists and dictionaries: None for NaN and infinities, which JSON lacks.
+    """Return a value as numbers, text, lists and dictionaries; None for NaN and infinities.
 
-    Other objects become the name of their type.
+    JSON lacks NaN and infinities. Other objects become the name of their type.
     """
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()

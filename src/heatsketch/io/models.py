@@ -1,9 +1,9 @@
 """Fitted models in files: a zip archive of JSON and .npy arrays; nothing is pickled.
 
-`header.json` says what the model is, for people. `model.json` lists the records, the parts of the
+`header.json` describes the model for people. `model.json` lists the records, the parts of the
 model: each has the name of its class, of this package, and its fields. An object of JSON has one
-key, which says what it stands for: an array, a record before it, or a form of `_FORMS`. So what was
-one object is one object again, and nothing refers to itself.
+key, its kind: an array, an earlier record, or a form of `_FORMS`. So an object that occurs twice is
+again one object after loading, and no object contains itself.
 """
 
 from __future__ import annotations
@@ -39,37 +39,36 @@ _PLAIN = (type(None), bool, int, float, str)
 
 
 class Stored(NamedTuple):
-    """What a file holds."""
+    """The contents of a file of a model."""
 
     model: Any
-    facts: dict[str, Any]  # what it is, for people: versions, parameters, hash of the data
-    reading: dict[str, Any]  # how tables of points are read for it; empty if it was not said
+    facts: dict[str, Any]  # description for people: versions, parameters, hash of the data
+    reading: dict[str, Any]  # options of reading tables of points for it; empty if unknown
 
 
 @dataclass(frozen=True)
 class NotStored:
-    """What stands for a parameter that was an object of the caller's."""
+    """A placeholder for a parameter that was an object of the caller."""
 
     what: str
 
     def __repr__(self) -> str:
-        """Say what it was."""
+        """Describe the object that was not stored."""
         return f"<not in the file: {self.what}>"
 
 
 def save_model(model: Any, path: str | Path, *, force: bool = False) -> None:
-    """Write a fitted estimator, or a `MixtureKernel`, to a file that holds nothing executable.
+    """Write a fitted estimator, or a `MixtureKernel`, to a file without executable contents.
 
-    After `load_model`, also in another process, `transform` gives the same bits, and so do the
-    fitted attributes. What follows from others (search trees, caches) is computed again when it is
-    needed.
+    After `load_model`, in this or another process, `transform` and the fitted attributes give the
+    same bits. Search trees and caches are not stored; they are computed again when needed.
 
     Parameters
     ----------
     model : estimator or MixtureKernel
-        Any fitted estimator of heatsketch, those of `heatsketch.classical` included. For a
-        `MixtureDiffusion` `embedding_`, `stationary_` and `mixture_` are left out, so that the
-        size of its file does not depend on the number of points.
+        Any fitted estimator of heatsketch, including those of `heatsketch.classical`. For a
+        `MixtureDiffusion` `embedding_`, `stationary_` and `mixture_` are left out, so that the size
+        of the file does not depend on the number of points.
     path : str or path
     force : bool, default False
         Replace the file if it exists.
@@ -78,7 +77,7 @@ def save_model(model: Any, path: str | Path, *, force: bool = False) -> None:
     ------
     TypeError
         If the model is of another kind (use skops for those of scikit-learn), or holds an object
-        that files cannot, such as a search by a fitted transformer.
+        that cannot be stored, such as a neighbour search by a fitted transformer.
     ValueError
         If it is not fitted.
     FileExistsError, FileNotFoundError
@@ -86,8 +85,8 @@ def save_model(model: Any, path: str | Path, *, force: bool = False) -> None:
 
     Notes
     -----
-    A parameter that is an object of the caller's, such as a transformer or a random generator, is
-    not stored: after loading, its place says what it was, and `fit` refuses it.
+    A parameter that is an object of the caller, such as a transformer or a random generator, is not
+    stored. After loading, a placeholder describes it, and `fit` raises.
 
     Cost: the arrays once. A graph takes about 30 bytes for each neighbour of a point; the training
     points are stored where `transform` compares with them.
@@ -107,7 +106,7 @@ def save_model(model: Any, path: str | Path, *, force: bool = False) -> None:
 
 
 def load_model(path: str | Path) -> Any:
-    """Read a model that `save_model` wrote; it maps points to the same bits.
+    """Read a model that `save_model` wrote; it maps points to the same bits as before.
 
     Nothing in the file is executed, and only classes of heatsketch are made.
 
@@ -119,15 +118,14 @@ def load_model(path: str | Path) -> Any:
     Returns
     -------
     estimator
-        Fitted, with the parameters and attributes that it had, less what
-        `save_model` leaves out.
+        Fitted, with the same parameters and attributes, except those that `save_model` leaves out.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is damaged, of another format, or not a model.
+        If the file is damaged, has another format, or holds no model.
 
     Examples
     --------
@@ -143,7 +141,7 @@ def load_model(path: str | Path) -> Any:
 def write_model(
     model: Any, path: str | Path, reading: dict[str, Any], *, force: bool = False
 ) -> None:
-    """Write a model as `save_model` does, and with it how tables of points are read for it."""
+    """Write a model as `save_model` does, with the options of reading tables of points for it."""
     if hasattr(model, "fit"):
         check_is_fitted(model, msg="model is not fitted; call fit first.")
     nodes = _Nodes()
@@ -174,7 +172,7 @@ def write_model(
     def write(draft: Path) -> None:
         with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, content in members.items():
-                with archive.open(name, "w") as stream:  # without a date, as `writestr` gives one
+                with archive.open(name, "w") as stream:  # without the date of `writestr`
                     stream.write(json.dumps(content).encode())
             write_arrays(archive, {f"arrays/{i}": one for i, one in enumerate(nodes.arrays)})
 
@@ -182,13 +180,13 @@ def write_model(
 
 
 def read_model(path: str | Path) -> Stored:
-    """Read a model, what it is, and how tables of points are read for it."""
+    """Read a model, its description, and the options of reading tables of points for it."""
     with _opened(Path(path)) as (archive, facts):
         array = cache(archive.__getitem__)
         made: list[Any] = []
 
         def value(node: dict[str, Any]) -> Any:
-            """Return what an object of JSON stands for; those within it have been read before."""
+            """Return the value of an object of JSON, whose inner objects have been read."""
             ((key, content),) = node.items()
             if key == "array":
                 return array(f"arrays/{content}")
@@ -204,7 +202,7 @@ def read_model(path: str | Path) -> Stored:
 
 
 def read_facts(path: str | Path) -> dict[str, Any]:
-    """Return what the model in a file is, without reading its arrays."""
+    """Return the description of the model in a file, without reading its arrays."""
     with _opened(Path(path)) as (_, facts):
         return facts
 
@@ -233,7 +231,7 @@ def _csr(data: Array, indices: Array, indptr: Array, *shape: int) -> sparse.csr_
     return matrix
 
 
-# Name, type, the parts of a value, and the value that they make.
+# Name, type, function from a value to its parts, function from the parts to the value.
 _FORMS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "tuple": (tuple, list, tuple),
     "dict": (dict, lambda x: [[key, item] for key, item in x.items()], dict),
@@ -249,12 +247,12 @@ _FORMS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
 
 
 class _Nodes:
-    """Nodes of JSON that stand for objects, and the arrays and records that these refer to."""
+    """Nodes of JSON for objects, and the arrays and records to which these refer."""
 
     def __init__(self) -> None:
         self.arrays: list[Array] = []
         self.records: list[Any] = []
-        self._known: dict[int, tuple[Any, Any]] = {}  # nodes of objects, and these, by their ids
+        self._known: dict[int, tuple[Any, Any]] = {}  # nodes and objects, by the ids of objects
 
     def of(self, value: Any) -> Any:
         """Return the node of a value."""
@@ -267,7 +265,7 @@ class _Nodes:
         if is_array or kind.__module__.startswith("heatsketch."):
             if id(value) not in self._known:
                 node = self._array(value) if is_array else self._record(value)
-                self._known[id(value)] = node, value  # which lives, so that no other has its id
+                self._known[id(value)] = node, value  # keeps it alive, so that no other has its id
             return self._known[id(value)][0]
         for name, (form, parts, _) in _FORMS.items():
             if isinstance(value, form):
@@ -279,7 +277,7 @@ class _Nodes:
 
     def _array(self, value: Array) -> dict[str, int]:
         """Return the node of an array of numbers, text or dates."""
-        # Rows or columns stay what is contiguous: products give the same bits.
+        # The order of memory stays, because products in another order give other bits.
         contiguous = value.flags.c_contiguous or value.flags.f_contiguous
         self.arrays.append(value if contiguous else value.copy(order="K"))
         return {"array": len(self.arrays) - 1}
@@ -287,8 +285,8 @@ class _Nodes:
     def _record(self, value: Any) -> dict[str, int]:
         """Return the node of an object of this package, after those of its attributes.
 
-        Attributes are left out that are computed when they are needed, and those that the class
-        lists in `_not_stored`. Objects of the caller's become words: `transform` needs none.
+        Attributes that are computed when needed, and those that the class lists in `_not_stored`,
+        are left out. Objects of the caller become placeholders, because `transform` needs none.
         """
         kind = type(value)
         state = value._asdict() if hasattr(value, "_asdict") else vars(value)
@@ -309,7 +307,7 @@ class _Nodes:
 
 
 def _restored(name: str, state: dict[str, Any]) -> Any:
-    """Return an object of a class of this package, which a file names, with this state."""
+    """Return an object with this state, of the class of this package that a file names."""
     home, _, own = name.partition(":")
     kind: Any = None
     if home.startswith("heatsketch.") and "__" not in home:

@@ -1,4 +1,4 @@
-"""NumPy files: .npy, an array that is mapped into memory; .npz, named arrays or a CSR matrix."""
+"""NumPy files: .npy, an array mapped into memory; .npz, named arrays or a CSR matrix."""
 
 import zipfile
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def read(path: Path, how: Reading) -> Table:
 
 
 def blocks(path: Path, how: Reading) -> Blocks:
-    """Return the points of .npy by blocks, copied from maps of their own: pages are memory."""
+    """Return the points of .npy by blocks, each from its own map, so that no pages accumulate."""
     refuse_key(how.key, path)
     whole = open_memmap(path, mode="r")
     first = _table(whole[:0], how, path)
@@ -58,7 +58,7 @@ def blocks(path: Path, how: Reading) -> Blocks:
 
 
 def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:
-    """Write the embedding alone, or in .npz with `columns`, note, ids and labels as arrays."""
+    """Write the embedding, in .npz with the arrays `columns`, note, ids and labels."""
     if suffix_of(draft) != ".npz":
         np.save(draft, embedding, allow_pickle=False)
         return
@@ -73,16 +73,16 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
 
 
 def write_arrays(archive: zipfile.ZipFile, arrays: dict[str, Array]) -> None:
-    """Write arrays of any names as those of .npz; without dates, so that they have equal bytes."""
+    """Write arrays of any names as in .npz, without dates: equal arrays give equal bytes."""
     for name, array in arrays.items():
         with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
             np.lib.format.write_array(stream, array, allow_pickle=False)
 
 
 def _table(array: Array, how: Reading, path: Path, what: str = "", names: Names = ()) -> Table:
-    """Return the features of an array (n, d), less the columns of ids and labels."""
+    """Return the features of an array (n, d), without the columns of ids and labels."""
     source = f"{what} in {path}" if what else str(path)
-    values = np.asarray(as_float(array, source))  # of a map estimators may take a sample
+    values = np.asarray(as_float(array, source))  # a map stays a map: estimators may take a sample
     names = names or default_names(array)
     extra = {n: np.array(array[:, names.index(n)]) for n in how.label + how.ids if n in names}
     if array.dtype in (np.int64, np.uint64):
@@ -97,7 +97,7 @@ def _table(array: Array, how: Reading, path: Path, what: str = "", names: Names 
 
 
 def _read_archive(archive: Any, path: Path, how: Reading) -> Table:
-    """Read an array of .npz; every other array with one item per point is an id or a label."""
+    """Read an array of .npz; other arrays with one item per point are ids or labels."""
     shapes = {name: _shape(archive, name) for name in archive.files}
     if {"data", "indices", "indptr", "format"} <= set(shapes):
         refuse_key(how.key, path)

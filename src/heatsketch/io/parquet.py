@@ -35,7 +35,7 @@ def blocks(path: Path, how: Reading) -> Blocks:
 
     def batches(start: int) -> Iterator[Any]:
         first = int(np.searchsorted(ends[1:], start, side="right"))
-        # Without buffers, which hold whole groups.
+        # Without buffers, because these hold whole row groups.
         with _opened(path, pre_buffer=False, buffer_size=2**20) as file:
             groups = list(range(first, len(counts)))
             found = file.iter_batches(rows, groups, use_threads=False)
@@ -46,7 +46,7 @@ def blocks(path: Path, how: Reading) -> Blocks:
 
 @contextmanager
 def _opened(path: Path, **options: Any) -> Iterator[Any]:
-    """Open a file, if what it holds is of no absurd size."""
+    """Open a file after a check of the size of its contents."""
     with need("pyarrow.parquet", path).ParquetFile(path, **options) as file:
         facts = file.metadata
         check_budget(8 * facts.num_rows * facts.num_columns, path.stat().st_size, str(path))
@@ -67,14 +67,14 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
 
 
 def _with_index(how: Reading, schema: Any) -> Reading:
-    """Return the options with the columns as ids that pandas declared as the row index."""
+    """Return the options with the columns that pandas declared as row index among the ids."""
     declared = (schema.pandas_metadata or {}).get("index_columns", [])
     known = [n for n in declared if n in schema.names and n not in how.features]
     return replace(how, ids=(*how.ids, *known))
 
 
 def write_parts(draft: Path, parts: Sequence[Path], note: str) -> None:
-    """Write .parquet files with the same columns as the row groups of one, those without rows not.
+    """Write .parquet files with the same columns as the row groups of one file, without empty ones.
 
     A column that is empty in one and holds text in another is text in all.
     """

@@ -1,4 +1,4 @@
-"""What happens to a table after it is read: choice of features, missing numbers, scales."""
+"""Steps after a table is read: choice of features, missing numbers, scales."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,15 +13,15 @@ from heatsketch.io.table import Names, Reading, Table, require
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What was learned from a table, for other rows of the same kind: they never change it.
+    """Features, medians and scales of a table, for other rows of the same kind.
 
     Attributes
     ----------
     columns : names of the d features
     medians : array (d,) or None
-        With which gaps are filled, if that was asked for.
+        They fill gaps, if this was requested.
     mean, scale : array (d,) or None
-        Of the columns, if they were standardised; sparse ones have no mean.
+        Mean and scale of the columns, if they were standardised; sparse ones have no mean.
     """
 
     columns: Names
@@ -33,10 +33,10 @@ class Learned:
 def refined(
     table: Table, how: Reading, known: Learned | None = None, *, first_row: int | None = None
 ) -> Table:
-    """Return the table with the features that are asked for, without gaps, and standardised.
+    """Return the table with the requested features, without gaps, and standardised, as requested.
 
-    Medians, means and scales are those `known` from another table, if there is one. A table that
-    is a block of a larger one says the number of its first row, and may lose all rows.
+    Medians, means and scales come from `known`, those of another table, if given. For a block of a
+    larger table `first_row` is the number of its first row, and it may lose all rows.
     """
     table = _with_features(table, how)
     values, is_sparse = table.values, sparse.issparse(table.values)
@@ -78,19 +78,19 @@ def in_units_of_source(table: Table) -> Any:
 
 
 def reading_record(table: Table, suffix: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Return what other tables need to be read like this one, to be kept with a model of it."""
+    """Return the record by which other tables are read like this one; it is kept with a model."""
     columns = list(table.learned.columns)
     return {**vars(table.learned), "columns": columns, "suffix": suffix, "options": options}
 
 
 def check_others(table: Table, how: Reading) -> None:
-    """Raise for an id or label that is not a column."""
+    """Raise if an id or label is not a column."""
     lost = [name for name in how.label + how.ids if name not in table.extra]
     require(lost, [*table.extra, *table.columns], table.source, "id or label column")
 
 
 def _with_features(table: Table, how: Reading) -> Table:
-    """Choose among the columns of an array; tables of named columns have chosen already."""
+    """Choose the features of an array; readers of named columns have chosen already."""
     require(how.features, table.columns, table.source)
     require(how.exclude, [*table.columns, *table.extra], table.source)
     kept = how.features or tuple(name for name in table.columns if name not in how.exclude)
@@ -103,12 +103,12 @@ def _with_features(table: Table, how: Reading) -> Table:
 
 
 def rows_with_gaps(values: Any) -> Array:
-    """Say of each row whether a number is missing, (n,)."""
+    """Return for each row whether a number is missing, (n,)."""
     return np.asarray((values != values).sum(axis=1)).ravel() > 0  # NaN differs from itself
 
 
 def note_of_gaps(missing: str, rows: Array, n: int, count: int | None = None) -> str:
-    """Say what was done about gaps in rows of n: these are all of them, or the first of `count`."""
+    """Return a note about gaps in `rows` of n, which are all such rows or the first of `count`."""
     count = len(rows) if count is None else count
     where = name_rows(rows, count=count)
     if missing == "drop":
@@ -117,7 +117,7 @@ def note_of_gaps(missing: str, rows: Array, n: int, count: int | None = None) ->
 
 
 def _without_gaps(table: Table, how: Reading, medians: Array | None, first_row: int) -> Table:
-    """Leave out the rows with gaps, or put medians in their place, or raise for the first gap."""
+    """Leave out the rows with gaps, fill them with medians, or raise for the first gap."""
     values, source = table.values, table.source
     gaps = rows_with_gaps(values) if how.fills_gaps else np.zeros(values.shape[0], dtype=bool)
     finite = values

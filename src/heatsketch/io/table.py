@@ -24,9 +24,9 @@ Names = tuple[str, ...]
 ID_NAMES = ("id", "index", "_index", "", "__index_level_0__", "unnamed: 0", "rownames", "...1")
 LABEL_NAMES = ("label", "labels", "target", "class")
 
-MISSING = ("error", "drop", "median")  # what is done about missing numbers; "keep" leaves them NaN
+MISSING = ("error", "drop", "median")  # missing numbers; "keep" leaves them NaN
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "semicolon": ";", "comma": ","}
-EXACT = 2.0**53  # from here on, float64 merges integers
+EXACT = 2.0**53  # from here on, float64 cannot tell neighbouring integers apart
 _MAX_TEXT_CATEGORIES = 50  # a text column with more distinct values is not used for colours
 
 
@@ -41,17 +41,17 @@ class Table:
     columns : tuple of str
         Names of the d features.
     extra : dict
-        Ids and labels, each (n,), in file order, unchanged.
+        Ids and labels by name, each (n,), unchanged, in the order of the file.
     label : str or None
         The column of `extra` for colours.
     source : str
-        Path or built-in name.
+        Path, or name of a built-in data set.
     metadata : dict
-        How the values were made, if known.
+        Record of how the values were made, empty if unknown.
     notes : tuple of str
-        What reading changed: rows left out, gaps filled, standardised.
+        Changes by reading: rows left out, gaps filled, columns standardised.
     learned : object
-        `refine.Learned`: what other rows of the same kind need.
+        `refine.Learned`: medians and scales for other rows of the same kind.
     """
 
     values: Any
@@ -64,14 +64,14 @@ class Table:
     learned: Any = None
 
     def take(self, rows: Any) -> "Table":
-        """Return some rows: those of a mask, a slice or numbers."""
+        """Return the rows of a mask, a slice or an array of numbers."""
         extra = {name: column[rows] for name, column in self.extra.items()}
         return replace(self, values=self.values[rows], extra=extra)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The options of `read_table`, checked; see there."""
+    """The checked options of `read_table`; see there."""
 
     label: Any = ()
     ids: Any = ()
@@ -83,10 +83,10 @@ class Reading:
     sep: str | None = None
     decimal: str = "."
     header: bool | None = None
-    strict: bool = True  # whether a column that looks numeric and is not is an error, or text
+    strict: bool = True  # a column that looks numeric and is not: an error, else text
 
     def __post_init__(self) -> None:
-        """Raise for a value that no option has."""
+        """Raise for a value that is not allowed."""
         for option in ("label", "ids", "features", "exclude"):
             value = getattr(self, option)
             names = (value,) if isinstance(value, str) or not np.iterable(value) else tuple(value)
@@ -107,7 +107,7 @@ class Reading:
 
     @property
     def others(self) -> Names:
-        """The columns that are said not to be features."""
+        """The columns that the user declared as labels, ids or excluded."""
         return self.label + self.ids + self.exclude
 
     @property
@@ -116,18 +116,18 @@ class Reading:
         return self.missing in ("drop", "median")
 
     def as_record(self) -> dict[str, Any]:
-        """Return the options that are not the default ones, for `Reading(**record)`."""
+        """Return the options that differ from the defaults, for `Reading(**record)`."""
         default = {field.name: field.default for field in fields(self)}
         return {name: value for name, value in asdict(self).items() if value != default[name]}
 
 
 def is_id(name: str) -> bool:
-    """Say whether a column of this name is an id."""
+    """Return whether a column of this name is an id."""
     return name.strip().lower() in ID_NAMES
 
 
 def is_label(name: str) -> bool:
-    """Say whether a column of this name is a label."""
+    """Return whether a column of this name is a label."""
     name = name.strip().lower()
     return name in LABEL_NAMES or name.startswith("label_")
 
@@ -183,7 +183,7 @@ def refuse_repeated(names: Sequence[str], source: Any) -> None:
 
 
 def named_extra(table: Table, reserved: Container[str]) -> dict[str, Array]:
-    """Return the ids and labels under names that are not taken by the embedding."""
+    """Return the ids and labels, renamed where the embedding has the same name."""
     named: dict[str, Array] = {}
     for name, column in table.extra.items():
         while name in reserved or name in named:
@@ -193,7 +193,7 @@ def named_extra(table: Table, reserved: Container[str]) -> dict[str, Array]:
 
 
 def objects(items: list[Any]) -> Array:
-    """Return items of any types, None among them, as a column (n,)."""
+    """Return items of any types, including None, as a column (n,)."""
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array
@@ -209,7 +209,7 @@ def as_float(array: Array, what: str) -> Array:
 
 
 def float_type(dtype: Any) -> np.dtype:
-    """Return float32 for itself, in any byte order, and float64 for all other types."""
+    """Return float32 for float32 in any byte order, and float64 for all other types."""
     return np.dtype("f4" if np.dtype(dtype).newbyteorder("=") == np.float32 else "f8")
 
 
@@ -217,7 +217,7 @@ def as_csr(matrix: Any, path: Path) -> sparse.csr_matrix:
     """Return a sparse matrix of a file as CSR; every index is checked before it is used."""
     if matrix.dtype.kind not in "biuf":
         raise ValueError(f"{path} holds a matrix of dtype {matrix.dtype}; save real numbers.")
-    # A compressed file may claim any number of empty columns (csc: rows) without holding them.
+    # A small file may claim any number of empty columns (csc: rows), which take no space in it.
     what = f"its {matrix.shape[0]} × {matrix.shape[1]} matrix"
     check_budget(64 * sum(matrix.shape), path.stat().st_size, what)
     if hasattr(matrix, "check_format"):

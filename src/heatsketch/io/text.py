@@ -28,16 +28,16 @@ _UNEVEN = (
     "give every row the same number of cells, in UTF-8, or name the separator with sep "
     "(--read sep=C)"
 )
-_SEPARATORS = ("\t", ";", ",", "|")  # in this order: commas mark decimals, too
-_SAMPLE_ROWS, _SAMPLE_SIZE = 100, 2**18  # in cells and letters, by which a layout is judged
-_LEAST_ROWS = 3  # of any size
-BLOCK_BYTES = 2**22  # that are read at a time
+_SEPARATORS = ("\t", ";", ",", "|")  # in this order, because commas also mark decimals
+_SAMPLE_ROWS, _SAMPLE_SIZE = 100, 2**18  # rows and characters from which the layout is found
+_LEAST_ROWS = 3  # however long they are
+BLOCK_BYTES = 2**22  # read at a time
 _MARK, _UTF16 = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")  # at the beginning of a file
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the cells of a table in text are."""
+    """The places of the cells of a table in text."""
 
     sep: str
     names: Names  # of all columns
@@ -57,7 +57,7 @@ def read(path: Path, how: Reading) -> Table:
 
 
 def read_cells(path: Path, how: Reading) -> tuple[Any, Place]:
-    """Read all cells as text, into an Arrow table; return with it what says where a row is."""
+    """Read all cells as text into an Arrow table; return it, and a function that names places."""
     pa, is_sheet = need("pyarrow", path), suffix_of(path) == ".xlsx"
     if is_sheet:
         layout = _layout(_sheet(path, how), path, replace(how, sep="\t"))
@@ -117,7 +117,7 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
     suffix = suffix_of(draft)
     options = pacsv.WriteOptions(delimiter="," if suffix.startswith(".csv") else "\t")
     with draft.open("wb") as file:
-        # Without name and date: equal content, equal bytes.
+        # Without name and date, so that equal contents give equal bytes.
         packed = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if suffix.endswith(".gz") else file
         with packed as stream:
             pacsv.write_csv(arrow_table(embedding, names, table), stream, options)
@@ -149,7 +149,7 @@ def _lines(data: bytes, start: int = 0) -> Iterator[str]:
 
 
 def _rows(lines: Iterable[str], sep: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows of cells without blanks around them, and the number of lines up to their end.
+    """Yield the number of lines up to the end of each row, and its cells, stripped of blanks.
 
     A blank as separator stands for any run of blanks.
     """
@@ -212,7 +212,7 @@ def _layout(data: bytes, path: Path, how: Reading) -> Layout:
 def _separator(lines: Callable[[], Iterable[str]], path: Path) -> str:
     """Return the separator that gives most rows the same number of cells; the header may lack one.
 
-    Of several the first counts: where semicolons agree, commas mark decimals.
+    Among several the first counts, because commas mark decimals where semicolons separate cells.
     """
 
     def agreeing(sep: str) -> float:
