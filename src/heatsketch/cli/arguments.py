@@ -49,7 +49,8 @@ def _assignment(text: str) -> tuple[str, str]:
 
 
 # By heading: verbs, names, placeholder of the value (None for a switch; in brackets if it may be
-# left out), meaning, and more. fmt: off
+# left out), meaning, and more.
+# fmt: off
 _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
     "": [
         ("all", "-q --quiet", None, "print no progress and no warnings"),
