@@ -41,15 +41,19 @@ def test_epsilon_is_that_of_the_first_radius_that_connects(n, d, seed, cut):
     assert found == pytest.approx(by_thresholds(X, cut), rel=3e-7)
 
 
-def test_the_radius_graph_connects_there_and_not_below():
-    X = groups()
-    epsilon = connecting_epsilon(X, cut=4.0)
+@pytest.mark.parametrize(
+    ("options", "cut", "less"),
+    [({"affinity": "radius", "cut": 4.0}, 4.0, 1 - 1e-6), ({"affinity": "dense"}, 7.0, 0.1)],
+)
+def test_the_graph_connects_there_and_below_a_warning_names_the_function(options, cut, less):
+    X = groups(gap=60.0)
+    epsilon = connecting_epsilon(X, cut=cut)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        d = Diffusion.from_points(X, affinity="radius", epsilon=epsilon, cut=4.0)
+        warnings.simplefilter("error", hs.DisconnectedWarning)
+        d = Diffusion.from_points(X, epsilon=epsilon, **options)
     assert d.diagnostics["components"] == 1
-    with pytest.warns(hs.DisconnectedWarning):
-        Diffusion.from_points(X, affinity="radius", epsilon=epsilon * (1 - 1e-6), cut=4.0)
+    with pytest.warns(hs.DisconnectedWarning, match="heatsketch.connecting_epsilon"):
+        Diffusion.from_points(X, epsilon=less * epsilon, **options)
 
 
 @pytest.mark.parametrize("gap", [0.0, 6.0, 300.0])
@@ -88,13 +92,3 @@ def test_what_no_epsilon_connects_is_refused():
         connecting_epsilon(np.ones((5, 2)))
     with pytest.raises(ValueError, match=r"cut=0 is out of range"):
         connecting_epsilon(cloud(60, 2), cut=0)
-
-
-@pytest.mark.parametrize("affinity", ["dense", "radius"])
-def test_the_warning_names_the_function_whose_epsilon_connects(affinity):
-    X, cut = groups(gap=60.0), 5.0 if affinity == "radius" else 7.0
-    with pytest.warns(hs.DisconnectedWarning, match="heatsketch.connecting_epsilon"):
-        Diffusion.from_points(X, affinity=affinity, epsilon=1.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", hs.DisconnectedWarning)
-        Diffusion.from_points(X, affinity=affinity, epsilon=connecting_epsilon(X, cut=cut))

@@ -143,20 +143,6 @@ def test_simultaneous_intervals_hold_all_at_once(kind):
     assert (high >= single.high).all()
 
 
-@pytest.mark.statistical
-@pytest.mark.parametrize("entries", [2, 3, 64])
-def test_intervals_of_signs_hold_at_least_as_often_as_asked(entries):
-    """Alarm 1e-6: 3,000 sketches; the variance is 2 (1 - κ) / k, κ = 1 / entries here."""
-    u = random_block(entries, 3000 * K, "rademacher", 11).sum(axis=0) / np.sqrt(entries * K)
-    u = u.reshape(3000, K)
-    d2 = (u**2).sum(axis=1)
-    variance = 2 * (1 - 1 / entries) / K
-    fourth = ((d2 - 1) ** 4).mean()
-    assert abs(((d2 - 1) ** 2).mean() - variance) < Z_ALARM * np.sqrt(fourth / 3000)
-    for level in (0.5, 0.95):
-        assert in_band(hits(u, 1, level), 3000, level, upper=1)
-
-
 def test_it_is_the_formula():
     F = cloud(5, 12)
     d = np.linalg.norm(F[1] - F[3])
