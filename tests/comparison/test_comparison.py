@@ -9,6 +9,7 @@ from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import spearmanr
 from sklearn.decomposition import PCA
+from sklearn.neighbors import kneighbors_graph
 from sklearn.preprocessing import FunctionTransformer
 
 import heatsketch as hs
@@ -41,21 +42,6 @@ def test_by_default_all_methods_are_measured_at_the_time_that_heat_embedding_cho
     assert f"(time {model.time_:g})" in str(same)
 
 
-def distances_of(X, k, time):
-    """Return diffusion and geodesic distances of all points, from matrices of distinct ones."""
-    points, vertex = np.unique(X, axis=0, return_inverse=True)
-    D = squareform(pdist(points))
-    graph = np.zeros_like(D)
-    near = np.argsort(D, axis=1)[:, 1 : k + 1]
-    np.put_along_axis(graph, near, np.take_along_axis(D, near, axis=1), axis=1)
-    paths = dijkstra(np.maximum(graph, graph.T), directed=False)
-    d = hs.diffusion(points, n_neighbors=k)
-    A = d.operator @ np.eye(len(points))
-    rows = d.directed_step @ np.linalg.matrix_power(A, time - 1)
-    walked = squareform(pdist((rows / (d.directed_step @ np.sqrt(d.measure))[:, None])[d.vertex]))
-    return [M[np.ix_(vertex.ravel(), vertex.ravel())] for M in (walked, paths)]
-
-
 def test_every_column_is_its_own_definition_on_a_sample_with_duplicates(monkeypatch):
     monkeypatch.setattr("heatsketch.comparison.run._SAMPLED_POINTS", 50)
     X, _ = hs.datasets.swiss_roll(110, rng=0)
@@ -67,7 +53,10 @@ def test_every_column_is_its_own_definition_on_a_sample_with_duplicates(monkeypa
     sample = np.sort(np.random.default_rng(0).permutation(120)[:50])
     i, j = (sample[side] for side in np.triu_indices(50, 1))
     after = squareform(pdist(runs[0]))[i, j]
-    walked, paths = (M[i, j] for M in distances_of(X, 7, 3))
+    walked = hs.diffusion_distance(hs.diffusion(X, n_neighbors=7), 3, pairs=(i, j))
+    points, vertex = np.unique(X, axis=0, return_inverse=True)
+    near = kneighbors_graph(points, 7, mode="distance")
+    paths = dijkstra(near.maximum(near.T), directed=False)[vertex[i], vertex[j]]
     before = squareform(pdist(X))[i, j]
     for name, D in (("spearman", before), ("spearman_diffusion", walked)):
         assert getattr(row, name) == pytest.approx(spearmanr(after, D).statistic, abs=1e-9)
