@@ -17,7 +17,9 @@ from heatsketch.metrics import diffusion_distortion, distances
 from heatsketch.metrics.distances import compared_rows
 from heatsketch.neighbors import all_distances
 from problems.clouds import cloud, even_circle
+from problems.estimators import walk_of
 from problems.filtered import symmetric
+from problems.matrices import kernel_matrix
 from problems.spectra import circle, circle_distances
 
 # By definition
@@ -68,11 +70,9 @@ def test_a_diffusion_has_the_distances_of_its_operator_without_the_trivial_direc
 @pytest.mark.parametrize("time", [1, 6])
 def test_the_markov_form_weighs_by_the_inverse_of_the_measure(alpha, time):
     d = Diffusion.from_points(cloud(40, 2), affinity="dense", epsilon=0.5, alpha=alpha)
-    K = hs.gaussian_affinity(cloud(40, 2), 0.5)
-    K = K / np.outer(K.sum(axis=1), K.sum(axis=1)) ** alpha
-    pi = K.sum(axis=1) / K.sum()
-    p = matrix_power(K / K.sum(axis=1, keepdims=True), time)
-    assert_allclose(diffusion_distance(d, time), pdist(p / np.sqrt(pi)), rtol=1e-9)
+    P, pi = walk_of(kernel_matrix(cloud(40, 2), 0.5), alpha)
+    want = pdist(matrix_power(P, time) / np.sqrt(pi))
+    assert_allclose(diffusion_distance(d, time), want, rtol=1e-9)
 
 
 def test_duplicates_that_share_a_vertex_are_at_distance_zero():

@@ -194,8 +194,6 @@ def test_the_names_of_categories_do_not_count():
         ({"n_neighbors": 5}, r"n_neighbors=5 but X has 10 points.*pass n_neighbors <= 4"),
         ({"n_neighbors": 0}, "n_neighbors"),
         ({"Y": np.full((10, 2), np.nan)}, "Input Y contains NaN"),
-        ({"X": np.full((10, 2), np.inf)}, "Input X contains infinity"),
-        ({"Y": np.zeros(10)}, "Expected 2D array"),
         ({"X": cloud(2, 3), "Y": cloud(2, 3), "n_neighbors": 1}, "minimum of 3"),
     ],
 )
@@ -212,7 +210,6 @@ def test_neighbourhoods_of_bad_input(measure, change, message):
         ({"labels": [None] * 7 + [1] * 3}, "3 labelled points; pass n_neighbors <= 2"),
         ({"labels": [None] * 10}, "0 labelled points; pass at least two"),
         ({"labels": np.ma.masked_equal([0, 1] * 5, 1)}, "masked"),
-        ({"Y": np.full((10, 2), np.nan)}, "Input Y contains NaN"),
     ],
 )
 def test_labels_of_bad_input(change, message):

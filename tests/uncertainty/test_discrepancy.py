@@ -15,6 +15,7 @@ from heatsketch.uncertainty.discrepancy import sketch_of, summary
 from heatsketch.uncertainty.resampling import labelling_p_value
 from problems.chance import ALARM, in_band
 from problems.clouds import cloud, even_circle
+from problems.filtered import by_eigh
 from problems.matrices import of_points
 
 K, DRAWS = 8, 20_000
@@ -90,11 +91,8 @@ def test_intervals_of_points_hold_with_exactly_their_level():
 def test_with_as_many_columns_as_points_it_is_exact(normalization, filter):
     X = cloud(30, 2, seed=3)
     a, b = (hs.diffusion(P, n_neighbors=6, normalization=normalization) for P in (X, X * [1, 2]))
-    powers = []
-    for d in (a, b):
-        values, vectors = np.linalg.eigh(d.operator @ np.eye(d.n))
-        f = values**3 if filter == "power" else np.exp(-3 * (1 - values))
-        powers.append(((vectors * f) @ vectors.T)[np.ix_(d.vertex, d.vertex)])
+    f, one = hs.Power(3) if filter == "power" else hs.Heat(3.0), np.eye(30)
+    powers = [of_points(d, *by_eigh([f], d.operator @ one, one)) for d in (a, b)]
     M = powers[0] - powers[1]
     found = hs.diffusion_discrepancy(a, b, time=3, filter=filter, n_components=30)
     assert_allclose(found.value, np.linalg.norm(M), rtol=1e-9)
