@@ -86,35 +86,20 @@ def test_stability_of_a_run_that_collapsed_is_unknown():
 
 
 @pytest.mark.parametrize(
-    ("D", "E", "message"),
+    ("function", "given", "message"),
     [
-        (np.zeros((3, 3)), np.zeros((3, 3)), "one distance per pair"),
-        ([1.0, 2.0], [1.0, 2.0, 3.0], "one distance per pair"),
-        ([1.0], [1.0], "at least 2 pairs"),
-        ([1.0, 2.0], [np.nan, 2.0], "E holds NaN"),
+        (rank_correlation, (np.zeros((3, 3)), np.zeros((3, 3))), "one distance per pair"),
+        (rank_correlation, ([1.0, 2.0], [1.0, 2.0, 3.0]), "one distance per pair"),
+        (rank_correlation, ([1.0], [1.0]), "at least 2 pairs"),
+        (rank_correlation, ([1.0, 2.0], [np.nan, 2.0]), "E holds NaN"),
+        (stability, ([cloud(10, 3)],), "pass at least two"),
+        (stability, ([cloud(10, 3), cloud(9, 3)],), r"\[1\] has 9 rows but embeddings\[0\] has 10"),
+        (stability, ([cloud(10, 3), np.full((10, 2), np.nan)],), r"embeddings\[1\] contains NaN"),
+        (stability, ([cloud(2, 3), cloud(2, 3)],), "minimum of 3"),
+        (random_pairs, (1, 5), "n=1"),
+        (random_pairs, (5, 0), "count=0"),
     ],
 )
-def test_distances_of_bad_input(D, E, message):
+def test_bad_input(function, given, message):
     with pytest.raises(ValueError, match=message):
-        rank_correlation(D, E)
-
-
-@pytest.mark.parametrize(
-    ("runs", "message"),
-    [
-        ([cloud(10, 3)], "pass at least two"),
-        ([cloud(10, 3), cloud(9, 3)], r"embeddings\[1\] has 9 rows but embeddings\[0\] has 10"),
-        ([cloud(10, 3), np.full((10, 2), np.nan)], r"embeddings\[1\] contains NaN"),
-        ([cloud(2, 3), cloud(2, 3)], "minimum of 3"),
-    ],
-)
-def test_runs_of_bad_input(runs, message):
-    with pytest.raises(ValueError, match=message):
-        stability(runs)
-
-
-def test_pairs_of_bad_input():
-    with pytest.raises(ValueError, match="n=1"):
-        random_pairs(1, 5)
-    with pytest.raises(ValueError, match="count=0"):
-        random_pairs(5, 0)
+        function(*given)
