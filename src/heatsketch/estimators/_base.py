@@ -1,4 +1,4 @@
-"""The bases of estimators: what makes coordinates, and what makes them by a product by A."""
+"""The abstract bases of estimators: of all, and of those whose coordinates are products by A."""
 
 import numbers
 import time
@@ -53,8 +53,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     """Abstract base: `fit` sets `embedding_` (n, k); `transform`, where it exists, maps any points.
 
     Coordinates have the precision of the points, float32 or float64. `fit` reads arrays of Dask,
-    zarr and h5py whole. Of a tensor of torch `fit_transform` returns a tensor on its device; what
-    is fitted is made of arrays.
+    zarr and h5py whole. Given a tensor of torch, `fit_transform` returns a tensor on its device;
+    fitted attributes are arrays.
     """
 
     embedding_: Array
@@ -67,9 +67,10 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Parameters
         ----------
         X : array or DataFrame (n, d)
-            Sparse where the class says so. With ``metric="precomputed"`` distances (n, n).
+            Points; sparse only where the class says so. With ``metric="precomputed"`` distances (n,
+            n).
         y : ignored
-            Except by the discriminants, which need the labels (n,) of the points.
+            Only the discriminants use it: the labels (n,) of the points.
 
         Returns
         -------
@@ -83,12 +84,12 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
-        """Fit on X, and whatever else `fit` takes, and return the embedding (n, k) of X.
+        """Fit on X, with the parameters of `fit`, and return the embedding (n, k) of X.
 
         Raises
         ------
         ValueError, TypeError, MemoryError, CertificateError
-            As `fit`.
+            As in `fit`.
         """
         self.fit(X, y, **fit_params)
         if is_dask(X) and hasattr(self, "transform"):
@@ -112,11 +113,11 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
 @dataclass(eq=False, repr=False)
 class DiffusionEstimator(Embedder):
-    """Abstract base: subclasses compute what the last product by A is applied to.
+    """Abstract base: subclasses compute H, and the embedding is the product A H.
 
-    An embedding is A H (its rows divided by √π in the Markov form), with H = (f(A) - f(0)) A⁻¹ of
-    random columns or eigenvectors. Rows of new points are rows of A, so `transform` is the same
-    product, and gives training points the same coordinates as `fit`.
+    The rows of A H are divided by √π in the Markov form. H is (f(A) - f(0)) A⁻¹ applied to random
+    columns or eigenvectors. Rows of new points are rows of A, so `transform` is the same product,
+    and gives training points the same coordinates as `fit`.
     """
 
     n_components: Any = 2
@@ -135,30 +136,29 @@ class DiffusionEstimator(Embedder):
     random_state: Any = None
     memory: Any = None
 
-    cut = WIDE_CUT  # of a truncated kernel; a parameter of some subclasses
+    cut = WIDE_CUT  # of the kernel for "radius"; a parameter of some subclasses
     _takes_sparse = True
 
     @abstractmethod
     def _check_parameters(self, times: list[Any]) -> None:
-        """Raise if parameters of the subclass are out of range, before anything is built."""
+        """Raise if parameters of the subclass are out of range, before the graph is built."""
 
     @abstractmethod
     def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Array]:
         """Return H (n, k) for every time."""
 
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
-        """Fit the diffusion on the points X, array, DataFrame or sparse matrix (n, d); embed it.
+        """Fit the diffusion on points X (n, d), array, DataFrame or sparse matrix, and embed them.
 
         With ``affinity="precomputed"`` X holds the symmetric affinity or graph (n, n), or is a
         graph of networkx or igraph, a `heatsketch.graph`, an operator, or a `Diffusion` of the same
         normalization, which is used as it is.
 
-        `ids` (n,), integers, strings or bytes, name the points, and are kept as `ids_`. What is
-        random for a point then comes from `random_state` and its id, not from its place: the same
-        points in another order get the same coordinates, up to rounding, and fits of several data
-        sets with the same `random_state` can be compared point by point
-        (`diffusion_discrepancy`). In scikit-learn's meta-estimators it is requested by
-        ``set_fit_request(ids=True)``.
+        `ids` (n,), integers, strings or bytes, name the points, and are kept as `ids_`. The random
+        numbers of a point then depend on `random_state` and its id, not on its row: the same points
+        in another order get the same coordinates, up to rounding, and fits of several data sets
+        with the same `random_state` can be compared point by point (`diffusion_discrepancy`).
+        scikit-learn's meta-estimators pass ids after ``set_fit_request(ids=True)``.
 
         Raises
         ------
@@ -167,8 +167,8 @@ class DiffusionEstimator(Embedder):
             negative or not symmetric; parameters out of range, of another type, or that do not
             go with X.
         MemoryError
-            The fit needs more memory than there is; the message says how much, and what needs
-            less.
+            The fit needs more memory than is available; the message says how much, and what to
+            change.
         CertificateError
             A result that fails its own check, such as one that is not finite.
         """
@@ -180,7 +180,7 @@ class DiffusionEstimator(Embedder):
         X, diffusion = self._read(X)
         self.ids_ = None if ids is None else check_ids(ids, len(diffusion.vertex))
         self.diffusion_, self._fit_filter = diffusion, self.filter
-        self._points: Any = None  # after an update: those that are there now, not those of the fit
+        self._points: Any = None  # after an update: the current points, not those of the fit
         self.diagnostics_ = dict(diffusion.diagnostics)
         if "bipartite" in diffusion.diagnostics and self.filter != "heat":
             warnings.warn(
@@ -204,7 +204,7 @@ class DiffusionEstimator(Embedder):
         dtype = diffusion.operator.dtype if isinstance(X, Diffusion) else X.dtype
         self.embedding_ = diffusion.expand(self._rows_of(diffusion.last_step(self._H), dtype))
         self.diagnostics_["embed_seconds"] = time.perf_counter() - started
-        if diffusion.operator.device is not None:  # a model may be used where there is none
+        if diffusion.operator.device is not None:  # a model may be used without its device
             operator = on_device(diffusion.operator, None)
             self.diffusion_ = replace(diffusion, operator=operator)
         return self
@@ -250,12 +250,12 @@ class DiffusionEstimator(Embedder):
         return self.diffusion_.novelty(X)
 
     def _current_diffusion(self) -> Diffusion:
-        """Return the diffusion of the points of `embedding_`, or raise if there is none.
+        """Return the diffusion of the points of `embedding_`, or raise if these have changed.
 
         Raises
         ------
         NotFittedError, ValueError
-            Before `fit`; after `update`, for the diffusion is that of the points of the fit.
+            Before `fit`; after `update`, because the diffusion is that of the points of the fit.
         """
         check_is_fitted(self)
         if self._points is not None:
@@ -270,34 +270,34 @@ class DiffusionEstimator(Embedder):
     ) -> ExplainedVariance:
         """Compute how much of the diffusion the coordinates explain, with intervals.
 
-        The fraction of tr f(A)², without the trivial direction, in the span of the first 1, 2, ...,
-        k coordinates: of eigenvectors Σ λ_m^2t / tr A^2t, as the explained variance of a PCA. With
-        the heat filter f is e^{-t(1-λ)} - e^{-t}. It is the operator A of `diffusion_`, before the
-        last step of a neighbour graph is made one-sided. A `HeatSketch` holds what its random
-        columns span, though its distances are right on average whatever that is; components side by
-        side count each by itself.
+        It is the fraction of tr f(A)², without the trivial direction, in the span of the first 1,
+        2, ..., k coordinates. For eigenvectors this is Σ λ_m^2t / tr A^2t, like the explained
+        variance of a PCA. With the heat filter f is e^{-t(1-λ)} - e^{-t}. A is the symmetric
+        operator of `diffusion_`, although the last step in a neighbour graph is directed. For a
+        `HeatSketch` it is the fraction in the span of the random columns; its distances are right
+        on average however small this is. Components side by side count each by itself.
 
         Parameters
         ----------
         level : float, default 0.95
-            Probability of the intervals. Up to 2,048 points the whole is computed; beyond, what
-            the coordinates leave out is estimated by random columns, always the same ones.
+            Probability of the intervals. Up to 2,048 points the result is exact. Beyond, the part
+            that the coordinates leave out is estimated by random columns, always the same ones.
         index : int, default 0
-            Of several times, which one.
+            Number of the time, if there are several.
         n_probes : int >= 2, default 64
             Number of random columns; fewer are faster, and the intervals wider.
 
         Raises
         ------
         NotFittedError, ValueError, TypeError
-            Before `fit`; a level that is not between 0 and 1; an index that is not of a time;
-            fewer than 2 columns.
+            Before `fit`; a level that is not between 0 and 1; an index without a time; fewer than 2
+            columns.
 
         Notes
         -----
-        Cost: t products with k columns, or √(70 t) for large t; and all eigenvalues of up to 2,048
-        points; beyond, twice as many products with `n_probes`
-        columns. Nothing of it is computed by `fit`, or kept.
+        Cost: t products with k columns, or √(70 t) for large t; all eigenvalues of up to 2,048
+        points, and beyond, twice as many products with `n_probes` columns. `fit` computes nothing
+        of it, and the result is not stored.
         """
         self._current_diffusion()
         times = self._fit_times
@@ -322,28 +322,28 @@ class DiffusionEstimator(Embedder):
         return np.concatenate([self.explained_diffusion_variance(index=i).ratio for i in count])
 
     def _compared(self) -> tuple[Deflated, Array | None]:
-        """Return A without what distances do not see, and components mapped by themselves."""
+        """Return A without directions that change no distance, and labels of separate maps."""
         return self.diffusion_.deflated(), None
 
     def pseudotime(self, root: Any, *, time: Any = 8, level: float = 0.95) -> Interval:
         """Compute how late each point is, from 0 at a root to 1 at the farthest, with intervals.
 
-        The pseudotime of x is the distance between the root and x, of rows of Σ_s M A^(s-1) over
-        all steps s from `time` on, which weighs a direction by λ^time / (1 - λ), divided by its
-        largest value. So it follows long branches, where the diffusion distance of one time stops
-        at points that walks of this length do not reach, and like that of *Diffusion pseudotime*
-        (Haghverdi et al. 2016), which is time 1, needs no choice of a scale. It is a property of
-        `diffusion_` and `filter` alone: neither the time nor the coordinates of the model enter.
+        The pseudotime of x is the distance between the rows of root and x in Σ_s M A^(s-1), summed
+        over all steps s from `time` on, divided by its largest value. It weighs a direction by
+        λ^time / (1 - λ). So it follows long branches, where the diffusion distance of one time no
+        longer grows, and needs no choice of a scale; time 1 is *Diffusion pseudotime* (Haghverdi et
+        al. 2016). It depends on `diffusion_` and `filter` alone, not on the time or the coordinates
+        of the model.
 
         Parameters
         ----------
         root : int, array of int, or mask (n,)
-            Where time starts: a point of the training data, or several, the start of a walk being
-            any of them with the same probability; then the nearest value is not exactly 0. For
-            origins far from each other take the least of one call for each.
+            The training point where time starts. With several, a walk starts at each of them with
+            the same probability, and the smallest value is not exactly 0. For roots far from each
+            other, call once for each and take the minimum.
         time : float, default 8
-            Steps that are left out: as in `HeatSketch`. Fewer keep more of the noise, more of them
-            the largest branches only.
+            First step of the sum; by default the time of `HeatSketch`. Smaller times keep more
+            noise, larger ones only the largest branches.
         level : float, default 0.95
             Probability of each interval.
 
@@ -356,18 +356,18 @@ class DiffusionEstimator(Embedder):
         Raises
         ------
         NotFittedError, ValueError, TypeError
-            Before `fit`; a root that is no point, or in several components; a time or a level out
-            of range.
+            Before `fit`; a root that is no point, or roots in several components; a time or a level
+            out of range.
 
         Notes
         -----
-        Up to 2,048 points from all eigenpairs: intervals are points. Beyond, 32 eigenpairs and a
-        sketch of 32 Gaussian columns of the others, of which alone the interval speaks, by the
-        exact chi-square distribution: low and high are those of `HeatSketch.distance` for this
-        part. The unit is exact: distances of 16 of the farthest points, of different places, are
-        computed without a sketch. It is not the error of the data, which `data_interval` is about.
-        Cost: these eigenpairs, and a series of some √(110 / (1 - λ)) products with 48 columns, λ
-        the 33rd eigenvalue.
+        Up to 2,048 points all eigenpairs are computed, and low = value = high. Beyond, there are 32
+        eigenpairs and a sketch of the others by 32 Gaussian columns. The interval is that of the
+        sketch, by the exact chi-square distribution, as in `HeatSketch.distance`. The largest
+        value, which is the unit, is exact: distances of 16 of the farthest points, at different
+        places, are computed without a sketch. For the error of few data see `data_interval`. Cost:
+        these eigenpairs, and a series of some √(110 / (1 - λ)) products with 48 columns, λ the 33rd
+        eigenvalue.
 
         Examples
         --------
@@ -387,9 +387,9 @@ class DiffusionEstimator(Embedder):
         )
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Return names of columns: the class and a number, as "diffusionmap0", "diffusionmap1".
+        """Return names of columns: class and number, such as "diffusionmap0", "diffusionmap1".
 
-        Of several times, with the time between them: "heatsketch_t2_0".
+        With several times the time stands between them: "heatsketch_t2_0".
 
         Raises
         ------
@@ -404,9 +404,10 @@ class DiffusionEstimator(Embedder):
         return np.asarray([f"{name}_t{t}_{i}" for t in times for i in range(width)], dtype=object)
 
     def _under_weights(self, X: Any) -> Callable[[Array], Array]:
-        """Return what embeds points X (m, d) when the vertices have weights (n,), G the same.
+        """Return a function that embeds points X (m, d), given weights (n,) of the vertices.
 
-        See `data_interval`. The search for the neighbours of X is done once.
+        See `data_interval`. G is the same for all weights. The search for the neighbours of X is
+        done once.
         """
         diffusion, times = self._current_diffusion(), self._fit_times
         seed = self.random_state
@@ -439,7 +440,7 @@ class DiffusionEstimator(Embedder):
 
     def _read(self, X: Any) -> tuple[Any, Diffusion]:
         """Return the points, affinities or the diffusion itself, and the diffusion."""
-        is_a_graph = not hasattr(X, "shape") and is_graph(X)  # no table, nor a matrix
+        is_a_graph = not hasattr(X, "shape") and is_graph(X)  # neither a table nor a matrix
         if isinstance(X, Operator | LinearOperator | Diffusion) or is_a_graph:
             fits = X.normalization if isinstance(X, Diffusion) else self.normalization
             if self.affinity != "precomputed" or self.normalization != fits:

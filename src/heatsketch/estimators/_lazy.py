@@ -1,4 +1,4 @@
-"""Coordinates of Dask arrays are Dask arrays: chunks are mapped when they are computed."""
+"""Coordinates of Dask arrays as Dask arrays, whose chunks are mapped when they are computed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from heatsketch._typing import Array
 
 
 def is_dask(X: Any) -> bool:
-    """Say whether X is a Dask array (n, d), without importing Dask."""
+    """Return whether X is a Dask array (n, d), without importing Dask."""
     lazy = sys.modules.get("dask.array")
     return lazy is not None and isinstance(X, lazy.Array) and X.ndim == 2
 
@@ -21,12 +21,12 @@ def is_dask(X: Any) -> bool:
 def lazily_mapped(estimator: Any, X: Any) -> Any:
     """Return the coordinates (n, k) as a Dask array of the chunks of X (n, d).
 
-    The model is one task, which workers get from each other.
+    The model is one task, which workers pass to each other.
     """
     from dask import delayed
 
     validate_data(estimator, X, reset=False, skip_check_array=True)
-    model = delayed(copy.copy(estimator), pure=False, traverse=False)  # another fit changes nothing
+    model = delayed(copy.copy(estimator), pure=False, traverse=False)  # not changed by a later fit
     whole = X.rechunk({1: -1})
     k, dtype = estimator._n_features_out, precision_of(X)
     return whole.map_blocks(

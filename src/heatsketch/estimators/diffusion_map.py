@@ -24,10 +24,10 @@ from heatsketch.spectral.shift_invert import slowest_eigenpairs
 from heatsketch.spectral.traces import Eigengap, explained_variance, largest_gap
 
 _TIME_RULES = ("auto", "gap")
-_MOST_EXPLAINING = 1024  # eigenpairs that a fraction of the variance may take, of many points
+_MOST_EXPLAINING = 1024  # most eigenpairs for a fraction of the variance, beyond 2,048 points
 _SMALLEST_DIVISOR = 1e-6  # an eigenvalue; eigenvectors are accurate to some 1e-8
 _LOG_TIMES = (-10.0, 40.0)  # between which a time is chosen
-_TINY = 1e-300  # of what a logarithm is taken of
+_TINY = 1e-300  # least argument of a logarithm
 MOST_AUTO_COMPONENTS = 64  # eigenvalues that n_components="auto" computes
 
 
@@ -45,43 +45,45 @@ class DiffusionMap(DiffusionEstimator):
     Parameters
     ----------
     n_components : int, float in (0, 1) or "auto", default 2
-        Number k of coordinates. A fraction: as many as explain it of the diffusion variance (at
-        least one; beyond 2,048 points at most 1,024, with a warning). "auto": those with λ_m^t > δ
-        λ_1^t, (26), but at most 64. t is the smallest of several times. With the heat filter,
-        e^{-t(1-λ)} replaces λ^t.
+        Number k of coordinates. A fraction: as many as explain this fraction of the diffusion
+        variance (at least one; beyond 2,048 points at most 1,024, with a warning). "auto": those
+        with λ_m^t > δ λ_1^t, (26), but at most 64, with the smallest of several times as t. With
+        the heat filter, e^{-t(1-λ)} replaces λ^t.
     time : float >= 0, "auto", "gap", or a sequence of times, default 1
-        Diffusion time t; with ``filter="heat"`` any positive number. 0: the eigenvectors as they
-        are, without λ^t (*Linear and nonlinear …*, (57)). "auto": the smallest integer t
-        with (λ_{k+1} / λ_1)^t <= δ, (29), so that the other coordinates are negligible. "gap": the
-        t with the largest spectral gap of P^t after the k coordinates, λ_k^t - λ_{k+1}^t: the
-        integer below or above log(log λ_{k+1} / log λ_k) / log(λ_k / λ_{k+1}). With the heat
-        filter, f(λ) replaces λ^t.
+        Diffusion time t; with ``filter="heat"`` any positive number. 0: the eigenvectors without
+        the factor λ^t (*Linear and nonlinear …*, (57)). "auto": the smallest integer t with
+        (λ_{k+1} / λ_1)^t <= δ, (29), so that the other coordinates are negligible. "gap": the t
+        with the largest spectral gap of P^t after the k coordinates, λ_k^t - λ_{k+1}^t: the integer
+        below or above log(log λ_{k+1} / log λ_k) / log(λ_k / λ_{k+1}). With the heat filter, f(λ)
+        replaces λ^t.
     filter : "power", "heat" or "accumulated", default "power"
-        λ^t, e^{-t(1-λ)} less e^{-t}, or squared distances added up from t on (see `Accumulated`).
+        Weight of a coordinate: λ^t, e^{-t(1-λ)} - e^{-t}, or that of squared distances added up
+        from t on (see `Accumulated`).
     delta : float in (0, 1), default 0.2
-        Fraction δ of the largest weight, below which a coordinate is negligible, for the two
-        "auto".
+        Fraction δ of the largest weight below which a coordinate is negligible, for "auto" in
+        `n_components` or `time`.
     cut : float > 0, default 5
         For ``affinity="radius"`` (where `epsilon` is a number or a rule): pairs farther apart than
-        cut √(ε/2) have no affinity. At 5 this changes 1 - λ by 5e-5 on a surface. The notes (§9.6)
-        have 3: the graph then has (3/5)^d of the entries, and 1 - λ is too small by the factor
-        F_{d+2}(9) / F_d(9) of chi-square distribution functions. That is 0.97 on a curve (d = 1),
-        0.95 on a surface, 0.80 in six dimensions.
+        cut √(ε/2) have no affinity. At 5 this changes 1 - λ by 5e-5 on a surface. At 3, as in the
+        notes (§9.6), the graph has (3/5)^d of the entries, and 1 - λ is too small by the factor
+        F_{d+2}(9) / F_d(9) of chi-square distribution functions: 0.97 on a curve (d = 1), 0.95 on a
+        surface, 0.80 in six dimensions.
     affinity : "knn", "variable", "dense", "radius" or "precomputed", default "knn"
-        The graph of nearest neighbours; the same graph weighted so that the density of the sample
-        drops out; all pairs; pairs closer than `cut` √(ε/2). "precomputed": X is a symmetric
-        affinity, or a graph of any library (`heatsketch.graph`).
+        "knn": the graph of nearest neighbours. "variable": the same graph with weights that remove
+        the density of the sample. "dense": all pairs. "radius": pairs closer than `cut` √(ε/2).
+        "precomputed": X is a symmetric affinity, or a graph of any library (`heatsketch.graph`).
     epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
         Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it.
     n_neighbors : int, default 15
         Neighbours of each point in the graph, and for self-tuning scales.
     neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
-        Neighbours that are known already. By default they are searched.
+        Known neighbours. By default they are searched.
     metric : str or callable, default "euclidean"
         "euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard", "precomputed" or a
         function of two rows, see `HeatSketch`.
     normalization : "markov", "symmetric" or "bistochastic", default "markov"
-        Rows of Pᵗ weighted by 1/√π, rows of Aᵗ (Algorithm 1), or rows of Bᵗ (Algorithm 2).
+        The rows whose distances count: of Pᵗ weighted by 1/√π, of Aᵗ (Algorithm 1), or of Bᵗ
+        (Algorithm 2).
     alpha : float, default 1
         For the Markov form: the power of the density by which affinities are divided. 1 removes the
         density of the sample with ``affinity="variable"``, or with one small ε, not on the default
@@ -92,7 +94,7 @@ class DiffusionMap(DiffusionEstimator):
     random_state : int, RandomState, Generator or None, default None
         Seed of the first block of the iteration for eigenpairs.
     memory : str or joblib.Memory, optional
-        A folder in which diffusions are kept, so that a search over `time` builds one graph.
+        Folder of a cache of diffusions, so that a search over `time` builds one graph.
 
     Attributes
     ----------
@@ -100,14 +102,14 @@ class DiffusionMap(DiffusionEstimator):
     eigenvalues_ : array (k,)
         In descending order, without the trivial 1.
     eigenvectors_ : array (n, k)
-        Of A, of unit length; in the Markov form r_m, with Σ π r_m² = 1.
+        Eigenvectors of A of unit length; in the Markov form r_m, with Σ π r_m² = 1.
     residuals_ : array (k,)
         |A v - λ v|.
     explained_diffusion_variance_ratio_ : array (k,) or (k · times,)
-        λ_m^2t / (tr A^2t - 1), computed when it is first asked for; with intervals by
-        `explained_diffusion_variance`.
+        λ_m^2t / (tr A^2t - 1), computed at each access; `explained_diffusion_variance` adds
+        intervals.
     time_ : float or list
-        The time used.
+        The time, or times, used.
     diffusion_, epsilon_, diagnostics_, n_features_in_, feature_names_in_
         As in `HeatSketch`.
 
@@ -185,7 +187,7 @@ class DiffusionMap(DiffusionEstimator):
         """Return the largest gap between the eigenvalues computed, with its uncertainty.
 
         `.n_components` coordinates come before it, at least one. The residuals bound the errors:
-        `.certain` says whether no other gap between these eigenvalues can be as large.
+        `.certain` is true if no other gap between these eigenvalues can be as large.
 
         Raises
         ------
@@ -204,7 +206,7 @@ class DiffusionMap(DiffusionEstimator):
         return largest_gap(self.eigenvalues_, self.residuals_)
 
     def _explaining(self, diffusion: Diffusion, time: Any) -> Spectrum:
-        """Return the eigenpairs that explain the wanted fraction, or a warning and some."""
+        """Return the eigenpairs that explain the wanted fraction, or warn and return too few."""
         A, wanted_fraction = diffusion.deflated(), float(self.n_components)
         f = make_filter(self.filter, time).minus_constant()
         most = diffusion.n - 1
@@ -216,7 +218,7 @@ class DiffusionMap(DiffusionEstimator):
             if len(enough) or count == most:
                 k = enough[0] + 1 if len(enough) else count
                 return Spectrum(found.values[:k], found.vectors[:, :k], found.residuals[:k])
-            # Those that follow hold no more than the last one, as long as they are positive.
+            # Each further one explains no more than the last one, as long as it is positive.
             missing = (wanted_fraction - known.cumulative[-1]) / max(known.ratio[-1], 1e-300)
             if count + missing > min(most, _MOST_EXPLAINING):
                 warnings.warn(
@@ -245,7 +247,7 @@ class DiffusionMap(DiffusionEstimator):
     def _chosen_time(self, rule: str, lam: Array) -> float:
         """Return the time at which λ_{k+1} is negligible, or the gap before it is largest.
 
-        It is whole where times count steps.
+        For filters that count steps it is an integer.
         """
         number = 1 if rule == "auto" else len(lam) - 1
         ends = lam[[number - 1, -1]]
@@ -288,8 +290,8 @@ class DiffusionMap(DiffusionEstimator):
 def _step_weights(filter: str, time: Any, lam: Array, A: Operator) -> Array:
     """Return (f(λ) - f(0)) / λ of eigenvalues of A.
 
-    A power of a time below 1 is divided by the eigenvalues. Raises if one is nearly 0, if the time
-    is not whole and one is negative, or if the time is too large.
+    For powers with a time below 1 this divides by eigenvalues. Raises if one is nearly 0, if the
+    time is not whole and one is negative, or if the time is too large.
     """
     f = make_filter(filter, time)
     if f.of_powers and not float(time).is_integer() and (lam < 0).any():

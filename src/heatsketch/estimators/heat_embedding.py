@@ -32,9 +32,9 @@ from heatsketch.spectral.apply import check_range
 from heatsketch.spectral.filters import FILTERS, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS
 
-_HELD_OUT = 0.2  # fraction of the sampled rows that judge a map and do not take part in it
-_ROWS_TO_SPARE = 500  # of fewer rows none are held out
-_LEAST_ROWS = 64  # from which the map of a component is learned
+_HELD_OUT = 0.2  # fraction of the sampled rows that measure a map and take no part in learning it
+_ROWS_TO_SPARE = 500  # with fewer rows none are held out
+_LEAST_ROWS = 64  # for the map of a component, if it has so many
 _ROUNDING = 1e-13  # of an eigenvalue
 _DEGENERATE = 1e-12  # size of a component next to the largest, below which it is one place
 _GAP, _LEAST_GAP = 0.2, 0.1  # between discs: of the median radius, and of the largest
@@ -44,50 +44,54 @@ _GAP, _LEAST_GAP = 0.2, 0.1  # between discs: of the median radius, and of the l
 class HeatEmbedding(DiffusionEstimator):
     """Embed data in few dimensions so that distances are nearly diffusion distances.
 
-    The points get coordinates whose distances are their diffusion distances: the leading
-    eigenvectors and, where these leave something out, a sketch of the rest (`Coordinates`). Of all
-    linear maps of these to k dimensions, the one is learned that keeps most distances. Diffusion
-    maps use the k slowest directions and sketches random ones; if k is small, distant points may
-    coincide in both.
+    The points first get many coordinates whose distances are the diffusion distances: the leading
+    eigenvectors and, where these are not enough, a sketch of the rest (`Coordinates`). Then a
+    linear map of these to k dimensions is learned that keeps as many distances as possible.
+    Diffusion maps use the k slowest directions and sketches random ones; if k is small, distant
+    points may coincide in both.
 
     Parameters
     ----------
     n_components : int, default 2
         Number k of dimensions.
     time : int >= 1 or "auto", default "auto"
-        Diffusion time; real and positive with ``filter="heat"``. "auto": the smallest time at which
-        the distances of one time have at most 4 k effective directions, see `TimeCurve`. At small
-        times there are more directions than k dimensions can show; large times forget structure.
+        Diffusion time; with ``filter="heat"`` any positive number. "auto": the smallest time at
+        which the diffusion distances have at most 4 k effective directions, see `TimeCurve`,
+        because k dimensions cannot show the many directions of small times, and large times lose
+        structure.
     filter : "accumulated", "power" or "heat", default "accumulated"
         "accumulated": squared diffusion distances added up over all times from `time` to 64 times
-        `time` (`Accumulated`). "power": the distances of one time, λ^t, beyond which all points
-        farther apart than √t steps are equally far, so that long gradients fold. "heat":
-        e^{-t(1-λ)} less e^{-t}.
+        `time` (`Accumulated`). "power": the distances of one time, by λ^t; all points farther apart
+        than √t steps are then equally far, so that long gradients fold. "heat": the same with
+        e^{-t(1-λ)} - e^{-t}.
     n_sketch : int, default 128
-        Number r of columns of the sketch of what 64 eigenvectors leave out, beyond 2,048 points at
-        small times: this part of a squared distance has an error of √(2 / r) of it.
+        Number r of columns of the sketch that is added to 64 eigenvectors beyond 2,048 points at
+        small times. Its part of a squared distance has a relative error of √(2 / r).
     objective : "most" or "worst", default "most"
-        "most": as many pairs as possible within `factor`, with a little weight on log L. "worst":
-        the least log L, of the given points.
+        "most": as many pairs as possible within `factor`, with a little weight on log L, the
+        logarithm of the ratio of the largest to the smallest scale of a pair. "worst": least log L
+        of the training points.
     n_init : int or "auto", default "auto"
         Number of starts, see `NearIsometricProjection`; those beyond the fourth are random.
     factor : float, default 1.5
-        For ``objective="most"``.
+        For ``objective="most"``: the ratio of distances to the median ratio within which a pair
+        counts as kept.
     affinity : "knn", "variable", "dense", "radius" or "precomputed", default "knn"
-        The graph of nearest neighbours; the same graph weighted so that the density of the sample
-        drops out; all pairs; pairs closer than 5 √(ε/2). "precomputed": X is a symmetric
-        affinity, or a graph of any library (`heatsketch.graph`).
+        "knn": the graph of nearest neighbours. "variable": the same graph with weights that remove
+        the density of the sample. "dense": all pairs. "radius": pairs closer than 5 √(ε/2).
+        "precomputed": X is a symmetric affinity, or a graph of any library (`heatsketch.graph`).
     epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
         Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it.
     n_neighbors : int, default 15
         Neighbours of each point in the graph, and for self-tuning scales.
     neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
-        Neighbours that are known already. By default they are searched.
+        Known neighbours. By default they are searched.
     metric : str or callable, default "euclidean"
         "euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard", "precomputed" or a
         function of two rows, see `HeatSketch`.
     normalization : "markov", "symmetric" or "bistochastic", default "markov"
-        Rows of Pᵗ weighted by 1/√π, rows of Aᵗ (Algorithm 1), or rows of Bᵗ (Algorithm 2).
+        The rows whose distances count: of Pᵗ weighted by 1/√π, of Aᵗ (Algorithm 1), or of Bᵗ
+        (Algorithm 2).
     alpha : float, default 1
         For the Markov form: the power of the density by which affinities are divided. 1 removes the
         density of the sample with ``affinity="variable"``, or with one small ε, not on the default
@@ -97,27 +101,28 @@ class HeatEmbedding(DiffusionEstimator):
     random_state : int, RandomState, Generator or None, default None
         Seed of the random starts, which there are only if `n_init` is above 4.
     memory : str or joblib.Memory, optional
-        A folder in which diffusions are kept, so that a search over `time` builds one graph.
+        Folder of a cache of diffusions, so that a search over `time` builds one graph.
 
     Attributes
     ----------
     embedding_ : array (n, k)
         Ordered by variance, in units of the diffusion distance.
     quality_ : PictureQuality or None
-        How far the picture can be believed, judged by the data and not by its own distances:
-        neighbours, large distances, far points. `quality_.describe()` says it in a line. None for
-        given affinities.
+        How well the picture agrees with the data X rather than with diffusion distances:
+        neighbours, large distances, far points. `quality_.describe()` summarises it in one line.
+        None for precomputed affinities.
     distortion_ : Distortion
         How well the diffusion distances of `Diffusion.rows` are kept, by `diffusion_distortion`,
         which ``heatsketch score`` computes too; `distortion_.describe()` summarises it in one line.
-        `held_out_log_L` is that of points which took no part in learning the map, though they took
-        part in the diffusion (from 500 points on). None if all points have the same affinities.
+        `held_out_log_L` is that of points that took part in the diffusion but not in learning the
+        map (from 500 points on). None if all points have the same affinities.
     time_ : float
         The time used.
     time_curve_ : TimeCurve or None
-        What ``time="auto"`` counted; `heatsketch.plot.time_curve` draws it.
+        The numbers of directions by which ``time="auto"`` chose; `heatsketch.plot.time_curve` draws
+        them. None for a given time.
     diagnostics_ : dict
-        As in `HeatSketch`. With "layout" ("components side by side") if the gaps between components
+        As in `HeatSketch`, and "layout" ("components side by side") if the gaps between components
         mean nothing, see Notes.
     diffusion_, epsilon_, n_iter_, ids_, n_features_in_, feature_names_in_
         As in `HeatSketch`.
@@ -128,9 +133,9 @@ class HeatEmbedding(DiffusionEstimator):
     The rows that the map is learned from are chosen by their values, not by their order.
 
     Nothing diffuses between the components of a graph. In the Markov and the bistochastic form each
-    has its own map, which preserves the distances within it. Components stand side by side in rows,
-    the widest first. The gaps mean nothing, and distances between components do not count in
-    `distortion_`. The time is chosen for the largest component.
+    component has its own map, which preserves the distances within it. Components are placed side
+    by side in rows, the widest first. The gaps mean nothing, and distances between components do
+    not count in `distortion_`. The time is chosen for the largest component.
 
     Cost: 64 eigenpairs and, at small times, the products of a sketch of r columns; all eigenpairs
     of up to 512 points, and of up to 2,048 at small times; some 300 evaluations of 6,000 pairs;
@@ -204,7 +209,7 @@ class HeatEmbedding(DiffusionEstimator):
             for vertices, W in zip(components, maps, strict=True):
                 H[vertices], Y[vertices] = F[vertices] @ W, stepped[vertices] @ W
         if len(components) > 1:
-            # Components, which all lie around 0, move beside each other.
+            # Components, which all have their mean at 0, are moved beside each other.
             self.diagnostics_["layout"] = "components side by side"
             mass = np.array([diffusion.measure[vertices].sum() for vertices in components])
             markov = self.normalization == "markov"
@@ -262,7 +267,7 @@ class HeatEmbedding(DiffusionEstimator):
         return maps, float(held_out)
 
     def _compared(self) -> tuple[Deflated, Array | None]:
-        """Return A without what distances do not see, and components mapped by themselves."""
+        """Return A without directions that change no distance, and labels of separate maps."""
         labels = component_labels(self.diffusion_)
         if labels is None:
             return super()._compared()
@@ -272,9 +277,9 @@ class HeatEmbedding(DiffusionEstimator):
 def side_by_side(Y: Array, components: Sequence[Array], mass: Array) -> Array:
     """Return shifts (C, k) of components of Y (n, k) after which their discs stand in rows, apart.
 
-    The discs are around the means. They stand in rows as words in a text, the largest one first, in
-    about a square; with k = 1 there is one row. `mass` (C,) is that of the components: the mean of
-    the shifts is 0.
+    The discs have their centres at the means. They stand in rows like words in a text, the largest
+    one first, in about a square; with k = 1 there is one row. `mass` (C,) weighs the components:
+    the weighted mean of the shifts is 0.
     """
     means = np.array([Y[rows].mean(axis=0, dtype=float) for rows in components])
     radii = np.array(

@@ -38,59 +38,63 @@ class HeatSketch(DiffusionEstimator):
     Parameters
     ----------
     n_components : int or "auto", default 32
-        Number k of columns. "auto": as many as `tolerance` takes.
+        Number k of columns. "auto": as many as `tolerance` needs.
     time : int >= 1, or a sequence of times, default 8
-        Diffusion time: the power t of A. Real and positive with ``filter="heat"``. A sequence gives
-        the sketches of all times side by side, with the same G, in one pass.
+        Diffusion time: the power t of A. With ``filter="heat"`` any positive number. A sequence
+        gives the sketches of all times side by side, with the same G, in one pass.
     filter : "power", "heat" or "accumulated", default "power"
-        λ^t, or e^{-t(1-λ)} - e^{-t}: without the walks that have not moved yet, which a new point
-        does not have (e^{-t} is 3e-4 at t = 8). "accumulated" adds squared distances up over the
-        times t, ..., 64 t - 1, so that far points stay far (see `Accumulated`).
+        "power": λ^t. "heat": e^{-t(1-λ)} - e^{-t}, without the walks that have not moved yet,
+        because new points have no such walks (e^{-t} is 3e-4 at t = 8). "accumulated": squared
+        distances added up over the times t, ..., 64 t - 1, so that far points stay far (see
+        `Accumulated`).
     kind : "gaussian" or "rademacher", default "gaussian"
         Entries of G: N(0, 1) or ±1, see `sketch`.
     affinity : "knn", "variable", "dense", "radius" or "precomputed", default "knn"
-        Graph of the nearest neighbours; the same graph with weights that take the density of the
-        sample out (see `alpha`), for geometry in few dimensions; all pairs; pairs closer than
-        5 √(ε/2). Or X itself is a symmetric affinity, or a graph of any library
-        (`heatsketch.graph`), for which
-        ``filter="heat"`` is the better one. Of "variable", one step of time is that of the fastest
-        place: the median point moves once in `diagnostics_["median_holding_time"]` steps, so that
-        it takes a time as many times as long.
+        "knn": the graph of nearest neighbours. "variable": the same graph with weights that remove
+        the density of the sample (see `alpha`), for geometry in few dimensions. "dense": all pairs.
+        "radius": pairs closer than 5 √(ε/2). "precomputed": X is a symmetric affinity, or a graph
+        of any library (`heatsketch.graph`); then prefer ``filter="heat"``. With "variable" a step
+        is as long as the fastest point needs, and the median point moves once in
+        `diagnostics_["median_holding_time"]` steps; multiply the time by this number.
     epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
         Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it.
-        "self-tuning": ε_ij = s_i s_j, s the distance to the (n_neighbors // 2)-th neighbour; not
-        for "radius", which needs a number or one of the other rules. "variable" has no other; its
-        s² is twice the mean square of the distances to the neighbours.
+        "self-tuning": ε_ij = s_i s_j, s the distance to the (n_neighbors // 2)-th neighbour.
+        "radius" needs a number or one of the other rules. "variable" allows only "self-tuning",
+        where its s² is twice the mean square of the distances to the neighbours.
     n_neighbors : int, default 15
-        For the graph and for self-tuning scales. In a graph, duplicates count as one point.
+        Neighbours of each point in the graph, and for self-tuning scales. In a graph, duplicates
+        count as one point.
     neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
         Neighbours for "knn" and "variable", see `Diffusion.from_points`. By default they are
         searched; if the search is not exact, its recall is measured.
     metric : str or callable, default "euclidean"
-        The distance of points. "cosine": the chord |x/|x| - y/|y||, whose square is
+        The distance between points. "cosine": the chord |x/|x| - y/|y||, whose square is
         2 - 2 cos(x, y), for text, counts and other data whose lengths mean nothing. "correlation":
         the same after the mean of each row has been subtracted from it (dense X only). The others
         are exact and take n² distances (some seconds for 10,000 points): "manhattan"; "hamming",
-        the fraction of features that differ; "jaccard", of the sets of features that are not 0. A
-        function of two rows is slow (some hundred points). "precomputed": X holds distances (n, n),
-        and `transform` takes those of new points to all of these, (m, n).
+        the fraction of features that differ; "jaccard", the distance of the sets of features that
+        are not 0; a function of two rows, which is slow (for some hundred points). "precomputed": X
+        holds distances (n, n), and `transform` takes the distances (m, n) of new points to the
+        training points.
     normalization : "markov", "symmetric" or "bistochastic", default "markov"
-        Rows of Pᵗ weighted by 1/√π, rows of Aᵗ (Algorithm 1), or rows of Bᵗ (Algorithm 2).
+        The rows whose distances count: of Pᵗ weighted by 1/√π, of Aᵗ (Algorithm 1), or of Bᵗ
+        (Algorithm 2).
     alpha : float, default 1
-        For the Markov form: the power of the density by which affinities are divided. Of
-        "variable", and of "radius" and "dense" with one small ε, 1 removes the effect of the
-        density of the sample and 0 keeps it. Of self-tuning "knn" (the default) and "dense" no
-        alpha removes it: where points are dense, steps are short, and distances grow, at any number
-        of points.
+        For the Markov form: the power of the density by which affinities are divided. With
+        "variable", and with "radius" and "dense" at one small ε, 1 removes the effect of the
+        density of the sample and 0 keeps it. With self-tuning "knn" (the default) and "dense" no
+        alpha removes it: where points are dense, steps are short, so distances are large, at any
+        number of points.
     tol, max_iter : float and int, default 1e-8 and 1000
         For the bistochastic scaling.
     tolerance : float, 0 < tolerance < 1, default 0.1
-        For ``n_components="auto"``: the relative error that a distance keeps within in 95 of 100
-        sketches, which takes `columns_for` (tolerance) columns: 192 for 0.1.
+        For ``n_components="auto"``: the relative error of a distance that 95 of 100 sketches do not
+        exceed. It takes `columns_for` (tolerance) columns: 192 for 0.1.
     random_state : int, RandomState, Generator or None, default None
+        Seed of G.
     memory : str or joblib.Memory, optional
-        A folder in which diffusions are kept: fits to the same points that differ in nothing but
-        time, columns or seed build one graph. For ``GridSearchCV`` over `time`.
+        Folder of a cache of diffusions: fits to the same points that differ only in time, columns
+        or seed build one graph, for example in ``GridSearchCV`` over `time`.
 
     Attributes
     ----------
@@ -98,8 +102,9 @@ class HeatSketch(DiffusionEstimator):
     diffusion_ : Diffusion
         Operator, stationary measure and rows for new points.
     neighbor_confidence_ : array (n,)
-        How often the same `n_neighbors` nearest points come out of columns drawn again, 0 to 1: a
-        colour for pictures. Computed when asked for, see `uncertainty.neighbor_confidence`.
+        Fraction, 0 to 1, of the `n_neighbors` nearest points that stay the same when columns are
+        drawn again: a colour for pictures. Computed at each access, see
+        `uncertainty.neighbor_confidence`.
     epsilon_ : float or array
         Bandwidth used, or local scales.
     diagnostics_ : dict
@@ -107,7 +112,7 @@ class HeatSketch(DiffusionEstimator):
     n_iter_ : int
         Iterations of the bistochastic scaling; 1 for the other normalizations.
     ids_ : array (n,) or None
-        Names of the points, where `fit` was given them.
+        Names of the points, if passed to `fit`.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Notes
@@ -136,7 +141,7 @@ class HeatSketch(DiffusionEstimator):
         check_number(self.n_components, "n_components", low=1, high=most, integer=True, rules=rules)
         check_choice(self.kind, "kind", KINDS)
         if self.n_components == "auto":
-            columns_for(self.tolerance)  # which checks the tolerance
+            columns_for(self.tolerance)  # checks the tolerance
         for t in times:
             FILTERS[self.filter].check_time(t, whole=True)
 
@@ -162,20 +167,20 @@ class HeatSketch(DiffusionEstimator):
         simultaneous: bool = False,
         time: Any = None,
     ) -> Interval:
-        """Return the diffusion distance of points, with an interval that holds it.
+        """Return the diffusion distance of points with its interval.
 
-        The distance is `diffusion_distance(model.diffusion_, t)`. In a neighbour graph that is the
-        distance of the rows of M A^(t-1), whose first step goes to a point's own neighbours, not of
-        A^t.
+        The distance is `diffusion_distance(model.diffusion_, t)`. In a neighbour graph this is the
+        distance between rows of M A^(t-1), whose first step goes to a point's own neighbours, not
+        between rows of A^t.
 
         Parameters
         ----------
         i, j : int or array of int
-            Points: one pair, or arrays of pairs, which are broadcast. Without j: i against all
-            points, the last axis of the result.
+            Points: one pair, or arrays that are broadcast to pairs. Without j: i against all
+            points, which are the last axis of the result.
         level, simultaneous
-            As in `uncertainty.distance_interval`: by default each interval holds its distance with
-            a probability of 0.95, for Gaussian columns exactly.
+            As in `uncertainty.distance_interval`: by default each interval contains its distance
+            with probability 0.95, which is exact for Gaussian columns.
         time : number, optional
             One of the times, if there are several.
 
@@ -187,8 +192,8 @@ class HeatSketch(DiffusionEstimator):
         Raises
         ------
         NotFittedError, ValueError, TypeError
-            Before `fit`; a time that is not one of the fit; pairs of points that there are not;
-            a level that is not between 0 and 1.
+            Before `fit`; a time that is not one of the fit; indices that are not of points; a level
+            that is not between 0 and 1.
 
         Examples
         --------
@@ -210,28 +215,29 @@ class HeatSketch(DiffusionEstimator):
         return distance_interval(F, i, j, level=level, simultaneous=simultaneous)
 
     def update(self, added: Any = None, removed: Any = None, *, ids: Any = None) -> Self:
-        """Take points out and put others in, without a new fit.
+        """Remove points and add others, without a new fit.
 
-        Added points (m, d) get the rows that `transform` gives them, after all others: of walks on
-        the points of the fit, whose graph stays as it is. Removed ones, rows of `embedding_` before
-        this update, lose theirs, but walks still pass through them. All other rows keep every bit,
-        so that points put in and taken out leave nothing behind. When a fraction s of the points
-        has been replaced by others of the same distribution, rows are about √s of their size away
-        from those of a new fit, which is `refresh`. What speaks of `diffusion_`, such as
-        `pseudotime`, asks for a `refresh` first.
+        Added points (m, d) get the rows of `transform`, after all others. The graph stays that of
+        the points of the fit: walks do not enter added points, and still pass through removed ones.
+        All other rows keep every bit, so that adding points and removing them again changes
+        nothing. When a fraction s of the points has been replaced by others of the same
+        distribution, rows differ from those of a new fit by about √s of their size; `refresh` makes
+        this fit. Methods that use `diffusion_`, such as `pseudotime`, raise until `refresh`.
 
         Parameters
         ----------
         added : array or CSR matrix (m, d), optional
         removed : int or array of int, optional
+            Rows of `embedding_` before this update.
         ids : array (m,)
-            Of the added points: `fit` must have been given ids, too.
+            Names of the added points. `fit` must have had ids, too, so that in `refresh` points
+            keep their random rows.
 
         Raises
         ------
         NotFittedError, ValueError, TypeError
             Before `fit`; added points that are not a finite table of the features of the fit;
-            ids that are missing or there already; removed rows that there are not.
+            ids that are missing or already in use; removed rows that do not exist.
 
         Examples
         --------
@@ -274,12 +280,12 @@ class HeatSketch(DiffusionEstimator):
         return self
 
     def refresh(self) -> Self:
-        """Fit the points that are there now, with their ids: what `fit` would give for them.
+        """Fit the current points with their ids, as `fit` would.
 
         Raises
         ------
         NotFittedError, ValueError, TypeError, MemoryError
-            Before `fit`; as `fit`, of the points that are there.
+            Before `fit`; as `fit`, for the current points.
         """
         points, ids = self._present()
         names = getattr(self, "feature_names_in_", None)
@@ -289,7 +295,7 @@ class HeatSketch(DiffusionEstimator):
         return self
 
     def _present(self) -> tuple[Any, Array]:
-        """Return the points that are there now, and their ids, or raise if there are no updates."""
+        """Return the current points and their ids, or raise if the model cannot be updated."""
         check_is_fitted(self)
         if self.ids_ is None:
             raise ValueError(
@@ -311,11 +317,11 @@ class HeatSketch(DiffusionEstimator):
 
     @property
     def neighbor_confidence_(self) -> Array:
-        """How often the same nearest points come out of columns drawn again (n,)."""
+        """Fraction of the nearest points that stay the same when columns are drawn again, (n,)."""
         check_is_fitted(self)
         return neighbor_confidence(self, min(self.n_neighbors, len(self.embedding_) - 1))
 
     def _independent_columns(self) -> Array:
-        """Return the columns of each time (T, k): those of one time are independent."""
+        """Return the numbers of the columns of each time (T, k); these columns are independent."""
         check_is_fitted(self)
         return np.arange(self._n_features_out).reshape(len(self._fit_times), -1)

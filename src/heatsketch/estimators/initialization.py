@@ -14,9 +14,9 @@ from heatsketch.spectral.apply import apply, time_excess
 from heatsketch.spectral.filters import Power
 
 _EXTRA_COLUMNS = 14
-_TOLERANCE = 1e-4  # of A^t, relative: a start needs no more
+_TOLERANCE = 1e-4  # relative error of A^t, enough for a start
 _LEAST = 1e-2  # of the last direction, relative to the first, at the time that is used
-_SPREAD = 1e-4  # standard deviation of a coordinate, as openTSNE and scikit-learn ask for
+_SPREAD = 1e-4  # standard deviation of a coordinate, as in openTSNE and scikit-learn
 _JITTER = 1e-3  # of the spread, so that no two points coincide
 
 
@@ -25,27 +25,27 @@ def initialization(
 ) -> Array:
     """Compute a start for UMAP, t-SNE or PaCMAP, without an eigen-solver.
 
-    The k principal axes of a sketch A^t G of k + 14 columns, in the Markov form (divided by √π): at
-    large times a few random columns hold the slowest directions, which a spectral start asks an
-    eigen-solver for. The number of products is known beforehand, at most about √(20 t), and nothing
-    has to converge.
+    The start is the k principal axes of a sketch A^t G of k + 14 columns, in the Markov form
+    (divided by √π). At large times a few random columns span the slowest directions, for which a
+    spectral start needs an eigen-solver. The number of products is known beforehand, at most about
+    √(20 t), and nothing has to converge.
 
     Parameters
     ----------
     X : array, CSR matrix (n, d), or Diffusion
     n_components : int >= 1, default 2
     time : int >= 1, default 1024
-        The largest time; a smaller one, by powers of 4, is used where directions differ so much
-        that only one would be left. Larger times come closer to the slowest directions.
+        The largest time. It is divided by powers of 4 where otherwise a single direction would be
+        left. Larger times come closer to the slowest directions.
     rng : int, Generator or None
     **options
-        Of `Diffusion.from_points`, such as `n_neighbors`, `metric` or `neighbors`.
+        Parameters of `Diffusion.from_points`, such as `n_neighbors`, `metric` or `neighbors`.
 
     Returns
     -------
     array (n, k) of float32
-        Centred, each coordinate with standard deviation 1e-4, as openTSNE and scikit-learn ask for;
-        UMAP and PaCMAP rescale what they are given. All rows differ.
+        Centred, each coordinate with standard deviation 1e-4, as in openTSNE and scikit-learn; UMAP
+        and PaCMAP rescale it. All rows differ.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def initialization(
 
     Notes
     -----
-    Of a graph in several components the coordinates say which one a point is in. Cost: the
+    In a graph of several components the coordinates separate these. Cost: the
     neighbour search and about √(20 t) sparse products with k + 14 columns.
 
     Examples

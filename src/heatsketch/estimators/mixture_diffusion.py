@@ -1,4 +1,4 @@
-"""Mixture diffusion: coordinates from a Gaussian mixture, which needs no training points later."""
+"""Mixture diffusion: coordinates from a Gaussian mixture, without the training points."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -21,14 +21,14 @@ from heatsketch.mixture.fitting import fit_mixture, refitted, rescaled
 from heatsketch.mixture.steps import Steps
 from heatsketch.scales.bandwidth import RULES, rule_epsilon
 
-_STATIONARY_POINTS = 2000  # drawn from ν, where later steps lead: the map has to hold there, too
-_COARSE_TOLERANCE_RATIO = 4.0  # of a second map, from which the error at later times is estimated
-_SCALE_POINTS = 500  # whose distances give the typical distance
-_SMALLEST_SINGLE_DISTANCE = 1e-25  # typical distance from which on float32 has enough digits
-_FIT_ROWS = 20_000  # points that a mixture is fitted to
-_MOST_COMPONENTS = 10  # up to which the Bayesian information criterion chooses
-_FOLDS = 5  # in which training points are left out
-_POINTS_PER_COMPONENT = 10  # from which on parts of the points are enough to fit the mixture
+_STATIONARY_POINTS = 2000  # drawn from ν, because later steps lead there
+_COARSE_TOLERANCE_RATIO = 4.0  # of a second map, to estimate the error at later times
+_SCALE_POINTS = 500  # for the typical distance
+_SMALLEST_SINGLE_DISTANCE = 1e-25  # least typical distance for float32
+_FIT_ROWS = 20_000  # points for the fit of a mixture
+_MOST_COMPONENTS = 10  # among which the Bayesian information criterion chooses
+_FOLDS = 5  # of training points that are left out
+_POINTS_PER_COMPONENT = 10  # least number for fits without a fold
 _QUANTILES = 500  # of the densities of training points that are stored
 
 
@@ -36,67 +36,68 @@ _QUANTILES = 500  # of the densities of training points that are stored
 class MixtureDiffusion(Embedder):
     """Embed data by the diffusion of a Gaussian mixture: a small model that maps any point.
 
-    By default the data are whitened: up to ten principal components, each of the same variance, so
-    that neither units of features nor many dimensions make every point far from every other. They
-    become a Gaussian mixture, and the mixture its MGC kernel (`MixtureKernel`). The kernel becomes
-    a few coordinates whose distances are the diffusion distances d(x, z) = |p(x, ·) - p(z, ·)| in
-    L²(dr), up to an error that is certified for training points and known for others
-    (`distance_error`). The model is the mixture and some pivots, without the training points,
-    mostly 10 to 100 kB. The coordinates of a point depend on no other point. *Diffusion
-    representation*; the map is `heatsketch.mixture.CholeskyMap`.
+    By default the data are whitened first: up to ten principal components with equal variance, so
+    that neither units of features nor many dimensions make every point far from every other. A
+    Gaussian mixture is fitted to them. Its MGC kernel (`MixtureKernel`) defines a diffusion with
+    transition densities p(x, ·). The map gives a few coordinates whose distances are the diffusion
+    distances d(x, z) = |p(x, ·) - p(z, ·)| in L²(dr), up to an error with a certified bound for
+    training points and a known one for others (`distance_error`). The model is the mixture and some
+    pivots, without the training points, mostly 10 to 100 kB. The coordinates of a point depend on
+    no other point. *Diffusion representation*; the map is `heatsketch.mixture.CholeskyMap`.
 
     Parameters
     ----------
     n_components : int or "auto", default "auto"
         Number of coordinates, the most important first; "auto": as many as the tolerance needs.
-        Fewer have a larger error, `diagnostics_["distance_error"]`. They are float32 if X is, as
-        far as float32 can hold them (in many dimensions densities are tiny, or huge).
+        Fewer have a larger error, `diagnostics_["distance_error"]`. They are float32 if X is,
+        unless densities in many dimensions are too small or too large for it.
     epsilon : float, "auto", "ksum", "median" or "nearest", default "auto"
         ε of the kernel, which falls off like exp(-|x-y|²/2ε): rules return half their value for
-        exp(-|x-y|²/ε). "auto": the data are whitened, and ε is half the median squared distance
-        then; the unit of length is such that the root mean square of diffusion distances after a
-        step is 1. With anything else the data stay as they are, and ε is in their squared units.
+        exp(-|x-y|²/ε). "auto": the data are whitened, ε is half the median squared distance, and
+        the unit of length is such that the root mean square of diffusion distances after a step is
+        1. Otherwise the data are not whitened, and ε is in their squared units.
     mixture : None, int, or GaussianMixture or BayesianGaussianMixture, default None
-        A fitted mixture is used as it is; one that is not fitted is fitted with its own
-        parameters; for neither are the data whitened, and "auto" is "median" then. An int is the
-        number of components; None: the Bayesian information criterion chooses from 1 to 10 (the
-        search stops after two numbers in a row that are worse than the best).
-        `sklearn.base.clone`, and so every search over parameters, forgets a fit: pass
-        ``FrozenEstimator(fitted)`` there.
+        A fitted mixture is used as it is; an unfitted one is fitted with its own parameters. With
+        either the data are not whitened, and "auto" of `epsilon` is "median". An int is the number
+        of components. None: the Bayesian information criterion chooses from 1 to 10 (the search
+        stops after two numbers in a row that are worse than the best). `sklearn.base.clone`, and so
+        every search over parameters, drops a fit: pass ``FrozenEstimator(fitted)`` there.
     tolerance : float, default 0.1
         Largest error of a distance, as a fraction of the root mean square distance.
     time : int >= 1, default 1
-        Steps of the diffusion. Later times are in closed form for one component; for several they
+        Steps of the diffusion. With one component later times have a closed form. With several they
         are computed by one fixed matrix, from quadrature for up to 3 features and from samples for
         more, with the relative error `diagnostics_["time_error"]`. The tolerance holds for the
-        first step, on the training points and on 2,000 points drawn from ν; distances shrink with
-        time, so that the relative error grows, and `diagnostics_["distance_error"]` is estimated
-        then, not certified.
+        first step, on the training points and on 2,000 points drawn from ν. Distances shrink with
+        time, so that the relative error grows, and `diagnostics_["distance_error"]` is then an
+        estimate, not a bound.
     max_features : int, default 200
         Largest number of coordinates for the tolerance; a file takes 12 bytes times its square.
-        Many are needed where most points are far from all others: ε is small, or many are outliers.
+        Many are needed if most points are far from all others, because ε is small or many points
+        are outliers.
     random_state : int, RandomState, Generator or None, default None
-        For the fit of the mixture and for samples.
+        Seed of the fit of the mixture and of samples.
 
     Attributes
     ----------
     embedding_ : array (n, k)
     whitening_ : Whitening or None
         The map ``whitening_(X)`` (n, q) to the coordinates of `kernel_`, `features_`, `mixture_`
-        and `epsilon_`: `heatsketch.mixture.Whitening`. None: those of the data.
+        and `epsilon_`: `heatsketch.mixture.Whitening`. None: the data are not whitened.
     kernel_ : MixtureKernel
-        Closed forms: densities, distances, anomaly scores, gradients.
+        The kernel of the mixture, with closed forms of densities, distances, anomaly scores and
+        gradients.
     features_ : CholeskyMap
     step_matrix_ : array (r, k)
-        Maps the coordinates of `features_` to those of the embedding: later steps, and the choice
-        of the first `n_components`.
+        Matrix from the coordinates of `features_` to those of the embedding: later steps, and the
+        choice of the first `n_components`.
     mixture_ : estimator
         The mixture, fitted or given.
     stationary_ : array (n,)
         ν at the training points, in the coordinates of `kernel_`.
     epsilon_ : float
     diagnostics_ : dict
-        `mixture_components`; `bic` of 1, 2, ... components, as far as they were tried;
+        `mixture_components`; `bic`, the criterion for 1, 2, ... components, as far as tried;
         `n_features`, the number of coordinates that the tolerance needs; `typical_distance`, the
         root mean square distance at `time`; `distance_error`, the bound on the error of distances
         between training points, in units of the distance (at later times of several components an
@@ -108,8 +109,8 @@ class MixtureDiffusion(Embedder):
     -----
     Cost of a fit in addition to that of the mixture: about r distances for each point, where r is
     the number of coordinates. `transform` takes r + 1. Each distance is a sum over pairs of
-    components that are not negligible, in row tiles of constant memory. Distances are unweighted,
-    in contrast to those of `DiffusionMap`, which are weighted by 1/π.
+    components that are not negligible, computed in row tiles of constant memory. Distances are
+    unweighted, in contrast to those of `DiffusionMap`, which are weighted by 1/π.
 
     Examples
     --------
@@ -120,7 +121,7 @@ class MixtureDiffusion(Embedder):
     (250, 2)
     """
 
-    _not_stored = ("embedding_", "stationary_", "mixture_")  # in files, whose size is without n
+    _not_stored = ("embedding_", "stationary_", "mixture_")  # so files do not grow with n
 
     n_components: int | str = "auto"
     epsilon: float | str = "auto"
@@ -143,9 +144,9 @@ class MixtureDiffusion(Embedder):
         -----
         ConvergenceWarning
             The tolerance needs more than `max_features` coordinates;
-            `diagnostics_["distance_error"]` is the error that was reached.
+            `diagnostics_["distance_error"]` is the error reached.
         ScaleWarning
-            Of more than ten features one decides which components are the leading ones.
+            There are more than ten features, and one of them decides the leading components.
         """
         check_number(self.n_components, "n_components", low=1, integer=True, rules=("auto",))
         check_number(self.tolerance, "tolerance", low=0, open_low=True)
@@ -245,7 +246,7 @@ class MixtureDiffusion(Embedder):
         }
 
     def _densities_left_out(self, x: Array, seed: int) -> Array:
-        """Return log ν at training points (n, m), each without its fifth of them."""
+        """Return quantiles of log ν at training points (n, m), by fits without their fold."""
         scores = self._log_density(x, self.kernel_, self.whitening_)
         enough = len(x) >= _POINTS_PER_COMPONENT * self.kernel_.n_components
         if enough and not hasattr(self.mixture, "means_"):
@@ -255,7 +256,7 @@ class MixtureDiffusion(Embedder):
                 out = fold_of == fold
                 mixture = refitted(self.mixture_, z[~out])
                 kernel = MixtureKernel.from_sklearn(mixture, self.epsilon_)
-                # Principal components leave less out of the points that they come from.
+                # Principal components leave out less of the points from which they were computed.
                 rest = None if self.whitening_ is None else Whitening.of(x[~out], seed)
                 scores[out] = self._log_density(x[out], kernel, rest)
         return np.quantile(scores, np.linspace(0, 1, _QUANTILES))
@@ -263,9 +264,9 @@ class MixtureDiffusion(Embedder):
     def transform(self, X: Any) -> Array:
         """Embed points, new or old: (n, m) -> (n, k), each independently of the others.
 
-        Where there were no training points, the error of distances may exceed the tolerance;
-        `distance_error` bounds it. A warning names points with hardly any density there, next to
-        the training point with the least.
+        Far from the training points the error of distances may exceed the tolerance;
+        `distance_error` bounds it. A warning names points with hardly any density next to that of
+        the least dense training point.
 
         Raises
         ------
@@ -282,13 +283,13 @@ class MixtureDiffusion(Embedder):
         return returned_for(self._rows_of(self._coordinates(points), read.dtype), X)
 
     def novelty(self, X: Any) -> Array:
-        """Say of points (n, m) how new they are next to the training points: (n,), from 0 to 1.
+        """Compute how new points (n, m) are next to the training points: (n,), from 0 to 1.
 
-        It is the fraction of the training points that are less new, by the density that
-        `score_samples` returns: 0.5 for the usual point, above 0.99 for one in a hundred points of
-        the same distribution, and 1 outside. Each training point is left out: its density is that
-        of the mixture after steps of the fit without a fifth of the points. (A mixture that was
-        fitted before is used as it is.)
+        The novelty is the fraction of training points with a higher density (`score_samples`) when
+        they are left out. Typical points get 0.5; 1 % of points from the same distribution exceed
+        0.99; points outside the data get 1. Training points are left out by fifths: the mixture is
+        fitted on from its solution without them. (A mixture that was passed fitted is used as it
+        is.)
 
         Raises
         ------
@@ -299,7 +300,7 @@ class MixtureDiffusion(Embedder):
         return fraction_less_new(self._left_out, scores)
 
     def distance_error(self, X: Any) -> Array:
-        """Return the error of each point, (n,), in units of the distance.
+        """Return a bound on the error of each point, (n,), in units of the distance.
 
         The distance between two points is too short by at most the sum of their errors, and never
         too long. At later times of several components the errors are not known.
@@ -322,7 +323,7 @@ class MixtureDiffusion(Embedder):
     def score_samples(self, X: Any) -> Array:
         """Return log ν(x), (n,), the logarithm of the stationary density, in units of the data.
 
-        Where principal components are left out, they have a normal density of their own.
+        Principal components that whitening leaves out contribute a normal density of their own.
 
         Raises
         ------
@@ -334,7 +335,7 @@ class MixtureDiffusion(Embedder):
         return self._log_density(X, self.kernel_, self.whitening_)
 
     def _log_density(self, X: Array, kernel: MixtureKernel, rest: Whitening | None) -> Array:
-        """Return log ν at points (n, m), in units of the data; `rest` has what is left out."""
+        """Return log ν at points (n, m), in units of the data; `rest` has components left out."""
         inside = kernel.log_stationary(self._coordinates(X))
         if self.whitening_ is None or rest is None:
             return inside
@@ -367,7 +368,7 @@ class MixtureDiffusion(Embedder):
 
 
 def _sample(X: Array, seed: int) -> Array:
-    """Return as many of the points as a mixture is fitted to, in their order."""
+    """Return the points for the fit of a mixture: all or a random sample, in their order."""
     return X[np.sort(np.random.default_rng(seed).permutation(len(X))[:_FIT_ROWS])]
 
 

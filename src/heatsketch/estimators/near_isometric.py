@@ -31,13 +31,13 @@ _COINCIDING = 1e-12  # median ratio next to the largest, below which most pairs 
 class NearIsometricProjection(Embedder):
     """Project to few dimensions so that distances between rows change little.
 
-    Finds a linear map y = W x, (n, r) -> (n, k), by the ratios ρ of the distances of pairs after
-    and before. ``objective="worst"`` minimises log L, the logarithm of the ratio between the
-    largest and the smallest ρ, (32) of *Sketching the heat kernel*; ``objective="most"`` keeps as
-    many pairs as possible within a factor. Principal components keep the sum of squares and may
-    lose a short direction completely, so that distant points coincide; random directions lose such
-    pairs by chance. Useful for any embedding: a heat sketch (`HeatEmbedding` does both), principal
-    components, or the outputs of a neural network.
+    The linear map is y = W x, (n, r) -> (n, k). Its loss depends on the ratios ρ of the distances
+    of pairs after and before the map. ``objective="worst"`` minimises log L, the logarithm of the
+    ratio between the largest and the smallest ρ, (32) of *Sketching the heat kernel*;
+    ``objective="most"`` keeps as many pairs as possible within a factor. Principal components keep
+    the sum of squares and may lose a short direction completely, so that distant points coincide;
+    random directions lose such pairs by chance. Useful for any embedding: a heat sketch
+    (`HeatEmbedding` does both), principal components, or the outputs of a neural network.
 
     Parameters
     ----------
@@ -47,37 +47,39 @@ class NearIsometricProjection(Embedder):
         "worst": least log L. "most": the largest fraction of pairs whose ratio is within `factor`
         of the median, with a little weight on log L.
     factor : float, default 1.5
-        For "most".
+        For "most": the factor within which a pair counts as kept.
     rank : int, optional
         Number of leading principal directions of X that the map may use. By default 64 for "most".
-        For "worst" one of 256, 128, ..., k is chosen by how well a map that was fitted without some
-        rows preserves their distances. With as many directions as points, a map preserves the
-        distances of these points but not of new ones. Rank k means the principal components. They
-        are taken if no other map preserves new distances better by 10 % (J_16, see Notes).
+        For "worst" the default is chosen among 256, 128, ..., k: maps are fitted without some rows,
+        and the rank whose map best preserves the distances of these rows is taken. With as many
+        directions as points, a map would preserve the distances of these points but not of new
+        ones. Rank k means the principal components. They are taken if no other map preserves new
+        distances better by 10 % (J_16, see Notes).
     n_init : int or "auto", default "auto"
-        Number of starts ("auto": 1 for "most", 4 for "worst"): the leading directions squeezed out
-        of twelve dimensions more, the leading directions, the same squeezed from one and two more,
-        and then random ones.
+        Number of starts ("auto": 1 for "most", 4 for "worst"), in this order: the leading k + 12
+        directions gradually reduced to k; the leading k; the leading k + 1 and k + 2, reduced to k;
+        random ones.
     max_iter : int, default 60
         Iterations of each descent.
     validation_fraction : float in [0, 1), default 0.2
-        Fraction of the rows (of at most 1,000) that a first map is fitted without, to measure log L
-        on new points. Half of them choose the rank for "worst". 0: `rank` (256 by default for
-        "worst") is used as it is.
+        Fraction of the rows (of at most 1,000) that a first map does not see, to measure log L on
+        new points. Half of them choose the rank for "worst". 0: no rows are held out, and `rank`
+        (256 by default for "worst") is used as it is.
     random_state : int, RandomState, Generator or None, default None
-        For starts beyond the fourth; with fewer, nothing is random.
+        Seed of starts beyond the fourth; with fewer starts nothing is random.
 
     Attributes
     ----------
     components_ : array (k, r)
-        W, on the scale that keeps the median distance. Columns of the embedding are ordered by
-        variance.
+        The map W, with the scale that keeps the median distance. Columns of the embedding are
+        ordered by variance.
     embedding_ : array (n, k)
     distortion_ : Distortion
-        Over all pairs up to 2,048 points; beyond, over random pairs and nearest neighbours in the
-        input and in the embedding (see `looked_at`). `held_out_log_L` is that of pairs with points
-        that were left out of basis, fit and choice of rank of a first map: what to expect of some
-        100 new points beside 800 known ones. An extreme: of more pairs it is larger.
+        Change of distances over all pairs up to 2,048 points; beyond, over random pairs and nearest
+        neighbours in the input and in the embedding (see `looked_at`). `held_out_log_L` is that of
+        pairs with points that took no part in basis, fit and choice of rank of a first map. It
+        estimates log L for some 100 new points beside 800 known ones. As an extreme it grows with
+        the number of pairs.
     rank_ : int
     history_ : list of dict
         `loss`, `pairs`, `objective` and `iterations` of each descent.
@@ -89,7 +91,7 @@ class NearIsometricProjection(Embedder):
     Raises
     ------
     ValueError
-        Fewer features than `n_components`, or bad input.
+        More `n_components` than features, or invalid input.
 
     Notes
     -----
@@ -97,14 +99,15 @@ class NearIsometricProjection(Embedder):
     few minima, over 20,000 random pairs, out of k + 12 dimensions; a penalty removes the spare
     ones. Then comes a smooth fraction, or J_β = (1/β) log mean ρ^β + (1/β) log mean ρ^-β, which
     approaches log L as β grows. All pairs (beyond 2,048 points: 250,000, and nearest neighbours in
-    input and embedding) are looked at between descents; for "worst" those changed most join.
+    input and embedding) are measured between descents; for "worst" the pairs changed most join the
+    sample.
 
     Rows are chosen by their values, sorted along a fixed direction and then shuffled: the map
     depends neither on their order nor on rounding of X. Rows that agree in 12 digits count as one
     point.
 
     Cost: some 400 evaluations of 20,000 pairs times R (k + 12) operations, 4 n R k for the basis,
-    and some ten looks at all pairs.
+    and some ten evaluations of all pairs.
 
     Examples
     --------

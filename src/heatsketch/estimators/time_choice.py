@@ -15,10 +15,10 @@ from heatsketch.metrics.distances import ComponentCoordinates
 from heatsketch.spectral.filters import make_filter, of_one_time
 
 DIRECTIONS_PER_DIMENSION = 4
-_STILL = 1.25  # ratio of the directions at t to those at 4 t, up to which they no longer fall
+_STILL = 1.25  # directions no longer fall if those at t are at most so many times those at 4 t
 _LEAST_GROUP = 10  # points
 _LAST_TIME = 2**40
-_BEYOND = 4  # doublings of the time chosen that the curve goes on for
+_BEYOND = 4  # doublings of the chosen time up to which the curve goes
 
 
 class TimeCurve(NamedTuple):
@@ -29,11 +29,11 @@ class TimeCurve(NamedTuple):
     times : array (m,)
         Ascending: 1, 2, 4, ..., and the time chosen.
     directions : array (m,)
-        (Σ λ^2t)² / Σ λ^4t: how many directions the diffusion distances of one time t have.
+        Effective number of directions of the diffusion distances at one time t: (Σ λ^2t)² / Σ λ^4t.
     wanted : float
-        Four directions for each dimension.
+        The largest number that k dimensions can show: 4 k.
     time : int
-        The smallest with at most so many directions, or from which on they no longer fall.
+        The smallest time with at most `wanted` directions, or from which on they no longer fall.
     """
 
     times: Array
@@ -45,7 +45,7 @@ class TimeCurve(NamedTuple):
 def choose_time(
     diffusion: Diffusion, n_components: int = 2, *, filter: str = "accumulated"
 ) -> TimeCurve:
-    """Choose the time that `HeatEmbedding` chooses, without the embedding; see `time_curve`."""
+    """Choose the time as `HeatEmbedding` does, without the embedding; see `time_curve`."""
     known = ComponentCoordinates.of(diffusion, max(N_LEADING, 4 * n_components))
     return time_curve(known.each[0], filter, n_components)
 
@@ -54,10 +54,11 @@ def time_curve(coordinates: Coordinates, filter: str, k: int) -> TimeCurve:
     """Choose the diffusion time for a picture in k dimensions.
 
     A linear map from m directions to k dimensions keeps most distances if m is not much larger than
-    k. Smaller times have more directions, which the map cannot show; larger times forget structure.
-    Tight groups that hardly touch, more than 4 k of them, stay as many directions up to times at
-    which each group is one place: the search ends before, where the directions no longer fall. (Of
-    walks that wait, the directions do not fall at first: no group has fewer than ten points.)
+    k. Smaller times have more directions, which the map cannot show; larger times lose structure.
+    If there are more than 4 k tight groups that hardly touch, each stays a direction until times at
+    which it is a single place. Therefore the search ends earlier, where the directions no longer
+    fall. (With waiting walks they do not fall at first either, so at least ten points per direction
+    are required.)
     """
     wanted = float(DIRECTIONS_PER_DIMENSION * k)
     count = len(coordinates.values) + coordinates.others.counts.sum()  # of eigenvalues
