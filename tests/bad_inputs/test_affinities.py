@@ -32,6 +32,7 @@ DOORS = {
     "from_affinity": hs.Diffusion.from_affinity,
     "HeatSketch": lambda K: hs.HeatSketch(2, affinity="precomputed").fit(K),
     "DiffusionMap": lambda K: hs.DiffusionMap(2, affinity="precomputed").fit(K),
+    "HeatEmbedding": lambda K: hs.HeatEmbedding(2, affinity="precomputed").fit(K),
 }
 every_door = pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
 

@@ -98,15 +98,18 @@ def test_sparse_points_are_points(make, affinity, X, X_new):
         assert_allclose(model.transform(form(X_new)), dense.transform(X_new), rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 @every_normalization
 @every_formula
-def test_precomputed_affinity_is_the_affinity_of_points(make, normalization, X, X_new):
+def test_precomputed_affinity_is_the_affinity_of_points(make, normalization, form, X, X_new):
     common = {"normalization": normalization, "tol": 1e-13}
     points = make(affinity="dense", epsilon=0.8, **common).fit(X)
     K_new = np.exp(-cdist(X_new, X, "sqeuclidean") / 0.8)
-    given = make(affinity="precomputed", **common).fit(kernel_matrix(X, 0.8))
+    given = make(affinity="precomputed", **common).fit(form(kernel_matrix(X, 0.8)))
     assert_allclose(given.embedding_, points.embedding_, rtol=0, atol=1e-10)
-    assert_allclose(given.transform(K_new), points.transform(X_new), rtol=0, atol=1e-10)
+    assert_allclose(given.transform(form(K_new)), points.transform(X_new), rtol=0, atol=1e-10)
+    with pytest.raises(ValueError, match=r"59 features.* 60 features"):
+        given.transform(K_new[:, :-1])
 
 
 @every_affinity
@@ -212,9 +215,6 @@ def test_new_point_on_a_circle_lands_at_its_angle(normalization):
     along = (Y * bisector).sum(axis=1)
     assert_allclose(Y, along[:, None] * bisector, rtol=0, atol=1e-10 * along.max())
     assert_allclose(along, np.linalg.norm(left, axis=1), rtol=0.01)  # on the circle, not its chord
-
-
-# Random states
 
 
 # The defaults are good for something

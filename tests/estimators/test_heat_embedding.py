@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.sparse import csr_matrix
-from scipy.spatial.distance import cdist, pdist
+from scipy.spatial.distance import cdist, pdist, squareform
 from scipy.stats import chi2
 
 import heatsketch as hs
@@ -12,14 +11,10 @@ from heatsketch._checks import ScaleWarning
 from heatsketch.estimators import heat_embedding
 from heatsketch.markov import rows as coordinates
 from problems.clouds import cloud, noisy_tree
-from problems.estimators import every_normalization
+from problems.estimators import AFFINITIES, every_normalization
 from problems.spectra import cycle_graph
 
-AFFINITIES = {
-    "knn": {"affinity": "knn", "n_neighbors": 6},
-    "dense": {"affinity": "dense", "epsilon": 1.0},
-    "radius": {"affinity": "radius", "epsilon": 1.0},
-}
+AFFINITIES = AFFINITIES | {"knn": {"affinity": "knn", "n_neighbors": 6}}
 every_affinity = pytest.mark.parametrize("affinity", AFFINITIES.values(), ids=AFFINITIES)
 every_filter = pytest.mark.parametrize("filter", ["power", "heat"])
 
@@ -28,35 +23,14 @@ def make(n_components=2, time=4, **changes):
     return hs.HeatEmbedding(n_components, time, **{"random_state": 0, "filter": "power"} | changes)
 
 
-def default(n_components=2, time=4, **changes):
-    return hs.HeatEmbedding(n_components, time, **{"random_state": 0} | changes)
-
-
-def exact_rows(model, rows_of_A, time=None):
-    """Rows whose distances the embedding is to keep, written out: a(x, ·) (f(A) - f(0)) A⁻¹."""
-    d, t = model.diffusion_, model.time_ if time is None else time
-    u = np.sqrt(d.measure)
-    lam, V = np.linalg.eigh(d.operator @ np.eye(d.n) - np.outer(u, u))
-    heat = model.filter == "heat"
-    weights = np.exp(-t) * np.expm1(t * lam) / lam if heat else lam ** (t - 1)
-    rows = np.asarray(rows_of_A @ (V * weights) @ V.T)
-    trivial = np.asarray(rows_of_A @ u)[:, None]
-    if model.normalization == "markov":
-        rows = rows / trivial
-        trivial = np.ones_like(trivial)
-    return rows - (rows @ u)[:, None] * u  # the direction √π does not count
-
-
-def training_rows(model, time=None):
-    d = model.diffusion_
-    return exact_rows(
-        model, d.operator @ np.eye(d.n) if d.directed_step is None else d.directed_step, time
-    )
+def rows_of(model, X=None, time=None):
+    """Rows whose distances the embedding is to keep; tests/markov/test_rows.py writes them out."""
+    rows = model.diffusion_.rows(time or model.time_, X, filter=model.filter)
+    return rows.of(np.arange(rows.n_points))
 
 
 def median_ratio(model, time=None):
-    rows = training_rows(model, time)[model.diffusion_.vertex]
-    return np.median(pdist(model.embedding_) / pdist(rows))
+    return np.median(pdist(model.embedding_) / pdist(rows_of(model, time=time)))
 
 
 # Cases with a closed form
@@ -68,26 +42,13 @@ def median_ratio(model, time=None):
 def test_as_many_dimensions_as_there_are_keep_every_distance(affinity, normalization, filter):
     X, X_new = cloud(12, 3, seed=1), cloud(5, 3, seed=2)
     model = make(11, 3, filter=filter, normalization=normalization, tol=1e-13, **affinity).fit(X)
-    old, new = training_rows(model), exact_rows(model, model.diffusion_.kernel_rows(X_new))
+    old, new = rows_of(model), rows_of(model, X_new)
     atol = 1e-10 * pdist(old).max()
     assert_allclose(pdist(model.embedding_), pdist(old), rtol=0, atol=atol)
     Y = model.transform(X_new)
     assert_allclose(cdist(Y, model.embedding_), cdist(new, old), rtol=0, atol=atol)
     assert_allclose(pdist(Y), pdist(new), rtol=0, atol=atol)
     assert model.distortion_.log_L < 1e-8
-
-
-@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
-@every_normalization
-def test_a_given_affinity_is_that_of_the_points(normalization, form):
-    X, X_new = cloud(12, 3, seed=1), cloud(4, 3, seed=2)
-    common = {"normalization": normalization, "tol": 1e-13}
-    of_points = make(11, 3, affinity="dense", epsilon=0.8, **common).fit(X)
-    K, K_new = (np.exp(-cdist(rows, X, "sqeuclidean") / 0.8) for rows in (X, X_new))
-    given = make(11, 3, affinity="precomputed", **common).fit(form(K))
-    expected = cdist(of_points.transform(X_new), of_points.embedding_)
-    found = cdist(given.transform(form(K_new)), given.embedding_)
-    assert_allclose(found, expected, rtol=0, atol=1e-9 * expected.max())
 
 
 @pytest.mark.parametrize("time", [1, 3, "auto"])
@@ -153,11 +114,7 @@ def test_distortion_is_that_of_the_embedding_over_exact_distances(normalization,
     model = make(
         2, 5, affinity="dense", epsilon=1.0, normalization=normalization, filter=filter
     ).fit(X)
-    if filter == "power":
-        D = hs.diffusion_distance(model.diffusion_, 5, deflate=True)
-    else:  # less the share of the walk that has not moved, which new points do not have
-        D = pdist(training_rows(model))
-    expected, said = hs.distortion(model.embedding_, D), model.distortion_
+    expected, said = hs.distortion(model.embedding_, pdist(rows_of(model))), model.distortion_
     assert expected.median == pytest.approx(1, rel=1e-9)  # in units of the diffusion distance
     assert said.median == pytest.approx(1, rel=1e-9)
     for name in ("log_L", "expansion", "contraction", "worst_factor"):
@@ -173,7 +130,7 @@ def test_worst_pairs_are_rows_of_the_input_where_duplicates_count_as_one_point()
     X = cloud(40, 3, seed=1)
     X = np.vstack([X[:10], X])  # the copies come second: later points have smaller numbers
     model = make(2, 3, n_neighbors=6).fit(X)
-    D = cdist(*2 * [training_rows(model)[model.diffusion_.vertex]])
+    D = squareform(pdist(rows_of(model)))
     Y = model.embedding_
     for name in ("expansion", "contraction"):
         i, j = model.distortion_.worst_pairs[name][0]
@@ -204,7 +161,7 @@ def test_nothing_is_projected_with_as_many_dimensions_as_coordinates(filter, tim
     r, rows = 56, slice(50)
     model = make(64, time, n_sketch=r, filter=filter, affinity="dense", epsilon=1.0)
     model.fit(cloud(80, 3, seed=1))
-    squares, expected = pdist(model.embedding_[rows]) ** 2, pdist(training_rows(model)[rows]) ** 2
+    squares, expected = pdist(model.embedding_[rows]) ** 2, pdist(rows_of(model)[rows]) ** 2
     low, high = chi2.ppf([5e-7 / len(squares), 1 - 5e-7 / len(squares)], r) / r
     # In units of its median, and that of the sketch is within 4 % / √pairs of 1.
     assert low < (squares / expected).min()
@@ -289,14 +246,14 @@ def test_what_leaves_distances_alone_leaves_the_distortion_alone(change):
         "order": X[np.random.default_rng(0).permutation(50)],
         "seed": X,
     }[change]
-    common = {"affinity": "dense", "epsilon": 0.25, "objective": "worst"}
-    first = default(2, 8, **common).fit(X).distortion_
-    second = default(2, 8, random_state=int(change == "seed"), **common).fit(same).distortion_
+    common = {"affinity": "dense", "epsilon": 0.25, "filter": "accumulated", "objective": "worst"}
+    first = make(2, 8, **common).fit(X).distortion_
+    second = make(2, 8, random_state=int(change == "seed"), **common).fit(same).distortion_
     assert second.log_L == pytest.approx(first.log_L, rel=0.1)
     assert_allclose(list(second.quantiles.values()), list(first.quantiles.values()), atol=0.01)
 
 
 def test_the_picture_is_the_same_for_every_seed():
     X = noisy_tree()
-    first, other = (default(2, "auto", random_state=seed).fit_transform(X) for seed in (0, 1))
+    first, other = (hs.HeatEmbedding(random_state=seed).fit_transform(X) for seed in (0, 1))
     assert_array_equal(other, first)

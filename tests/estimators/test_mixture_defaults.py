@@ -13,17 +13,9 @@ from sklearn.mixture import GaussianMixture
 
 import heatsketch as hs
 from heatsketch._checks import ConvergenceWarning, ScaleWarning
+from problems.clouds import noisy_tree
 
 KILOBYTE = 1024
-
-
-def tree(n):
-    """Ten branches, each in four of forty features, and noise in sixty."""
-    rng = np.random.default_rng(0)
-    X = np.zeros((n, 60))
-    for row, branch in enumerate(rng.integers(10, size=n)):
-        X[row, 4 * branch : 4 * branch + 4] = 50 * rng.random()
-    return X + 7 * rng.normal(size=X.shape)
 
 
 DATA = {
@@ -32,7 +24,7 @@ DATA = {
     "cancer": lambda: load_breast_cancer()["data"],
     "digits": lambda: hs.datasets.digits()[0][::2],
     "roll": lambda: hs.datasets.swiss_roll(700, rng=0)[0],
-    "tree": lambda: tree(700),
+    "tree": lambda: noisy_tree(700, branches=10, d=60),
     # Nothing here is of low dimension, or in few directions.
     "noise": lambda: np.random.default_rng(0).normal(size=(700, 60)),
     "outliers": lambda: np.random.default_rng(0).standard_t(3, size=(700, 10)),
@@ -86,16 +78,15 @@ def test_a_number_a_rule_or_a_mixture_of_your_own_are_of_the_data_as_they_are():
 
 
 def test_one_feature_that_chooses_the_components_is_warned_of():
-    X = np.random.default_rng(0).normal(size=(100, 12))
+    X = np.random.default_rng(0).normal(size=(100, 12)) * np.where(np.arange(12) == 3, 1e3, 1.0)
     model = hs.MixtureDiffusion(mixture=1, random_state=0)
     with pytest.warns(ScaleWarning, match="Feature 3 carries"):
-        model.fit(X * np.where(np.arange(12) == 3, 1e3, 1.0))
-    named = pd.DataFrame(X * np.where(np.arange(12) == 3, 1e3, 1.0)).add_prefix("column ")
+        model.fit(X)
     with pytest.warns(ScaleWarning, match="Feature 'column 3' carries"):
-        model.fit(named)
+        model.fit(pd.DataFrame(X).add_prefix("column "))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model.fit((X * np.where(np.arange(12) == 3, 1e3, 1.0))[:, :10])  # none is left out
+        model.fit(X[:, :10])  # none is left out
 
 
 # Densities

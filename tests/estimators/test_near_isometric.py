@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import pdist
+from sklearn.decomposition import PCA
 
 import heatsketch as hs
 from heatsketch import NearIsometricProjection
@@ -17,7 +18,7 @@ from heatsketch.metrics import distortions as metrics
 from heatsketch.metrics import row_distortion
 from heatsketch.neighbors import pair_distances
 from problems.checks import estimator_checks
-from problems.clouds import cloud, torus_factor
+from problems.clouds import cloud, rotation, torus_factor
 
 seeds = st.integers(0, 10**6)
 OBJECTIVES = ("worst", "most")
@@ -29,27 +30,14 @@ def fitted(X, k, **changes):
     return NearIsometricProjection(k, **(settings | changes)).fit(X)
 
 
-def principal(X, k):
-    centred = X - X.mean(axis=0)
-    return centred @ np.linalg.svd(centred, full_matrices=False)[2][:k].T
-
-
 # What it does not depend on
-
-
-def turned(X):
-    return X @ np.linalg.qr(np.random.default_rng(3).normal(size=(X.shape[1],) * 2))[0]
-
-
-def shuffled(X):
-    return X[np.random.default_rng(3).permutation(len(X))]
 
 
 CHANGES = {
     "scale": lambda X: 3.7 * X,
     "shift": lambda X: np.add(X, [1000.0, -5.0, 0.0, 3e6]),
-    "rotation": turned,
-    "order": shuffled,
+    "rotation": lambda X: X @ rotation(4),
+    "order": lambda X: X[np.random.default_rng(3).permutation(15)],
     "column order": lambda X: X[:, ::-1],
     "duplicates": lambda X: np.vstack([X, X[:5], X[:5]]),
     "nearly duplicates": lambda X: np.vstack([X, X * (1 + 1e-15), X - 1e-16]),
@@ -99,7 +87,9 @@ def test_flat_data_keep_all_distances_old_and_new(seed, k, more, shift):
     rng = np.random.default_rng(seed)
     plane = np.linalg.qr(rng.normal(size=(k + more, k + more)))[0][:k]
     old, new = rng.normal(size=(2, 12, k))
-    projection = fitted(old @ plane + shift, k)
+    projection = fitted(old @ plane + shift, k + more // 2)
+    assert projection.rank_ == k
+    assert_array_equal(projection.embedding_[:, k:], 0)  # of directions that there are not
     assert projection.distortion_.log_L < 1e-10
     Y = projection.transform(np.vstack([old, new]) @ plane + shift)
     assert hs.distortion(Y, pdist(np.vstack([old, new]))).log_L < 1e-9
@@ -186,17 +176,6 @@ def test_all_directions_are_a_similarity(scales):
     assert_allclose(projection.components_ @ projection.components_.T, np.eye(3), atol=1e-12)
 
 
-def test_directions_that_are_missing_are_zeros():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(20, 2)) @ rng.normal(size=(2, 6))
-    projection = fitted(X, 4)
-    assert projection.rank_ == 2
-    assert projection.distortion_.log_L < 1e-12
-    assert projection.embedding_.shape == (20, 4)
-    assert_array_equal(projection.embedding_[:, 2:], 0)
-    assert_allclose(pdist(projection.embedding_), pdist(X), rtol=1e-10)
-
-
 def test_a_map_that_lets_most_points_coincide_says_so():
     # Beside two far points the others are a billionth apart: too near to be seen as a direction.
     X = np.zeros((10, 4))
@@ -232,7 +211,7 @@ def test_no_more_rows_are_learned_from_than_enough(objective, monkeypatch):
     again = fitted(X[order], 3, objective=objective)  # the same 150, whatever their places
     one, other = (W / np.linalg.norm(W) for W in (projection.components_, again.components_))
     assert_allclose(other, one, rtol=0, atol=1e-6)  # the median is that of other random pairs
-    found, leading = projection.distortion_, row_distortion(principal(X, 3), X)
+    found, leading = projection.distortion_, row_distortion(PCA(3).fit_transform(X), X)
     assert "random pairs" in found.looked_at
     if objective == "most":
         assert found.within[1.5] > leading.within[1.5]
@@ -249,28 +228,6 @@ def test_no_more_rows_are_learned_from_than_enough(objective, monkeypatch):
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "error", "match"),
-    [
-        ({"objective": "best"}, ValueError, "objective='best'"),
-        ({"factor": 1}, ValueError, "factor=1.*> 1"),
-        ({"n_components": 0}, ValueError, "n_components=0 is out of range"),
-        ({"n_components": 5}, ValueError, "X has 4 features; pass n_components <= 4"),
-        ({"n_components": 1.5}, TypeError, "pass an integer"),
-        ({"rank": 1}, ValueError, "rank=1 is out of range; pass an integer >= 2"),
-        ({"rank": 2.5}, TypeError, "rank"),
-        ({"n_init": 0}, ValueError, "n_init=0"),
-        ({"max_iter": 0}, ValueError, "max_iter=0"),
-        ({"validation_fraction": 1}, ValueError, "validation_fraction=1"),
-        ({"validation_fraction": -0.1}, ValueError, "validation_fraction"),
-    ],
-)
-def test_parameters_out_of_range_are_refused(parameters, error, match):
-    X = np.random.default_rng(0).normal(size=(10, 4))
-    with pytest.raises(error, match=match):
-        NearIsometricProjection(**parameters).fit(X)
 
 
 @pytest.mark.parametrize(

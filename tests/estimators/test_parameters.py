@@ -1,16 +1,17 @@
 """Parameters: what estimators refuse, in which words, and what set_params changes after a fit."""
 
 import datetime
+from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.mixture import GaussianMixture
 
 import heatsketch as hs
 from heatsketch import classical
 from heatsketch.comparison.methods import ESTIMATORS, defaults
 from problems.clouds import cloud
 from problems.estimators import every_estimator
-from problems.matrices import kernel_matrix
 from problems.spectra import path_graph
 
 # Errors: got and want
@@ -20,6 +21,9 @@ def both(got, want):
     return rf"(?s)(?=.*(?:{got}))(?=.*(?:{want}))"
 
 
+Projection = hs.NearIsometricProjection
+Mixture = partial(hs.MixtureDiffusion, mixture=1)
+OF_FOUR = GaussianMixture(1).fit(np.eye(4))  # features
 BAD_PARAMETERS = [
     ({"n_components": 0}, ValueError, "n_components=0", "integer >= 1"),
     ({"n_components": 2.0}, TypeError, "n_components=2.0", "integer >= 1"),
@@ -43,7 +47,6 @@ BAD_PARAMETERS = [
 BAD_ESTIMATORS = [
     (hs.HeatSketch(kind="uniform"), ValueError, "kind='uniform'", "'rademacher'"),
     (hs.HeatSketch(time=1.5), ValueError, "time=1.5 is not whole", "filter='heat'"),
-    (hs.HeatSketch(random_state="dice"), (TypeError, ValueError), "dice", ""),
     (hs.DiffusionMap(60), ValueError, "n_components=60", "n_components <= 59"),
     (hs.DiffusionMap(time=-0.5), ValueError, "time=-0.5", ">= 0"),
     (hs.DiffusionMap(59, time=1.5), ValueError, "time=1.5 is not whole", "filter='heat'"),
@@ -61,6 +64,38 @@ BAD_ESTIMATORS = [
     (hs.HeatEmbedding(objective="best"), ValueError, "objective='best'", ""),
     (hs.HeatEmbedding(n_init=0), ValueError, "n_init=0", ""),
     (hs.HeatEmbedding(60), ValueError, "n_components=60", "n_components <= 59"),
+    (Projection(objective="best"), ValueError, "objective='best'", ""),
+    (Projection(factor=1), ValueError, "factor=1", "> 1"),
+    (Projection(0), ValueError, "n_components=0 is out of range", ""),
+    (Projection(4), ValueError, "X has 3 features", "pass n_components <= 3"),
+    (Projection(1.5), TypeError, "n_components=1.5", "pass an integer"),
+    (Projection(rank=1), ValueError, "rank=1 is out of range", "pass an integer >= 2"),
+    (Projection(rank=2.5), TypeError, "rank=2.5", ""),
+    (Projection(n_init=0), ValueError, "n_init=0", ""),
+    (Projection(max_iter=0), ValueError, "max_iter=0", ""),
+    (Projection(validation_fraction=1), ValueError, "validation_fraction=1", ""),
+    (Projection(validation_fraction=-0.1), ValueError, "validation_fraction=-0.1", ""),
+    (Mixture(0), ValueError, "n_components=0 is out of range", ""),
+    (Mixture(10**6), ValueError, "n_components=1000000", "smaller tolerance, or fewer n_comp"),
+    (Mixture(mixture=0), ValueError, "mixture=0 is out of range", ""),
+    (Mixture(mixture=10**6), ValueError, "mixture=1000000 is out of range", ""),
+    (Mixture(mixture=OF_FOUR), ValueError, "mixture", "fitted to the same features"),
+    (Mixture(tolerance=0), ValueError, "tolerance=0 is out of range", ""),
+    (Mixture(time=0), ValueError, "time=0 is out of range", ""),
+    (Mixture(max_features=0), ValueError, "max_features=0 is out of range", ""),
+    (Mixture(epsilon=-1.0), ValueError, "epsilon=-1.0 is out of range", ""),
+    (Mixture(epsilon="self-tuning"), TypeError, "epsilon='self-tuning'", "pass a number > 0"),
+    *(
+        (make(**{name: "Auto"}), TypeError, f"{name}='Auto'", " or.* 'auto'")  # misspelt
+        for make, names in {
+            hs.HeatEmbedding: ("time", "n_init"),
+            hs.DiffusionMap: ("time", "n_components"),
+            Mixture: ("n_components",),
+            Projection: ("n_init",),
+            classical.TSNE: ("learning_rate",),
+        }.items()
+        for name in names
+    ),
 ]
 
 
@@ -83,18 +118,6 @@ def test_parameter_errors_say_what_came_and_what_is_wanted(make, changes, error,
 def test_errors_of_one_estimator(estimator, error, got, want, X):
     with pytest.raises(error, match=both(got, want)):
         estimator.fit(X)
-
-
-@every_estimator
-def test_precomputed_has_to_be_an_affinity(make, X, X_new):
-    K = kernel_matrix(X, 1.0)
-    lopsided = K.copy()
-    lopsided[0, 1] += 0.5
-    for bad, message in ((K[:, :-1], "square"), (lopsided, "not symmetric"), (-K, "Negative")):
-        with pytest.raises(ValueError, match=message):
-            make(affinity="precomputed").fit(bad)
-    with pytest.raises(ValueError, match=both("59 features", "60 features")):
-        make(affinity="precomputed").fit(K).transform(K[:3, :-1])
 
 
 def test_the_time_chosen_for_the_heat_filter_is_that_of_exponentials_not_of_moduli():
@@ -169,23 +192,6 @@ def test_frames_with_columns_that_cannot_be_features(make):
     np.testing.assert_array_equal(
         make(2).fit_transform(pa.Table.from_pandas(frame)), make(2).fit_transform(frame)
     )
-
-
-@pytest.mark.parametrize(
-    ("make", "name"),
-    [
-        (hs.HeatEmbedding, "time"),
-        (hs.HeatEmbedding, "n_init"),
-        (hs.DiffusionMap, "time"),
-        (hs.DiffusionMap, "n_components"),
-        (hs.MixtureDiffusion, "n_components"),
-        (hs.NearIsometricProjection, "n_init"),
-        (classical.TSNE, "learning_rate"),
-    ],
-)
-def test_misspelt_rules_are_told_the_rule(make, name):
-    with pytest.raises(TypeError, match=f"^{name}='Auto' .* or.* 'auto'"):
-        make(**{name: "Auto"}).fit(POINTS)
 
 
 # After a fit

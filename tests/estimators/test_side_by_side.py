@@ -13,7 +13,7 @@ import heatsketch as hs
 from heatsketch.estimators.heat_embedding import side_by_side
 from heatsketch.isometry import pairs
 from heatsketch.metrics import diffusion_distortion, distortions
-from problems.clouds import cloud
+from problems.clouds import cloud, even_circle
 
 pytestmark = [
     pytest.mark.filterwarnings(f"ignore::heatsketch.{name}Warning")
@@ -26,13 +26,7 @@ every_form = pytest.mark.parametrize("normalization", ["markov", "bistochastic"]
 
 def rings(sizes=SIZES, gap=100.0):
     """Circles in the plane far apart, of different radii."""
-    angles = [2 * np.pi * np.arange(n) / n for n in sizes]
-    return np.vstack(
-        [
-            np.column_stack([(2 + c) * np.cos(a) + gap * c, (2 + c) * np.sin(a)])
-            for c, a in enumerate(angles)
-        ]
-    )
+    return np.vstack([(2 + c) * even_circle(n) + [gap * c, 0] for c, n in enumerate(sizes)])
 
 
 def make(time=8, k=2, **changes):
