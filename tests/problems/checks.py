@@ -1,8 +1,9 @@
-"""scikit-learn's checks of estimators, and arrays whose columns have any sign."""
+"""scikit-learn's checks of estimators, signs of columns, and threads."""
 
 import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_limits
 
 
 def estimator_checks(*estimators, **options):
@@ -29,3 +30,11 @@ def _as_slow(case):
 def up_to_signs(A, B):
     """Return A with the signs of its columns turned to those of B."""
     return A * np.sign(np.sum(A * B, axis=0))
+
+
+def same_for_any_threads(work):
+    """Check that a call gives the same bits with one thread and with two."""
+    with threadpool_limits(1):
+        alone = work()
+    with threadpool_limits(2):
+        np.testing.assert_array_equal(work(), alone)

@@ -30,10 +30,5 @@ def relative_error(Y, expected):
 
 
 SOME = [hs.Power(0), hs.Power(1), hs.Power(7), hs.Power(64)]
-SOME += [
-    hs.Heat(0.0),
-    hs.Heat(0.7),
-    hs.Heat(40.0),
-    hs.Heat(5.0).reduced(),
-    hs.Heat(5.0).minus_constant(),
-]
+SOME += [hs.Heat(0.0), hs.Heat(0.7), hs.Heat(40.0), hs.Accumulated(3)]
+SOME += [hs.Heat(5.0).reduced(), hs.Heat(5.0).minus_constant()]

@@ -35,13 +35,9 @@ def operator():
     return hs.diffusion(X)
 
 
-def test_outside_of_the_block_nothing_is_kept(operator, counted):
-    for _ in range(2):
-        all_eigenpairs(operator.deflated())
-    assert len(counted) == 2
-
-
-def test_within_the_block_one_answer_for_the_same_operator(operator, counted):
+def test_within_the_block_one_answer_for_the_same_operator_and_outside_none_is_kept(
+    operator, counted
+):
     with caching():
         first = all_eigenpairs(operator.deflated())
         with caching():  # the outer block keeps it

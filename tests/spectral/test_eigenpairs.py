@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
 from heatsketch.spectral import eigenpairs
@@ -15,23 +14,13 @@ from heatsketch.spectral.eigenpairs import (
     all_eigenpairs,
     leading_vector,
 )
-from problems.clouds import even_circle
-from problems.spectra import (
-    PROBLEMS,
-    circle_eigenvalues,
-    circle_frequencies,
-    lazy_torus,
-    lazy_torus_eigenvalues,
-    problem,
-)
+from problems.checks import same_for_any_threads
+from problems.clouds import cloud, even_angles, on_circle
+from problems.estimators import operator_of
+from problems.spectra import PROBLEMS, circle, lazy_torus, lazy_torus_eigenvalues, problem
 
 LARGE = DENSE_LIMIT + 100  # goes through the iteration
 SIZES = pytest.mark.parametrize("n", [100, LARGE], ids=["dense", "iteration"])
-
-
-def circle_matrix(n: int, epsilon: float) -> np.ndarray:
-    K = hs.gaussian_affinity(even_circle(n), epsilon)
-    return K / K.sum(axis=1).mean()  # all row sums are equal
 
 
 def clusters(sizes: list[int]) -> sparse.csr_matrix:
@@ -53,14 +42,13 @@ def assert_honest(spectrum: eigenpairs.Spectrum, A: object) -> None:
 @SIZES
 @pytest.mark.parametrize("epsilon", [0.1, 0.6])
 def test_circle_has_bessel_eigenvalues_twice_each(n: int, epsilon: float) -> None:
-    A = circle_matrix(n, epsilon)
+    A, exact = circle(n, epsilon)
     spectrum = hs.eigh(A, 9, rng=0)
-    assert_allclose(spectrum.values, circle_eigenvalues(circle_frequencies(9), epsilon), atol=1e-10)
+    assert_allclose(spectrum.values, exact[:9], atol=1e-10)
     assert_honest(spectrum, A)
     # Eigenvectors 2m-1 and 2m span cos mφ and sin mφ.
-    angles = 2 * np.pi * np.arange(n) / n
     for m in (1, 4):
-        pair = np.stack([np.cos(m * angles), np.sin(m * angles)], axis=1) * np.sqrt(2 / n)
+        pair = on_circle(m * even_angles(n)) * np.sqrt(2 / n)
         overlap = pair.T @ spectrum.vectors[:, 2 * m - 1 : 2 * m + 1]
         assert_allclose(overlap @ overlap.T, np.eye(2), atol=1e-8)
 
@@ -131,26 +119,20 @@ def test_stopping_short_warns_and_says_how_far_off_it_is(monkeypatch) -> None:
 # The leading vector
 
 
-def cloud(n: int) -> np.ndarray:
-    return np.random.default_rng(2).standard_normal((n, 2))
-
-
 @pytest.mark.parametrize("kind", ["array", "sparse", "operator", "bistochastic"])
 def test_leading_vector_is_the_root_of_the_stationary_measure(kind: str) -> None:
-    K = hs.gaussian_affinity(cloud(80), 0.5)
+    K = hs.gaussian_affinity(cloud(80, 2), 0.5)
     A = hs.symmetric_normalize(K)
-    q = K.sum(axis=1)
-    root = np.sqrt((K / np.multiply.outer(q, q)).sum(axis=1))
     operator = {
         "array": lambda: hs.Dense(A),
         "sparse": lambda: hs.Sparse(sparse.csr_matrix(A)),
-        "operator": lambda: hs.symmetric_normalize(hs.Kernel(cloud(80), 0.5)),
+        "operator": lambda: hs.symmetric_normalize(hs.Kernel(cloud(80, 2), 0.5)),
         "bistochastic": lambda: hs.Dense(hs.bistochastic_normalize(K, tol=1e-12)),
     }[kind]()
-    root = np.ones(80) if kind == "bistochastic" else root
     u = leading_vector(operator)
     assert np.linalg.norm(u) == pytest.approx(1.0, rel=1e-12)
-    assert_allclose(u, root / np.linalg.norm(root), atol=1e-8)
+    measure = operator_of(K, "bistochastic" if kind == "bistochastic" else "symmetric")[1]
+    assert_allclose(u, np.sqrt(measure), atol=1e-8)
 
 
 def test_a_guess_that_is_an_eigenvector_but_not_the_leading_one_is_passed_over() -> None:
@@ -228,13 +210,9 @@ def test_lanczos_bounds_lie_on_either_side_of_the_spectrum(dtype) -> None:
     assert outer[1] - outer[0] < 1.2 * (exact[0] - exact[-1])
 
 
-def test_the_start_and_the_threads_do_not_change_a_bit() -> None:
+def test_the_threads_do_not_change_a_bit() -> None:
     A = hs.Sparse(hub_graph(20_000) / 200.0)
-    with threadpool_limits(1):
-        alone = hs.eigh(A, 2, tol=1e-2, rng=0)
-    with threadpool_limits(2):
-        together = hs.eigh(A, 2, tol=1e-2, rng=0)
-    np.testing.assert_array_equal(alone.vectors, together.vectors)
+    same_for_any_threads(lambda: hs.eigh(A, 2, tol=1e-2, rng=0).vectors)
 
 
 # By levels
@@ -270,36 +248,28 @@ def test_components_are_not_lost_by_levels() -> None:
 # Spectra that are hard to iterate on
 
 
-def hard_spectrum(name: str, n: int) -> np.ndarray:
-    j = np.arange(n)
-    return {
-        "tenths": 0.1**j,
-        "fiftieths": 0.02**j,
-        "halves": 0.5**j,
-        "bell": np.exp(-(j**2) / 50.0),
-        "clustered": np.where(j < 20, 1 - 1e-6 * j, np.where(j < 120, 0.5 - 1e-4 * j, 0.0)),
-        "multiple": np.repeat([1.0, 0.9, 0.5, 0.1, 0.0], -(-n // 5))[:n],
-        "zeros": np.zeros(n),
-        "ones": np.ones(n),
-        "negative": -np.linspace(0.1, 1, n),
-        "zero on top": np.where(j < n // 2, -1.0, 0.0),
-        "near both ends": np.where(j % 2, 1 - 1e-9 * j, -1 + 1e-9 * j),
-        "rank three": np.where(j < 3, 1.0, 0.0),
-    }[name]
+J = np.arange(LARGE)
+HARD = {
+    "tenths": 0.1**J,
+    "fiftieths": 0.02**J,
+    "halves": 0.5**J,
+    "bell": np.exp(-(J**2) / 50.0),
+    "clustered": np.where(J < 20, 1 - 1e-6 * J, np.where(J < 120, 0.5 - 1e-4 * J, 0.0)),
+    "multiple": np.repeat([1.0, 0.9, 0.5, 0.1, 0.0], -(-LARGE // 5))[:LARGE],
+    "zeros": np.zeros(LARGE),
+    "ones": np.ones(LARGE),
+    "negative": -np.linspace(0.1, 1, LARGE),
+    "zero on top": np.where(J < LARGE // 2, -1.0, 0.0),
+    "near both ends": np.where(J % 2, 1 - 1e-9 * J, -1 + 1e-9 * J),
+    "rank three": np.where(J < 3, 1.0, 0.0),
+}
 
 
 @pytest.mark.parametrize("k", [1, 40])
 @pytest.mark.parametrize("taken_out", [False, True], ids=["whole", "deflated"])
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("tenths", "fiftieths", "halves", "bell", "clustered", "multiple", "zeros", "ones"),
-        *("negative", "zero on top", "near both ends", "rank three"),
-    ],
-)
+@pytest.mark.parametrize("values", HARD.values(), ids=HARD)
 @pytest.mark.filterwarnings("error")
-def test_hard_spectra_are_found_and_certified(name: str, taken_out: bool, k: int) -> None:
-    values = hard_spectrum(name, LARGE)
+def test_hard_spectra_are_found_and_certified(values, taken_out: bool, k: int) -> None:
     A = hs.Sparse(sparse.diags(values).tocsr(), (-1.0, 1.0))
     u = np.full(LARGE, LARGE**-0.5)
     B = hs.Deflated(A, u) if taken_out else A

@@ -9,14 +9,15 @@ import heatsketch as hs
 from heatsketch.spectral import traces
 from heatsketch.spectral.traces import explained_variance, largest_gap
 from problems.clouds import cloud, even_circle
-from problems.spectra import circle_eigenvalues, circle_frequencies, lazy_torus
+from problems.spectra import (
+    circle_eigenvalues,
+    circle_frequencies,
+    lazy_torus,
+    lazy_torus_eigenvalues,
+)
 
 FALSE_ALARM = 1e-6
 TORUS = 24, 22
-
-
-def all_eigenvalues(diffusion):
-    return np.linalg.eigvalsh(diffusion.operator @ np.eye(diffusion.n))[:-1]
 
 
 @pytest.mark.parametrize("time", [1, 3, [1, 4]])
@@ -32,24 +33,22 @@ def test_circle(time):
     assert_array_equal(found.low, found.high)
 
 
-@pytest.mark.parametrize("time", [0, 0.5, 1.5, 4])
-def test_powers_of_the_moduli(time):
+SQUARES = {
+    "power": lambda lam, time: np.abs(lam) ** (2 * time),
+    "heat": lambda lam, time: (np.exp(-time * (1 - lam)) - np.exp(-time)) ** 2,  # those that moved
+}
+
+
+@pytest.mark.parametrize(
+    ("filter", "time"), [*(("power", t) for t in (0, 0.5, 1.5, 4)), ("heat", 2.5)]
+)
+def test_shares_are_squares_of_the_filter(filter, time):
     X = np.random.default_rng(0).normal(size=(150, 3))
-    model = hs.DiffusionMap(3, time).fit(X)
-    lam = np.abs(all_eigenvalues(model.diffusion_))
+    model, square = hs.DiffusionMap(3, time, filter=filter).fit(X), SQUARES[filter]
+    d = model.diffusion_
+    lam = np.linalg.eigvalsh(d.operator @ np.eye(d.n))[:-1]
     assert lam.min() < 0.01  # there are negative ones, and ones near 0
-    want = model.eigenvalues_ ** (2 * time) / np.sum(lam ** (2 * time))
-    assert_allclose(model.explained_diffusion_variance_ratio_, want, rtol=1e-6)
-
-
-def test_heat_counts_walks_that_have_moved():
-    X = np.random.default_rng(0).normal(size=(150, 3))
-    model = hs.DiffusionMap(3, 2.5, filter="heat").fit(X)
-
-    def f2(lam):
-        return (np.exp(-2.5 * (1 - lam)) - np.exp(-2.5)) ** 2
-
-    want = f2(model.eigenvalues_) / f2(all_eigenvalues(model.diffusion_)).sum()
+    want = square(model.eigenvalues_, time) / square(lam, time).sum()
     assert_allclose(model.explained_diffusion_variance_ratio_, want, rtol=1e-6)
 
 
@@ -132,9 +131,7 @@ def test_intervals_hold_as_often_as_they_say(monkeypatch):
     diffusion = hs.Diffusion.from_graph(lazy_torus(*TORUS))
     A, f, level, trials = diffusion.deflated(), hs.Power(8), 0.9, 60
     pairs = hs.eigh(A, 12, rng=0)
-    n, m = TORUS
-    one, other = (2 * np.cos(2 * np.pi * np.arange(p) / p) for p in (n, m))
-    lam = np.sort((3 + np.add.outer(one, other).ravel()) / 7)[:-1]
+    lam = lazy_torus_eigenvalues(*TORUS)[1:]
     share = np.sum(pairs.values**16) / np.sum(lam**16)
     hits, halved = 0, 0
     for seed in range(trials):

@@ -13,6 +13,7 @@ POWERS = (1, 2, 3, 8, 101)
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(60)
 LAMBDAS = np.array([-1.0, -0.3, -1e-5, -1e-12, -1e-300, 0.0, 1e-300, 1e-12, 1e-5, 0.2, 0.999, 1.0])
 ANY = [hs.Power(p) for p in (0, *POWERS)] + [hs.Heat(t) for t in TIMES]
+ANY += [hs.Accumulated(t) for t in (1, 2, 8)]
 
 
 def reduced_heat(t, lam):
@@ -40,12 +41,12 @@ def test_reduced_heat_keeps_its_digits_near_zero(t):
     np.testing.assert_allclose(values, [reduced_heat(t, v) for v in lam], rtol=1e-12)
 
 
-@pytest.mark.parametrize("f", [hs.Power(1), hs.Power(5), hs.Heat(0.5), hs.Heat(30.0)], ids=str)
+@pytest.mark.parametrize(
+    "f", [hs.Power(1), hs.Power(5), hs.Heat(0.5), hs.Heat(30.0), hs.Accumulated(2)], ids=str
+)
 def test_minus_constant_is_all_but_the_value_at_zero(f):
-    at_zero = f(np.zeros(1))
-    np.testing.assert_allclose(
-        f.minus_constant()(LAMBDAS), f(LAMBDAS) - at_zero, rtol=0, atol=1e-15
-    )
+    found, expected = f.minus_constant()(LAMBDAS), f(LAMBDAS) - f(np.zeros(1))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-15)
     tiny = np.array([1e-12, -1e-12])  # f(0) = e^-t is far larger
     if isinstance(f, hs.Heat):
         np.testing.assert_allclose(f.minus_constant()(tiny), f.t * np.exp(-f.t) * tiny, rtol=1e-9)
@@ -93,6 +94,12 @@ def test_a_whole_power_of_any_type_is_an_integer(p):
         (lambda: hs.Heat(math.inf), ValueError),
         (lambda: hs.Heat("1"), TypeError),
         (lambda: make_filter("warm", 1), ValueError),
+        (lambda: hs.Accumulated(-1), ValueError),
+        (lambda: hs.Accumulated(3, 3), ValueError),
+        (lambda: hs.Accumulated(0).reduced(), ValueError),
+        (lambda: hs.Accumulated(0.5).reduced(), ValueError),
+        (lambda: hs.Accumulated(0.5)(np.array([-0.5])), ValueError),
+        (lambda: hs.HeatSketch(filter="accumulated", time=1.5).fit(np.eye(20)), ValueError),
     ],
 )
 def test_bad_times_are_refused(make, error):
