@@ -43,15 +43,6 @@ def dense(graph):
     return lengths
 
 
-def random_graph(n, edges, rng):
-    """A symmetric graph, of one piece or not, with lengths that are no metric."""
-    i, j = rng.integers(0, n, (2, edges))
-    lengths = rng.exponential(size=edges)
-    keep = i != j
-    graph = sparse.csr_matrix((lengths[keep], (i[keep], j[keep])), shape=(n, n))
-    return sparse.csr_matrix(graph.maximum(graph.T))
-
-
 def graph_of(X, **mode):
     """The graph without loops, and what belongs to it."""
     graph, found = neighborhood_graph(X, **mode)
@@ -154,12 +145,18 @@ def test_every_estimator_has_the_same_rule_for_too_many_neighbours(make):
 # Links
 
 
-@given(st.integers(0, 10**6), st.integers(2, 40), st.integers(2, 12), st.booleans())
-def test_links_are_a_minimum_spanning_tree_between_components(seed, n, count, large):
-    rng = np.random.default_rng(seed)
-    count = min(count, n)
-    labels = rng.permutation(np.append(np.arange(count), rng.integers(0, count, n - count)))
-    points = rng.normal(size=(n, 2))
+@st.composite
+def labelled_points(draw):
+    """Points of the plane, and labels from 0 on, each of which occurs."""
+    rng, n = np.random.default_rng(draw(st.integers(0, 10**6))), draw(st.integers(2, 40))
+    count = min(draw(st.integers(2, 12)), n)
+    labels = np.append(np.arange(count), rng.integers(0, count, n - count))
+    return rng.normal(size=(n, 2)), rng.permutation(labels), count
+
+
+@given(labelled_points(), st.booleans())
+def test_links_are_a_minimum_spanning_tree_between_components(labelled, large):
+    points, labels, count = labelled
     with pytest.MonkeyPatch.context() as patch:
         if large:
             patch.setattr("heatsketch.graphs.links._SMALL_COMPONENT_FACTOR", 0)
@@ -174,12 +171,9 @@ def test_links_are_a_minimum_spanning_tree_between_components(seed, n, count, la
     assert_allclose(np.unique(d), np.sort(tree.data), rtol=1e-12)
 
 
-@given(st.integers(0, 10**6), st.integers(2, 40), st.integers(2, 12))
-def test_links_of_pairs_are_the_shortest_between_every_two_components(seed, n, count):
-    rng = np.random.default_rng(seed)
-    count = min(count, n)
-    labels = rng.permutation(np.append(np.arange(count), rng.integers(0, count, n - count)))
-    points = rng.normal(size=(n, 2))
+@given(labelled_points())
+def test_links_of_pairs_are_the_shortest_between_every_two_components(labelled):
+    points, labels, count = labelled
     i, j, d = links_of_points(points, labels)
     D = cdist(points, points)
     assert_allclose(d, D[i, j], rtol=1e-12)
@@ -215,7 +209,10 @@ def test_two_clouds_are_joined_by_the_shortest_link():
 
 @given(st.integers(0, 10**6), st.integers(1, 40), st.integers(0, 120))
 def test_paths_are_those_over_all_intermediate_vertices(seed, n, edges):
-    graph = random_graph(n, edges, np.random.default_rng(seed))
+    """In a graph of one component or more, with lengths that are no metric."""
+    rng = np.random.default_rng(seed)
+    graph = sparse.csr_matrix((rng.exponential(size=edges), rng.integers(0, n, (2, edges))), (n, n))
+    graph = off_diagonal(sparse.csr_matrix(graph.maximum(graph.T)))
     lengths = shortest_paths(graph, np.arange(n))
     # The sums are taken from the other end or in the same order: rounding, n times at most.
     assert_allclose(lengths, floyd_warshall(graph, directed=False), rtol=1e-13)

@@ -7,11 +7,12 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from heatsketch import Dense, Kernel, Sparse, gaussian_affinity
+from heatsketch._tiles import row_tiles
 from heatsketch.markov import affinity
 from heatsketch.markov.affinity import dense_affinity, knn_affinity, radius_affinity
 from heatsketch.scales.bandwidth import rule_epsilon
-from problems.clouds import cloud
-from problems.matrices import of_points, rows_of_points
+from problems.clouds import cloud, rotation
+from problems.matrices import kernel_matrix, of_points, rows_of_points
 
 SELF_TUNING = "self-tuning"
 
@@ -39,7 +40,7 @@ def all_affinities(X, epsilon):
 def test_dense_affinity_is_its_definition(seed, epsilon, d):
     X = cloud(20, d, seed=seed)
     K = gaussian_affinity(X, epsilon)
-    assert_allclose(K, np.exp(-cdist(X, X, "sqeuclidean") / epsilon), rtol=1e-11)
+    assert_allclose(K, kernel_matrix(X, epsilon), rtol=1e-11)
     assert (K == K.T).all()
     assert (np.diag(K) == 1).all()
 
@@ -55,14 +56,10 @@ def test_rules_give_the_bandwidth(rule):
 
 def test_symmetric_to_the_last_bit_across_row_tiles(monkeypatch):
     X, tile = cloud(50, 7), 16
-    monkeypatch.setattr(affinity, "row_tiles", lambda n: affinity_tiles(n, tile))
+    monkeypatch.setattr(affinity, "row_tiles", lambda n: row_tiles(n, tile))
     K = gaussian_affinity(X, 3.0)
     assert (K == K.T).all()
-    assert_allclose(K, np.exp(-cdist(X, X, "sqeuclidean") / 3.0), rtol=1e-12)
-
-
-def affinity_tiles(n, tile):
-    return [slice(start, min(start + tile, n)) for start in range(0, n, tile)]
+    assert_allclose(K, kernel_matrix(X, 3.0), rtol=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0, -1.0, np.nan, np.inf])
@@ -74,13 +71,12 @@ def test_an_epsilon_that_is_no_bandwidth_is_refused(epsilon):
 # Metamorphic relations
 
 
-TURN = np.linalg.qr(cloud(3, 3, seed=1))[0]
 UNCHANGED = {
     "smaller": lambda X: (1e-6 * X, 1e-12),
     "larger": lambda X: (1e6 * X, 1e12),
     "moved": lambda X: (X + 2.0**10, 1.0),
     "moved far": lambda X: (X + 2.0**27, 1.0),
-    "turned": lambda X: (X @ TURN, 1.0),
+    "turned": lambda X: (X @ rotation(3), 1.0),
     "sparse": lambda X: (sparse.csr_matrix(X), 1.0),
     "with a constant column": lambda X: (np.column_stack([X, np.full(len(X), 1e4)]), 1.0),
 }
@@ -100,9 +96,8 @@ def test_two_narrow_clusters_far_apart_keep_their_digits(width):
     # In float64 the form |x|² + |y|² - 2xy is off by 1e-16, the squared width 1e-14.
     shape = np.vstack([dyadic(20), dyadic(20) + 2.0 / width])
     X = width * shape
-    near = np.exp(-cdist(X[:20], X[:20], "sqeuclidean") / width**2)
     K = gaussian_affinity(X, width**2)
-    assert_allclose(K[:20, :20], near, rtol=1e-7)
+    assert_allclose(K[:20, :20], kernel_matrix(X[:20], width**2), rtol=1e-7)
     assert (K[:20, 20:] == 0).all()
 
 
@@ -119,10 +114,9 @@ def test_single_precision_points_are_computed_in_double():
 def test_dense_self_tuning_uses_the_distance_to_the_middle_neighbour():
     X = cloud(40, 3)
     built = dense_affinity(X, SELF_TUNING, 7)  # 7 // 2 = 3rd neighbour
-    D = cdist(X, X)
-    s = np.sort(D, axis=1)[:, 3]
+    s = np.sort(cdist(X, X), axis=1)[:, 3]
     assert_allclose(built.epsilon[built.vertex], s, rtol=1e-12)
-    assert_allclose(of_points(built), np.exp(-(D**2) / np.outer(s, s)), rtol=1e-11)
+    assert_allclose(of_points(built), kernel_matrix(X, s), rtol=1e-11)
 
 
 def test_a_dense_kernel_of_many_points_is_not_stored():
@@ -163,7 +157,7 @@ def neighbour_graph(X, k, s):
     near = np.argsort(D, axis=1)[:, : k + 1]
     linked = np.zeros_like(D, dtype=bool)
     np.put_along_axis(linked, near, True, axis=1)
-    W = np.exp(-(D**2) / np.outer(s, s))
+    W = kernel_matrix(X, s)
     return np.where(linked, W, 0), np.where(linked | linked.T, W, 0)
 
 

@@ -12,7 +12,7 @@ import heatsketch as hs
 from heatsketch.classical import Isomap, LaplacianEigenmap
 from heatsketch.neighbors import NeighborIndex, in_metric
 from heatsketch.uncertainty import sample_discrepancy
-from problems.clouds import cloud
+from problems.clouds import cloud, even_torus
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -76,14 +76,15 @@ def test_shuffled_rows_get_the_same_coordinates(name, method):
     X, estimator = DATA[name](np.random.default_rng(0)), METHODS[method]
     order, Z = shuffled(X)
     ids = np.array([f"p{i}" for i in range(X.shape[0])])
-    given = isinstance(estimator, Isomap | LaplacianEigenmap)
+    draws = not isinstance(estimator, Isomap | LaplacianEigenmap)
+    first, second = ({"ids": i} if draws else {} for i in (ids, ids[order]))
     try:
-        Y = estimator.fit(X, **({} if given else {"ids": ids})).embedding_
+        Y = estimator.fit(X, **first).embedding_
     except ValueError as error:  # such as too many components
         with pytest.raises(ValueError, match=str(error)[:20]):
-            estimator.fit(Z, **({} if given else {"ids": ids[order]}))
+            estimator.fit(Z, **second)
         return
-    W = estimator.fit(Z, **({} if given else {"ids": ids[order]})).embedding_
+    W = estimator.fit(Z, **second).embedding_
     assert np.abs(W - Y[order]).max() <= 1e-9 * np.abs(Y).max()
 
 
@@ -102,12 +103,9 @@ def test_a_sample_is_of_the_same_points_in_any_order():
     X = counts(np.random.default_rng(0))
     Z = shuffled(X)[1]
     for affinity in ("knn", "dense", "radius", "variable"):
-        options = {"affinity": affinity, "epsilon": "self-tuning"}
-        if affinity == "radius":
-            options["epsilon"] = "median"
-        d, e = (hs.diffusion(points, **options) for points in (X, Z))
-        some = [X[d.first_points[d.sample(20)]], Z[e.first_points[e.sample(20)]]]
-        assert_array_equal(*some)
+        epsilon = "median" if affinity == "radius" else "self-tuning"
+        d, e = (hs.diffusion(points, affinity=affinity, epsilon=epsilon) for points in (X, Z))
+        assert_array_equal(X[d.first_points[d.sample(20)]], Z[e.first_points[e.sample(20)]])
 
 
 def test_one_warning_where_most_neighbours_are_ties():
@@ -120,10 +118,7 @@ def test_one_warning_where_most_neighbours_are_ties():
         hs.HeatSketch(random_state=0).fit(cloud(200, 3))
         hs.HeatSketch(random_state=0).fit(in_metric(cloud(200, 3), "cosine"))
         # Four neighbours at distance 1 are all that there are at this distance.
-        torus = grid(12) * 2 * np.pi * 11 / 12
-        hs.HeatSketch(n_neighbors=4, random_state=0).fit(
-            np.hstack([np.cos(torus), np.sin(torus)]).round(12)
-        )
+        hs.HeatSketch(n_neighbors=4, random_state=0).fit(even_torus(12, 12).round(12))
 
 
 @pytest.mark.statistical

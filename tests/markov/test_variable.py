@@ -16,7 +16,8 @@ import heatsketch as hs
 from heatsketch import Diffusion
 from heatsketch.markov.affinity import variable_affinity
 from problems.clouds import cloud
-from problems.matrices import of_points
+from problems.estimators import every_normalization
+from problems.matrices import kernel_matrix, of_points
 from problems.uneven import CONTRAST, misfit, uneven_circle, uneven_sphere, uneven_torus
 
 SHAPES = {"circle": (uneven_circle, 2), "sphere": (uneven_sphere, 3), "torus": (uneven_torus, 2)}
@@ -107,7 +108,7 @@ def test_speed_and_density_are_those_of_the_formulas():
     s = np.sqrt(2 * np.mean(near[:, 1:] ** 2, axis=1))
     linked = np.zeros_like(D, bool)
     np.put_along_axis(linked, order, True, axis=1)
-    K = np.exp(-(D**2) / np.outer(s, s)) * (linked | linked.T)
+    K = kernel_matrix(X, s) * (linked | linked.T)
     logs = np.log(near[:, 1:])
     dimension = 1 / np.mean(logs[:, -1] - logs[:, :-1].mean(axis=1))
     q, e = K.sum(axis=1) / s**dimension, (K * D**2).sum(axis=1)
@@ -139,7 +140,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("normalization", ["symmetric", "bistochastic", "markov"])
+@every_normalization
 @pytest.mark.parametrize("make", ODD.values(), ids=ODD)
 def test_it_is_an_affinity_with_a_stationary_measure(make, normalization):
     X = make(np.random.default_rng(0))
@@ -163,15 +164,12 @@ def test_steps_in_a_heap_are_shortened_so_that_others_wait_at_most_1000_steps():
     heap = 1e-7 * rng.normal(size=(60, 2))
     found = built(np.vstack([rng.normal(size=(300, 2)), heap]))
     assert found.diagnostics["median_holding_time"] == pytest.approx(1000, rel=0.05)
-    K, epsilon = of_points(found), found.epsilon[found.vertex]
-    assert epsilon[300:].max() < 1e-5
-    moving = 1 - np.diag(K) / K.sum(axis=1)
-    assert moving.min() > 0
-    assert moving[300:].min() > 0.1  # nearly no waiting in the heap
-    evenly = built(np.vstack([rng.normal(size=(300, 2)), 1e-3 * heap]))
-    K = of_points(evenly)
-    moving = 1 - np.diag(K) / K.sum(axis=1)
-    assert moving[300:].min() > 0.1  # however tight it is
+    assert found.epsilon[found.vertex][300:].max() < 1e-5
+    tighter = built(np.vstack([rng.normal(size=(300, 2)), 1e-3 * heap]))
+    for K in (of_points(found), of_points(tighter)):
+        moving = 1 - np.diag(K) / K.sum(axis=1)
+        assert moving.min() > 0
+        assert moving[300:].min() > 0.1  # nearly no waiting in the heap, however tight it is
 
 
 def test_given_distances_are_those_that_count():

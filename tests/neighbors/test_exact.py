@@ -9,6 +9,7 @@ from scipy import sparse
 
 from heatsketch.neighbors import NeighborIndex, distinct_rows, exact, pair_distances
 from problems.clouds import cloud
+from problems.matrices import dense
 
 # Small integers: sums of squares are exact, and ties and duplicates are common.
 grids = hnp.arrays(
@@ -34,10 +35,6 @@ CASES = {
     "sparse": sparse.csr_matrix(np.where(cloud(300, 20) > 0.5, cloud(300, 20), 0)),
 }
 cases = pytest.mark.parametrize("points", CASES.values(), ids=CASES.keys())
-
-
-def dense(points):
-    return points.toarray() if sparse.issparse(points) else points
 
 
 def brute(x, y):

@@ -6,59 +6,44 @@ from sklearn.neighbors import KNeighborsTransformer
 
 import heatsketch as hs
 from heatsketch.neighbors import NeighborIndex
+from problems.estimators import every_estimator, every_formula
 
 X = np.random.default_rng(0).normal(size=(120, 4))
-MADE = {
-    "sketch": lambda **given: hs.HeatSketch(6, n_neighbors=8, random_state=0, **given),
-    "map": lambda **given: hs.DiffusionMap(3, n_neighbors=8, random_state=0, **given),
-    "embedding": lambda **given: hs.HeatEmbedding(
-        2, time=4, n_neighbors=8, random_state=0, **given
-    ),
-}
-ESTIMATORS = pytest.mark.parametrize("make", MADE.values(), ids=MADE.keys())
-# What is learned depends on the last bit of what it is learned from.
-LINEAR = pytest.mark.parametrize("make", [MADE["sketch"], MADE["map"]], ids=["sketch", "map"])
 
 
 def distances(points=X, k=8):
     return KNeighborsTransformer(n_neighbors=k).fit_transform(points)
 
 
-@LINEAR
+@every_formula
 @pytest.mark.parametrize("more", [0, 5])
 def test_a_transformer_gives_what_our_own_search_gives(make, more):
-    own = make().fit(X)
-    given = make(neighbors=KNeighborsTransformer(n_neighbors=8 + more)).fit(X)
+    own = make(n_neighbors=8).fit(X)
+    transformer = KNeighborsTransformer(n_neighbors=8 + more)
+    given = make(n_neighbors=8, neighbors=transformer).fit(X)
+    assert not hasattr(transformer, "n_samples_fit_")  # it is left unfitted
     np.testing.assert_allclose(given.embedding_, own.embedding_, rtol=1e-9, atol=1e-12)
     new = X[:9] + 0.01
     np.testing.assert_allclose(given.transform(new), own.transform(new), rtol=1e-8, atol=1e-11)
 
 
-@ESTIMATORS
+@every_estimator
 def test_training_points_come_out_of_a_transformer_as_they_went_in(make):
-    fitted = make(neighbors=KNeighborsTransformer(n_neighbors=8)).fit(X)
+    fitted = make(n_neighbors=8, neighbors=KNeighborsTransformer(n_neighbors=8)).fit(X)
     np.testing.assert_array_equal(fitted.transform(X), fitted.embedding_)
 
 
-@LINEAR
+@every_formula
 def test_a_graph_of_distances_gives_what_our_own_search_gives(make):
-    given = make(neighbors=distances()).fit(X)
-    np.testing.assert_allclose(given.embedding_, make().fit(X).embedding_, rtol=1e-9, atol=1e-12)
+    own, given = make(n_neighbors=8).fit(X), make(n_neighbors=8, neighbors=distances()).fit(X)
+    np.testing.assert_allclose(given.embedding_, own.embedding_, rtol=1e-9, atol=1e-12)
     with pytest.raises(ValueError, match="no distances to new points; pass"):
         given.transform(X[:2])
 
 
-def test_the_transformer_that_was_passed_is_left_unfitted():
-    transformer = KNeighborsTransformer(n_neighbors=8)
-    hs.HeatSketch(4, n_neighbors=8, neighbors=transformer).fit(X)
-    assert not hasattr(transformer, "n_samples_fit_")
-
-
 def test_duplicates_share_a_vertex_of_a_transformers_graph():
-    twice = np.repeat(X, 2, axis=0)
-    d = hs.Diffusion.from_points(
-        twice, n_neighbors=8, neighbors=KNeighborsTransformer(n_neighbors=8)
-    )
+    transformer = KNeighborsTransformer(n_neighbors=8)
+    d = hs.diffusion(np.repeat(X, 2, axis=0), n_neighbors=8, neighbors=transformer)
     once = hs.Diffusion.from_points(X, n_neighbors=8)
     np.testing.assert_array_equal(d.vertex, np.repeat(once.vertex, 2))
     assert abs(d.directed_step - once.directed_step).max() < 1e-12

@@ -43,10 +43,9 @@ FUNCTIONS = {
 def scaled(X, metric):
     """Return rows at other scales and, for correlation, with another mean."""
     rng = np.random.default_rng(1)
-    scaled = X * 2.0 ** rng.integers(-40, 40, size=(len(X), 1))
-    return scaled + (rng.normal(size=(len(X), 1)) * scaled.std(axis=1, keepdims=True)) * (
-        metric == "correlation"
-    )
+    Y = X * 2.0 ** rng.integers(-40, 40, size=(len(X), 1))
+    means = rng.normal(size=(len(X), 1)) * Y.std(axis=1, keepdims=True)
+    return Y + means if metric == "correlation" else Y
 
 
 def test_euclidean_is_the_points_themselves():

@@ -20,22 +20,17 @@ def components(linked):
     return connected_components(sparse.csr_matrix(linked), directed=False)[1]
 
 
-def random_links(n, density, seed):
-    rng = np.random.default_rng(seed)
-    links = np.triu(rng.random((n, n)) < density, 1)
-    return links | links.T
-
-
-def groups(sizes, gap=100.0, spread=1.0, seed=0):
+def groups(sizes, gap=100.0, seed=0):
     """Points in groups a gap apart, in random order, with the group of each."""
     rng = np.random.default_rng(seed)
     label = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
-    return np.column_stack([gap * label, spread * rng.random(len(label))]), label
+    return np.column_stack([gap * label, rng.random(len(label))]), label
 
 
 @given(st.integers(2, 40), st.floats(0, 0.12), st.integers(0, 10**6))
 def test_components_are_those_of_the_graph_of_affinities_that_count(n, density, seed):
-    links = random_links(n, density, seed)
+    links = np.triu(np.random.default_rng(seed).random((n, n)) < density, 1)
+    links |= links.T
     K = np.where(links, 1e-3, 1e-30)  # everyone is linked, but 1e-30 of a sum near 1 is nothing
     np.fill_diagonal(K, 1.0)
     want = components(links)
@@ -71,9 +66,15 @@ def test_kernel_with_local_scales():
     assert Kernel(X, np.full(50, 250.0)).components().max() == 0
 
 
-def test_an_operator_without_entries_cannot_tell():
+def test_a_factor_tells_where_it_is_sparse_and_non_negative():
+    F = sparse.random(40, 90, density=0.015, random_state=4, format="csr")
+    assert LowRank(F).is_non_negative()
+    found = LowRank(F).components()
+    assert same_partition(found, components(F @ F.T))
+    assert found.max() + 1 == len(set(found.tolist())) > 1
     K = LowRank(np.ones((4, 1)))
-    assert K.components() is None
+    assert not LowRank(-F).is_non_negative()
+    assert LowRank(-F).components() is K.components() is None
     assert connectivity(K, K @ np.ones(4), np.arange(4)) == {"isolated": 0}
 
 

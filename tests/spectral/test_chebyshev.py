@@ -44,15 +44,10 @@ def test_degree_grows_like_the_root_of_time(t: float) -> None:
     assert len(c) <= math.sqrt(2 * t * math.log(2 / tol)) + 20
 
 
-@pytest.mark.parametrize(("p", "most"), [(256, 78), (1024, 156), (4096, 312)])
-def test_a_power_to_a_tolerance_takes_the_root_of_its_products(p: int, most: int) -> None:
-    c = chebyshev_coefficients(hs.Power(p), (-1.0, 1.0), 1e-6)
-    assert most - 2 <= len(c) - 1 <= most
-
-
-def test_a_left_out_tail_is_bounded_by_its_sum() -> None:
+@pytest.mark.parametrize("p", [256, 1024, 4096])
+def test_a_left_out_tail_is_bounded_by_its_sum(p: int) -> None:
     # The coefficients of x^p are binomial: those of the walk of p steps, twice.
-    p, tol = 1024, 1e-6
+    tol = 1e-6
     c = chebyshev_coefficients(hs.Power(p), (-1.0, 1.0), tol)
     j = np.arange(0, p + 1, 2)
     exact = 2 * binom.pmf((p - j) // 2, p, 0.5)
