@@ -2,8 +2,8 @@
 
 Coordinates whose Euclidean distances are the diffusion distances of the data.
 
-A name is imported when it is first used, so that a command or a script waits only for what it
-needs; `__init__.pyi` says where each name comes from.
+A name is imported when it is first used, so that a command or a script imports no more than it
+needs; `__init__.pyi` lists where each name comes from.
 """
 
 import lazy_loader

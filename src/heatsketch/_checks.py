@@ -1,4 +1,4 @@
-"""Argument checks (got / want / do), and the library's own exceptions, warnings and logger."""
+"""Argument checks (got / want / do), exceptions, warnings and the logger of the library."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class DisconnectedWarning(UserWarning):
 class ScaleWarning(UserWarning):
     """A feature, the time or the bandwidth has a scale at which little information remains.
 
-    A warning about rows has their numbers and the problem in `about`.
+    The attribute `about` of a warning about rows holds their numbers and the problem.
     """
 
     about: tuple[Array, str] | None = None
@@ -62,7 +62,7 @@ def check_number(
 ) -> Any:
     """Return `value` as int or float if it is a finite number in the stated range, else raise.
 
-    A word among `rules`, which stands for a rule in place of a number, is returned as it is.
+    A word among `rules`, the name of a rule that finds the number, is returned as it is.
     """
     if isinstance(value, str) and value in rules:
         return value
@@ -74,7 +74,7 @@ def check_number(
     if not isinstance(value, kind) or isinstance(value, bool):
         raise TypeError(f"{name}={value!r} is of type {type(value).__name__}; pass {want}.")
     size = math.inf
-    with suppress(OverflowError):  # of an integer beyond float64
+    with suppress(OverflowError):  # an integer beyond float64
         size = float(value)
     too_low = low is not None and (size < low or (open_low and size == low))
     too_high = high is not None and (size > high or (open_high and size == high))
@@ -85,7 +85,7 @@ def check_number(
 
 
 def check_in_range(indices: Any, name: str, n: int) -> None:
-    """Raise unless all of these integers, an array, are indices of n points."""
+    """Raise unless all integers of an array are indices of n points."""
     if indices.size and not 0 <= indices.min() <= indices.max() < n:
         raise ValueError(f"{name} has indices out of range; pass 0 <= index < {n}.")
 
@@ -106,7 +106,7 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
 
 
 def name_rows(rows: Sequence[int] | Array, count: int | None = None) -> str:
-    """Name the first five rows and count the others, of `count` in all: "3, 7, 12 and 4 more"."""
+    """Name the first five rows and count the others, with `count` in all: "3, 7, 12 and 4 more"."""
     count = len(rows) if count is None else count
     shown = ", ".join(str(int(r)) for r in rows[:5])
     return shown if count <= 5 else f"{shown} and {count - 5} more"
@@ -117,7 +117,7 @@ _first_row: ContextVar[int] = ContextVar("first_row", default=0)
 
 @contextmanager
 def rows_from(first: int) -> Iterator[None]:
-    """Let warnings within the block count rows from this number on: those of a tile."""
+    """Number the rows in warnings within the block from `first` on, for the rows of a tile."""
     token = _first_row.set(_first_row.get() + first)
     try:
         yield
@@ -134,7 +134,7 @@ def warn_of_rows(rows: Array, problem: str, *, stacklevel: int) -> None:
 
 
 def rows_message(rows: Sequence[int] | Array, problem: str, count: int | None = None) -> str:
-    """Return a message about a problem with rows, which may be only the first of `count`."""
+    """Return a message about a problem with rows, which are all or the first of `count`."""
     number = len(rows) if count is None else count
     return f"{number} new point(s) (rows {name_rows(rows, count)}) {problem}"
 
@@ -187,12 +187,12 @@ def read_points(estimator: Any, X: Any, reset: bool, *, accept_sparse: bool | st
     )
     validate_data(estimator, points if names is None else X, reset=reset, skip_check_array=True)
     if reset:
-        estimator._data_hash = data_hash(points)  # which files of the model tell
+        estimator._data_hash = data_hash(points)  # stored in files of the model
     return points
 
 
 def check_new_points(X: Any, known: Any, owner: str, name: str = "X", *, min_rows: int = 0) -> Any:
-    """Return rows X (m, d) of the features of the points (n, d) that are known, or raise."""
+    """Return rows X (m, d), or raise unless they have the features of known points (n, d)."""
     X = check_points(X, name, min_rows=min_rows)
     if X.shape[1] != known.shape[1]:
         raise ValueError(
@@ -211,7 +211,7 @@ def check_finite(
     remedy: str = "drop or impute them",
     first_row: int = 0,
 ) -> None:
-    """Raise if X (n, d), dense or sparse, holds NaN or infinity; the message says where.
+    """Raise if X (n, d), dense or sparse, holds NaN or infinity; the message names row and column.
 
     `first_row` is the number of the first row, where X is a block of a larger table.
     """
@@ -237,7 +237,7 @@ def refuse_masked(X: Any, name: str) -> None:
 
 
 def is_missing(value: Any) -> bool:
-    """Say whether a label is missing: None, NaN, the NA of pandas, or empty text."""
+    """Return whether a label is missing: None, NaN, the NA of pandas, or empty text."""
     if isinstance(value, str):
         return not value.strip()
     same = value == value  # False for NaN, no bool for the NA of pandas
@@ -247,7 +247,7 @@ def is_missing(value: Any) -> bool:
 def as_floats(X: Any, name: str, *, accept_sparse: bool = True) -> Any:
     """Return X as a CSR matrix or array of float32 (from float32 or float16) or float64."""
     if type(X) is np.ndarray and X.dtype in (np.float32, np.float64):
-        return X  # blocks, of which products check many
+        return X  # for speed: products check many blocks
     if sparse.issparse(X) and not accept_sparse:
         raise ValueError(f"{name} is sparse; pass an array: {name}.toarray().")
     if isinstance(X, str | os.PathLike):
@@ -298,14 +298,14 @@ def read_array(X: Any, name: str, **form: Any) -> Array:
         raise kind(f"{name} cannot be read as numbers: {reason}; pass a numeric array.") from error
 
 
-_DOMINANT = 0.95  # fraction of the variance from which one feature decides all distances
+_DOMINANT = 0.95  # least fraction of the variance with which one feature decides all distances
 
 feature_names: ContextVar[Sequence[Any] | None] = ContextVar("feature_names", default=None)
 
 
 @contextmanager
 def features_named(names: Sequence[Any] | None) -> Iterator[None]:
-    """Let warnings within the block call features by names, where they are known."""
+    """Let warnings within the block name features, if names are known."""
     token = feature_names.set(feature_names.get() if names is None else names)
     try:
         yield
@@ -317,7 +317,7 @@ def warn_of_scales(X: Any, names: Sequence[Any] | None = None) -> None:
     """Warn when one feature holds so much of the variance that it decides all distances.
 
     The mean squared distance of two rows is twice the sum of the variances of the columns. Without
-    `names` those of `features_named` are used.
+    `names` the names of `features_named` are used.
     """
     if sparse.issparse(X):
         variances = mean_variance_axis(X, 0)[1]
@@ -342,7 +342,7 @@ def warn_of_scales(X: Any, names: Sequence[Any] | None = None) -> None:
 
 
 def _columns_of(X: Any, names: list[Any]) -> Array:
-    """Return a data frame as an array, or raise with the names of columns that do not fit."""
+    """Return a data frame as an array, or raise with the names of columns that are not numbers."""
     repeated = [repr(name) for name in dict.fromkeys(names) if names.count(name) > 1]
     if repeated:
         raise ValueError(
@@ -365,9 +365,9 @@ def _columns_of(X: Any, names: list[Any]) -> Array:
 
 
 def require(size: float, what: str, instead: str) -> None:
-    """Raise MemoryError if some work takes more bytes than are available.
+    """Raise MemoryError if `size`, in bytes, exceeds the available memory.
 
-    `what` names the arrays that take them, in the plural; `instead` is the advice.
+    `what` names the arrays, in the plural; `instead` is the advice.
     """
     limit = available()
     if size > limit:
@@ -378,13 +378,13 @@ def require(size: float, what: str, instead: str) -> None:
 
 
 def available(root: Path = Path("/")) -> float:
-    """Return the bytes this process may still take; infinity if the system does not report them."""
+    """Return the bytes that are available to this process; infinity if the system does not say."""
     left = math.inf
     with suppress(AttributeError, OSError, ValueError):
         left = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    with suppress(OSError, KeyError):  # Linux: what is free or could be freed at once
+    with suppress(OSError, KeyError):  # Linux: memory that is free or can be freed at once
         left = 1024.0 * _numbers_in(root / "proc/meminfo")["MemAvailable:"]
-    with suppress(OSError, KeyError, ValueError):  # a container; "max" where it has no limit
+    with suppress(OSError, KeyError, ValueError):  # a container; "max" is no limit
         group = root / "sys/fs/cgroup"
         limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
         left = min(left, limit - used + _numbers_in(group / "memory.stat")["inactive_file"])
@@ -392,6 +392,6 @@ def available(root: Path = Path("/")) -> float:
 
 
 def _numbers_in(path: Path) -> dict[str, int]:
-    """Return the numbers of a file with a name and a number in each line."""
+    """Return {name: number} of a file with a name and a number in each line."""
     lines = (line.split() for line in path.read_text().splitlines())
     return {name: int(number) for name, number, *_ in lines}

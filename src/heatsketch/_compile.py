@@ -7,7 +7,7 @@ from typing import Any
 
 from numba import njit
 
-# Sums may be computed in any order, which vector instructions need; infinities are kept. Division
+# Sums may be computed in any order, as vector instructions need; infinities are kept. Division
 # follows NumPy: a check of every divisor would prevent vector instructions. Loops release the lock
 # of the interpreter, for the tiles of `_tiles.for_each_tile`.
 _ANY_ORDER = frozenset({"reassoc", "contract", "nsz", "arcp"})
@@ -20,10 +20,10 @@ def compiled(
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": set(fastmath)}
     try:
         return njit(cache=True, **options)(function)
-    except RuntimeError:  # neither the package nor the home folder can be written to
+    except RuntimeError:  # neither the package nor the home folder is writable
         return njit(**options)(function)
 
 
 def compiled_as_written(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile likewise, but keep the order of operations, for algorithms that use rounding."""
+    """Compile without reordering of operations, for algorithms that depend on rounding."""
     return compiled(function, frozenset({"contract"}))

@@ -1,7 +1,6 @@
 """Progress of long steps: bars of tqdm, shown within `progress()` alone.
 
-Elsewhere nothing is shown. The library logs to the logger "heatsketch", which has no handler of its
-own.
+Outside of it nothing is shown. The logger is "heatsketch", without a handler of its own.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from tqdm import tqdm
 
 _logger = logging.getLogger("heatsketch")
 _DELAY = 2.0  # seconds before anything is shown, and between messages
-_SECONDS, _SECONDS_IN_A_FILE = 0.5, 30.0  # between updates of a bar, which a file keeps all
+_SECONDS, _SECONDS_IN_A_FILE = 0.5, 30.0  # between updates of a bar; a file keeps each
 _streams: list[TextIO] = []  # of the `progress()` blocks that are open
 
 
 def track(items: Iterable[Any] | None, name: str, total: int | None, unit: str) -> tqdm:
-    """Return a bar of the items, from two seconds on, within `progress()`; it yields them.
+    """Return an iterable over the items that shows a bar after two seconds within `progress()`.
 
     `total` is the number of steps, None if it is not known, and `unit` their name in the plural.
     The steps of a bar without items are counted by its `update`.
@@ -44,12 +43,11 @@ def track(items: Iterable[Any] | None, name: str, total: int | None, unit: str) 
 
 @contextmanager
 def progress(stream: TextIO | None = None) -> Iterator[None]:
-    """Show what the library is doing, while the block runs.
+    """Show progress bars and messages of the library while the block runs.
 
-    A step that takes more than two seconds has a bar of tqdm, with its speed and the time left.
-    Steps that cannot be counted are reported by records of the logger "heatsketch" at the level
-    INFO, one every two seconds at most. Handlers of the program get these records, too, within the
-    block.
+    A loop that takes more than two seconds has a bar of tqdm with its speed and the time left.
+    Other steps are reported by records of the logger "heatsketch" at the level INFO, at most one
+    every two seconds. Within the block handlers of the program get these records, too.
 
     Parameters
     ----------
@@ -83,7 +81,7 @@ def progress(stream: TextIO | None = None) -> Iterator[None]:
 
 
 class _Messages(logging.Handler):
-    """Write records above the bars, but none within two seconds of the beginning or the last."""
+    """Write records above the bars, at most one in two seconds and none in the first two."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(logging.INFO)

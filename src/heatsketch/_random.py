@@ -1,4 +1,4 @@
-"""Random blocks, and hashes of rows and of ids that random choices depend on."""
+"""Random blocks, and hashes of rows and ids on which random choices depend."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def random_block(n: int, k: int, kind: str, rng: Rng, numbers: Array | None = No
 
     Each tile of 4096 rows has its own seed, so a row of G depends only on `rng`, k and its
     position: any number of threads gives the same bits. With the `numbers` (n,) of the points, see
-    `numbers_of`, it depends only on `rng`, k and its number.
+    `numbers_of`, a row depends only on `rng`, k and its number.
     """
     entropy = seed_entropy(rng)
     if numbers is not None:
@@ -57,7 +57,7 @@ def _numbered_rows(entropy: list[int], numbers: Array, k: int, kind: str) -> Arr
 
 
 def data_hash(values: Any) -> str:
-    """Return the SHA-256 of points (n, d), array or CSR matrix: of shape, type and numbers.
+    """Return the SHA-256 of the shape, type and numbers of points (n, d), array or CSR matrix.
 
     Parameters
     ----------
@@ -100,10 +100,10 @@ def seed_entropy(rng: Rng) -> list[int]:
 
 
 def content_order(X: Points, columns: bool = True) -> Array:
-    """Return a permutation of the rows of X (n, d) that looks random but depends on them alone.
+    """Return a permutation of the rows of X (n, d) that looks random but depends on X alone.
 
-    Whatever order the rows come in, the same rows come first: choices by position in it do not
-    change when a table is sorted anew. Rows that repeat others come last.
+    The same rows come first in any order of the table, so choices by position in the permutation do
+    not change when a table is sorted. Rows that repeat others come last.
     """
     order, new = _sorted_rows(X, columns)
     return np.concatenate([order[new], order[~new]])
@@ -120,9 +120,9 @@ def distinct_rows(X: Points) -> tuple[Array, Array]:
 
 
 def _sorted_rows(X: Points, columns: bool = True) -> tuple[Array, Array]:
-    """Return an order of the rows of X (n, d) by a hash, and which differ from the one before.
+    """Return an order of the rows of X (n, d) by a hash, and whether each differs from the last.
 
-    The hash is of the bits of float64, after a division of all by a power of two. Zeros do not
+    The hash is that of the bits in float64, after division by a common power of two. Zeros do not
     count, so that sparse and dense rows agree; without `columns` neither does the order of the
     entries of a row. Two of a million different rows have the same hash with probability 5e-8.
     """
@@ -157,7 +157,7 @@ def check_ids(ids: Any, n: int) -> Array:
     """Return the ids of n points as an array (n,) of integers, str or bytes, or raise."""
     values = np.asarray(ids)
     if values.dtype.kind == "O" and len({type(value) for value in values.flat}) == 1:
-        values = np.asarray(values.tolist())  # such as a column of a table
+        values = np.asarray(values.tolist())  # objects, such as a column of a table
     if values.dtype.kind not in "iuUS":
         raise TypeError(
             f"ids are of dtype {values.dtype}; pass integers, strings or bytes, one for each point."
@@ -176,7 +176,7 @@ def check_ids(ids: Any, n: int) -> Array:
 
 
 def numbers_of(ids: Array) -> Array:
-    """Return a number of 64 bits for each id (n,), by a hash of it alone.
+    """Return a number of 64 bits for each id (n,), a hash of the id alone.
 
     Different integers have different numbers; two of a million different strings have the same one
     with probability 3e-8.
@@ -189,7 +189,7 @@ def numbers_of(ids: Array) -> Array:
 
 
 def numbers_at(ids: Array, vertex: Array, n_vertices: int) -> Array:
-    """Return the number of each vertex: the least of the points at it, whatever their order."""
+    """Return the number of each vertex, the least number of its points in any order of these."""
     least = np.full(n_vertices, np.iinfo(np.uint64).max, np.uint64)
     np.minimum.at(least, vertex, numbers_of(ids))
     return least

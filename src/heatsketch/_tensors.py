@@ -1,4 +1,4 @@
-"""Tensors of torch at the door: read as arrays, and returned as tensors.
+"""Conversion of tensors of torch: read as arrays, and returned as tensors.
 
 Only the products of `operators.torch` are computed with tensors.
 """
@@ -13,15 +13,15 @@ from scipy import sparse
 
 
 def is_tensor(X: Any) -> bool:
-    """Say whether X is a tensor of torch, which is not imported for that."""
+    """Return whether X is a tensor of torch, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(X, torch.Tensor)
 
 
 def on_host(X: Any) -> Any:
-    """Return X as a NumPy array or, from a sparse tensor, a CSR matrix; anything else as it is.
+    """Return a tensor as a NumPy array, a sparse tensor as a CSR matrix, anything else as it is.
 
-    Gradients do not flow through: a tensor is detached.
+    Tensors are detached, so no gradients flow through.
     """
     if not is_tensor(X):
         return X
@@ -36,12 +36,12 @@ def on_host(X: Any) -> Any:
 
 
 def device_of(X: Any) -> Any:
-    """Return the device of a tensor that is not on the processor, else None."""
+    """Return the device of a tensor that is not on the CPU, else None."""
     return X.device if is_tensor(X) and X.device.type != "cpu" else None
 
 
 def to_device(values: Any, device: Any) -> Any:
-    """Return an array as a tensor of its precision on a device; None: as it is."""
+    """Return an array as a tensor of the same precision on a device; with device None as it is."""
     if device is None:
         return values
     return sys.modules["torch"].from_numpy(np.array(values, order="C")).to(device)

@@ -1,6 +1,6 @@
-"""Row tiles, the threads that work on them, and BLAS on one thread meanwhile.
+"""Row tiles, the threads that work on them, and BLAS in one thread meanwhile.
 
-Tiles are fixed, so that no number of threads changes a bit of a result.
+Tiles are fixed, so results have the same bits for any number of threads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from heatsketch._typing import Array
 
-ROW_TILE = 1024  # rows of one unit of work: fixed, so that results do not depend on threads
+ROW_TILE = 1024  # rows of one unit of work: fixed, because results must not depend on threads
 
 
 def row_tiles(n: int, tile: int = ROW_TILE) -> Iterator[slice]:
@@ -47,7 +47,7 @@ def for_each_tile(
 
 
 def filled(work: Callable[[slice], Array], shape: tuple[int, ...], tile: int = ROW_TILE) -> Array:
-    """Return an array of this shape whose rows are work(rows), computed as in `for_each_tile`."""
+    """Return an array of this shape with the rows work(rows), computed as in `for_each_tile`."""
     out = np.empty(shape)
 
     def fill(rows: slice) -> None:
@@ -57,12 +57,12 @@ def filled(work: Callable[[slice], Array], shape: tuple[int, ...], tile: int = R
     return out
 
 
-_inside = threading.local()  # whether this thread works on a tile, whose own tiles it then runs
+_inside = threading.local()  # whether this thread works on a tile; it runs inner tiles itself
 
 
 @contextmanager
 def in_one_thread() -> Iterator[None]:
-    """Let work on tiles and BLAS take this thread alone, where others work beside it."""
+    """Run tiles and BLAS in this thread alone, because others work beside it."""
     outside = getattr(_inside, "tile", False)
     _inside.tile = True
     try:
@@ -74,7 +74,7 @@ def in_one_thread() -> Iterator[None]:
 
 @functools.cache
 def _pool(n_threads: int) -> ThreadPoolExecutor:
-    """Return the pool of the process: threads are started once."""
+    """Return the pool of the process, whose threads are started once."""
     return ThreadPoolExecutor(n_threads, "heatsketch", lambda: setattr(_inside, "tile", True))
 
 
@@ -85,7 +85,7 @@ if hasattr(os, "register_at_fork"):
 def sum_over_tiles(work: Callable[[slice], Array], n: int, tile: int = ROW_TILE) -> Array:
     """Return the sum of `work(rows)` over the row tiles, in their order.
 
-    So the bits of the sum are the same for any number of threads.
+    The sum has the same bits for any number of threads.
     """
     return np.asarray(np.sum(for_each_tile(work, n, tile), axis=0))
 
@@ -103,7 +103,7 @@ _threads_outside = 1
 
 @contextmanager
 def single_threaded_blas() -> Iterator[int]:
-    """Limit BLAS to one thread and yield how many it had; several threads may enter."""
+    """Limit BLAS to one thread and yield its former number; several threads may enter."""
     global _nesting, _limiter, _threads_outside
     with _lock:
         if _nesting == 0:
@@ -126,13 +126,13 @@ def single_threaded_blas() -> Iterator[int]:
 
 
 def _threads_allowed() -> int:
-    """Return the number of threads where BLAS does not say it, as Accelerate on macOS."""
+    """Return the number of threads if BLAS does not report it, as Accelerate on macOS."""
     asked = (os.environ.get(name, "") for name in ("VECLIB_MAXIMUM_THREADS", "OMP_NUM_THREADS"))
     return next((int(n) for n in asked if n.isdecimal() and int(n)), os.cpu_count() or 1)
 
 
 def _let_any_thread_set_limits() -> None:
-    """Let every thread change the limit, not only the one that set it first.
+    """Let every thread change the limit of BLAS threads, not only the one that set it first.
 
     OpenBLAS has one limit for the process. From threadpoolctl 3.8 on, changes by other threads than
     the first are ignored silently; here the last thread to leave need not be the first to enter.

@@ -1,4 +1,4 @@
-"""The version of the package, which files of models and embeddings name, and those of libraries."""
+"""The version of the package, stored in files of models and embeddings, and of libraries."""
 
 __version__ = "0.1.0"
 
@@ -9,9 +9,9 @@ _LIBRARIES = (
 
 
 def show_versions() -> None:
-    """Print the versions that results depend on: of Python, libraries, BLAS and the machine.
+    """Print the versions on which results depend: of Python, libraries, BLAS and the machine.
 
-    For reports of faults; `heatsketch --version --verbose` prints the same.
+    Add them to bug reports; `heatsketch --version --verbose` prints the same.
 
     Notes
     -----
@@ -23,7 +23,7 @@ def show_versions() -> None:
     >>> hs.show_versions()  # doctest: +ELLIPSIS
     heatsketch    ...
     """
-    # Imported here, because every command imports this module.
+    # Imported here, because every command imports this module and should start fast.
     import importlib.metadata
     import platform
     import sys

@@ -35,7 +35,7 @@ __all__ = [
     "pseudotime",
 ]
 
-_WHERE = ("use_rep", "n_pcs", "layer", "obsp")  # what represents the cells, in scanpy's words
+_WHERE = ("use_rep", "n_pcs", "layer", "obsp")  # of the representation, as in scanpy
 
 
 def heat_embedding(
@@ -52,41 +52,43 @@ def heat_embedding(
 ) -> Any:
     """Embed cells in few dimensions so that distances are nearly diffusion distances.
 
-    `HeatEmbedding` of the cells, whose picture is ``sc.pl.embedding(adata, "heat")``.
+    This is `HeatEmbedding` of the cells; ``sc.pl.embedding(adata, "heat")`` draws it.
 
     Parameters
     ----------
     adata : AnnData
-        n cells; also a backed one.
+        n cells, in memory or backed by a file.
     n_components : int, default 2
     use_rep : str, optional
-        "X", or a name in `obsm`. By default X of at most 50 genes, else "X_pca" if there is one,
-        else X with a warning.
+        "X", or a name in `obsm`. By default X if it has at most 50 genes, else "X_pca" if it
+        exists, else X with a warning.
     n_pcs : int, optional
-        Columns of the representation that are used; by default all. 0 means X.
+        Number of leading columns of the representation to use; by default all. 0 means X.
     layer : str, optional
-        A layer in place of X.
+        A layer to use instead of X.
     obsp : str, optional
-        A graph of the cells in place of their coordinates: weights, as in "connectivities"; or
-        distances, where the name ends so, as in "distances": then neighbours are these.
+        A graph of the cells to use instead of their coordinates. A name that ends in "distances"
+        means distances to neighbours; others mean weights, such as "connectivities".
     key_added : str, default "heat"
         Results are in ``obsm["X_heat"]`` and ``uns["heat"]``.
     copy : bool, default False
         Return a copy of `adata` with the results, instead of writing them into it.
     **parameters
-        Of the estimator, such as `time` or `n_neighbors`; `random_state` is 0 by default.
+        Parameters of `HeatEmbedding`, such as `time` or `n_neighbors`; `random_state` is 0 by
+        default.
 
     Returns
     -------
     AnnData or None
-        ``obsm["X_heat"]`` (n, k), and in ``uns["heat"]`` the method, its parameters, the version,
-        the time used and what distances are kept.
+        A copy with the results if `copy`. ``obsm["X_heat"]`` (n, k) has the embedding,
+        ``uns["heat"]`` the method, its parameters, the version, the time used and the distortion of
+        distances.
 
     Raises
     ------
     TypeError, ValueError
-        Not an AnnData; no such representation, layer or graph; several of them; what the estimator
-        raises.
+        `adata` is no AnnData; the representation, layer or graph does not exist, or several are
+        given; errors of the estimator.
     MemoryError
         X of a backed object does not fit.
 
@@ -119,12 +121,13 @@ def heat_sketch(
     adata, n_components, key_added, copy
         As in `heat_embedding`.
     **options
-        `use_rep`, `n_pcs`, `layer`, `obsp`, and parameters of the estimator, as there.
+        `use_rep`, `n_pcs`, `layer`, `obsp`, and parameters of the estimator, as in
+        `heat_embedding`.
 
     Returns
     -------
     AnnData or None
-        ``obsm["X_heat_sketch"]`` (n, k), which may be `use_rep` of other tools.
+        ``obsm["X_heat_sketch"]`` (n, k) has the sketch; other tools can use it as `use_rep`.
 
     Raises
     ------
@@ -155,13 +158,13 @@ def diffusion_map(
     Parameters
     ----------
     adata, n_components, key_added, copy, **options
-        As in `heat_sketch`. With ``obsp="connectivities", normalization="symmetric"`` it is that
-        of ``sc.tl.diffmap(adata)``, up to the lengths of columns and its trivial first one.
+        As in `heat_sketch`. With ``obsp="connectivities", normalization="symmetric"`` the result is
+        that of ``sc.tl.diffmap(adata)``, up to the lengths of columns and its trivial first column.
 
     Returns
     -------
     AnnData or None
-        ``obsm["X_diffusion_map"]`` (n, k), and the eigenvalues in ``uns``.
+        ``obsm["X_diffusion_map"]`` (n, k) has the coordinates, ``uns`` the eigenvalues.
 
     Raises
     ------
@@ -188,29 +191,29 @@ def pseudotime(
     copy: bool = False,
     **options: Any,
 ) -> Any:
-    """Say how late each cell is, from 0 at a root to 1 at the farthest.
+    """Compute how late each cell is, from 0 at a root to 1 at the farthest cell.
 
     Parameters
     ----------
     adata, copy, **options
         As in `diffusion_map`.
     root : str, int, several of them, or mask (n,), optional
-        Names (of `obs_names`) or numbers of the cells where time starts; by default
+        Names (in `obs_names`) or numbers of the cells where time starts, or a mask; by default
         ``uns["iroot"]``, as in scanpy.
     time : float, default 8
-        Steps that are left out, see `DiffusionMap.pseudotime`; 1 is that of ``sc.tl.dpt``.
+        First step that counts, see `DiffusionMap.pseudotime`; 1 is the pseudotime of ``sc.tl.dpt``.
     key_added : str, default "heat_pseudotime"
 
     Returns
     -------
     AnnData or None
-        ``obs["heat_pseudotime"]`` (n,), infinite in components of the graph without the root; how
-        it was made in ``uns["heat_pseudotime"]``.
+        ``obs["heat_pseudotime"]`` (n,) has the values, infinite in components of the graph without
+        the root; ``uns["heat_pseudotime"]`` has the method and its parameters.
 
     Raises
     ------
     ValueError
-        No root; a name that no cell has, or several have; and as in `heat_embedding`.
+        No root is given; a name belongs to no cell, or to several; and as in `heat_embedding`.
 
     Examples
     --------
@@ -244,28 +247,28 @@ def audit(
     labels: str | None = None,
     **options: Any,
 ) -> Audit:
-    """Say of each cell how far its place in a picture can be believed: `heatsketch.audit`.
+    """Measure for each cell how well its place in a picture can be trusted: `heatsketch.audit`.
 
     Parameters
     ----------
     adata
         As in `heat_embedding`.
     basis : str, default "X_umap"
-        The picture, a name in `obsm`.
+        Name of the picture in `obsm`.
     labels : str, optional
-        A column of `obs`, between whose groups the gaps are compared.
+        A column of `obs`; the gaps between its groups are compared.
     **options
         As in `heat_sketch`; by default 64 columns, ``filter="accumulated"`` and time 8.
 
     Returns
     -------
     Audit
-        And ``obs["umap_trust"]`` and ``obs["umap_dubious"]``, by the name of the basis.
+        Also written are ``obs["umap_trust"]`` and ``obs["umap_dubious"]``, named after the basis.
 
     Raises
     ------
     TypeError, ValueError
-        As in `heat_embedding`; no such picture or column.
+        As in `heat_embedding`; the picture or column does not exist.
 
     Examples
     --------
@@ -287,15 +290,15 @@ def audit(
 
 
 def coloring(adata: Any, genes: int | Sequence[str] = 20) -> dict[str, Any]:
-    """Return what a report colours cells by: columns of `obs`, genes, and scanpy's own colours.
+    """Return the colours of a report on cells: columns of `obs`, genes, and scanpy's own colours.
 
     Parameters
     ----------
     adata : AnnData
         In memory or backed by a file.
     genes : int or sequence of str, default 20
-        Names in `var_names`, or else in `raw`; a number takes the most variable genes, by what
-        `scanpy.pp.highly_variable_genes` stored in `var`, or else by the variance of `X`.
+        Names of genes in `var_names`, or else in `raw`. A number: so many genes of largest
+        variance, as `scanpy.pp.highly_variable_genes` stored it in `var`, or else in `X`.
 
     Returns
     -------
@@ -305,7 +308,7 @@ def coloring(adata: Any, genes: int | Sequence[str] = 20) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        No such gene.
+        A gene does not exist.
 
     Examples
     --------
@@ -351,17 +354,18 @@ def neighbors(
     key_added: str | None = None,
     copy: bool = False,
 ) -> Any:
-    """Compute the neighbours of cells, for what reads those of ``sc.pp.neighbors``.
+    """Compute the neighbours of cells, in place of ``sc.pp.neighbors``.
 
-    Distances to the nearest cells, and the self-tuning Gaussian weights of this library, which
-    ``sc.tl.umap``, ``sc.tl.leiden`` and the functions here (``obsp="connectivities"``) use.
+    The results are distances to the nearest cells, and the self-tuning Gaussian weights of this
+    library. ``sc.tl.umap``, ``sc.tl.leiden`` and the functions here (``obsp="connectivities"``) use
+    them.
 
     Parameters
     ----------
     adata, use_rep, n_pcs, layer, copy
         As in `heat_embedding`.
     n_neighbors : int, default 15
-        Others, without the cell itself.
+        Number of neighbours, without the cell itself.
     metric : "euclidean", "cosine" or "correlation", default "euclidean"
         As in `HeatSketch`: "cosine" is the chord, √(2 - 2 cos).
     key_added : str, optional
@@ -392,7 +396,7 @@ def neighbors(
     index = NeighborIndex(points, metric=metric, n_neighbors=k)
     built = knn_affinity(in_metric(points, metric), "self-tuning", k, index)
     weights = built.operator.matrix[built.vertex][:, built.vertex].tocsr()
-    weights.setdiag(0)  # as scanpy has them
+    weights.setdiag(0)  # as in scanpy
     weights.eliminate_zeros()
     found = index.query(None, k + 1)
     other = found.indices != np.arange(n)[:, None]
@@ -426,7 +430,7 @@ def _embed(adata: Any, make: Any, key: str, copy: bool, options: dict[str, Any])
 
 
 def _fitted(adata: Any, make: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Fit an estimator to the cells, or to a graph of them; return it, and how it was made."""
+    """Fit an estimator to the cells, or to a graph of them; return it and the record of the fit."""
     given = {name: options.pop(name, None) for name in _WHERE}
     estimator = make(**{"random_state": 0} | options)
     *where, obsp = given.values()
@@ -448,7 +452,7 @@ def _fitted(adata: Any, make: Any, options: dict[str, Any]) -> tuple[Any, dict[s
 
 
 def _target(adata: Any, copy: bool) -> Any:
-    """Return the object to write to, or raise if it is not an AnnData."""
+    """Return the object to write to, `adata` or a copy; raise if it is not an AnnData."""
     if not all(hasattr(adata, name) for name in ("obs", "obsm", "obsp", "uns", "X")):
         raise TypeError(
             f"adata is of type {type(adata).__name__}; pass an AnnData, or its points to an "
@@ -477,7 +481,7 @@ def _points(adata: Any, use_rep: str | None, n_pcs: int | None, layer: str | Non
 
 
 def _entry(adata: Any, part: str, name: str) -> Any:
-    """Return an array of obs, obsm, obsp or layers, or raise with those there are."""
+    """Return an array of obs, obsm, obsp or layers, or raise with the existing names."""
     entries = getattr(adata, part)
     require([name], entries.keys(), f"adata.{part}", "entry")
     entry = entries[name]
@@ -490,7 +494,7 @@ def _in_memory(X: Any) -> Any:
 
 
 def _storable(value: Any) -> Any:
-    """Return what .h5ad files hold: numbers, text, arrays and dictionaries, without None."""
+    """Convert a value to numbers, text, arrays and dictionaries without None, for .h5ad files."""
     if isinstance(value, dict):
         return {str(k): _storable(item) for k, item in value.items() if item is not None}
     if isinstance(value, list | tuple):

@@ -21,29 +21,29 @@ from heatsketch.isometry.pairs import DistortionEvaluator, near_pairs, random_pa
 from heatsketch.neighbors import distinct_rows
 from heatsketch.spectral.eigenpairs import column_signs
 
-EQUAL_BITS = 40  # rows that agree in so many count as one point
+EQUAL_BITS = 40  # rows that agree in this many bits count as one point
 _SKEWED = 1e-6  # third moment of an axis, relative to its modulus: less is rounding
 OBJECTIVES = ("most", "worst")
 AUTO_STARTS = {"most": 1, "worst": 4}  # the stress has few minima, log L many
 # A linear map has r k numbers: more rows to learn it from change little.
 MAX_ROWS = {"most": 2_500, "worst": 20_000}
-MAX_RANK = {"most": 64, "worst": 256}  # leading directions that a map may use
-PAIRS = {"most": 6_000, "worst": 20_000}  # that it is learned from
+MAX_RANK = {"most": 64, "worst": 256}  # number of leading directions for a map
+PAIRS = {"most": 6_000, "worst": 20_000}  # from which a map is learned
 _BETAS = (64.0, 256.0, 1024.0)  # of J_β after the first
-_LOG_L_WEIGHT = 0.02  # of J_16 beside the fraction outside the window
+_LOG_L_WEIGHT = 0.02  # weight of J_16, added to the fraction outside the window
 _SPARE = (12, 0, 1, 2)  # dimensions beyond k of the first maps; later ones start at random
-_WORST_PAIRS = 500  # most stretched and as many most shrunk ones, that join the working set
+_WORST_PAIRS = 500  # the most stretched and as many most shrunk ones, which join the working set
 _ROUNDS = 2  # of adding them, for each β
 _VALIDATION_ROWS = 1_000  # of which some are held out to choose the rank for "worst"
 _UNSEEN_PAIRS = {"most": 20_000, "worst": 200_000}  # pairs with rows held out, at most
-_RANK_PAIRS = 8_000  # that maps of several ranks are learned from
+_RANK_PAIRS = 8_000  # from which maps of several ranks are learned
 _LEAST_TO_CHOOSE = 20  # rows held out, half of which choose the rank
 _ROWS_PER_DIRECTION = 8  # of a map for new points, at least
 _NO_WORSE = 0.1  # J_16 of unseen pairs by principal components, relative to the best map
 
 
 class LearnedMap(NamedTuple):
-    """A linear map and how it was learned."""
+    """A linear map and the record of how it was learned."""
 
     components: Array  # (k, r): y = components · x
     rank: int  # leading principal directions of the input that it uses
@@ -67,8 +67,8 @@ def learn(
 ) -> LearnedMap:
     """Learn a map of the rows of F (n, r) to k dimensions; see `NearIsometricProjection`.
 
-    The rows must be distinct and shuffled, because the first ones are held out. Where there are
-    any, maps for `objective="worst"` have a rank that they choose, and are shrunk: they are for new
+    The rows must be distinct and shuffled, because the first ones are held out. If any are held
+    out, they choose the rank of maps for `objective="worst"`, and these maps are shrunk for new
     points.
     """
     if k == F.shape[1]:
@@ -89,7 +89,7 @@ def learn(
         rotation[:n_axes] = (axes / np.linalg.norm(axes, axis=0)).T
         return LearnedMap(rotation, n_axes, held_out, [])
 
-    # Maps of little stress: from the leading directions with some spare ones, and from random ones.
+    # Maps of low stress: from the leading directions with some spare ones, and from random ones.
     seen = F[n_held:] if most else F
     pairs = PairObjective(seen, axes, random_pairs(len(seen), PAIRS[objective]))
     count = AUTO_STARTS[objective] if n_init == "auto" else n_init
@@ -123,8 +123,8 @@ def _lower_log_L(
 ) -> Array:
     """Lower log L, the ratio between the largest and the smallest ratio of any pair.
 
-    Maps of little stress and the leading directions are improved at a small β, the best one at
-    larger ones. The worst of all pairs join those looked at between descents.
+    Maps of low stress and the leading directions are improved at a small β, the best one at larger
+    β. Between descents the worst of all pairs join the working set.
     """
     evaluate = DistortionEvaluator(pairs.F)
     leading = pairs.leading[:, : maps[0].shape[1]]
@@ -146,10 +146,10 @@ def _lower_log_L(
 
 
 def _shrunk(Q: Array, pairs: PairObjective) -> Array:
-    """Return the mean of a map (R, k) and the projection to the leading directions.
+    """Return a map (R, k) shrunk to the mean of itself and the projection to leading directions.
 
-    The map is rotated to the projection (Procrustes) and has its variance. Both miss new pairs, but
-    not the same ones.
+    The map is first rotated and scaled to the projection (Procrustes). Both have errors on new
+    pairs, but on different ones, so their mean has smaller errors.
     """
     scales = pairs.scales[: len(Q), None]  # √ of variances of coordinates
     P = pairs.leading[: len(Q), : Q.shape[1]]
@@ -162,9 +162,9 @@ def validate(F: Array, n_held: int, k: int, rank: int | None, max_iter: int) -> 
     """Fit without the first rows of F (n, r); return the best rank, and log L on unseen pairs.
 
     Half of the rows held out choose between maps of ranks 256, 128, ..., k, the principal
-    components, and the others measure. Maps are shrunk after the first β: else they keep the
-    extreme pairs that they have seen and no others. The log L is NaN if the rows that are left have
-    too few directions.
+    components, and the others measure. Maps are shrunk after the first β, because otherwise they
+    would keep only the extreme pairs that they have seen. The log L is NaN if the remaining rows
+    have too few directions.
     """
     seen, full = F[n_held:], rank or max(MAX_RANK["worst"], 2 * k)
     axes = principal_axes(seen, full)
@@ -194,25 +194,25 @@ def validate(F: Array, n_held: int, k: int, rank: int | None, max_iter: int) -> 
 
 
 def _unseen(F: Array, count: int, axes: Array, most: int = _UNSEEN_PAIRS["worst"]) -> PairObjective:
-    """Return the pairs with one of the first `count` rows, or `most` of them, evenly spread."""
+    """Return the pairs with one of the first `count` rows, evenly thinned if more than `most`."""
     i, j = np.triu_indices(count, 1, len(F))
     step = -(-len(i) // most)
     return PairObjective(F, axes, (i[::step], j[::step]))
 
 
 def first_equal(points: Array) -> Array:
-    """Return for each row the first one that counts as the same point."""
+    """Return for each row the number of the first row that counts as the same point."""
     same = np.arange(len(points))
-    for shift in (0, 1 / 3, 2 / 3):  # near rows on two sides of one grid line share another cell
+    for shift in (0, 1 / 3, 2 / 3):  # rows split by a line of one grid share a cell of another
         first, inverse = distinct_rows(np.round(np.ldexp(points[same], EQUAL_BITS) + shift))
         same = same[first[inverse]]
     return same
 
 
 def oriented(W: Array, points: Array) -> Array:
-    """Rotate the image to its principal axes; the longer tail of each points up.
+    """Rotate a map so that its image has its principal axes, with the longer tail up.
 
-    Where both tails are alike, the largest weight is positive.
+    If both tails are alike, the largest weight is positive.
     """
     Y = points @ W.T
     Y -= Y.mean(axis=0)

@@ -1,7 +1,7 @@
 """Losses of a linear map over pairs of points, with their slopes, and the descent.
 
-Losses are functions of the log distance ratios ℓ of pairs. None changes when all distances are
-multiplied by one number.
+Losses are functions of the log distance ratios ℓ of pairs. They do not change when all distances
+are multiplied by one number.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from heatsketch.neighbors import pair_distances
 Loss = Callable[[Array], tuple[float, Array]]  # ℓ (m,) -> value, slope (m,)
 
 SEARCH_BETA = 16.0  # of the first J_β
-_WIDTH = 2.0  # of the window of `OutsideFraction`, in units of log factor
+_WIDTH = 2.0  # width of the window of `OutsideFraction`, in units of log factor
 _CENTRING_STEPS = 8
 _MIN_RELATIVE_SCALE = 1e-7  # of a direction: smaller ones are rounding
 _WIDE = 512  # columns beyond which the directions come from their Gram matrix
 _TINY = 1e-24  # squared ratio that counts as zero
-_PERTURBATION = 0.01  # of a map under which pairs coincide, relative to its norm
+_PERTURBATION = 0.01  # to a map under which pairs coincide, relative to its norm
 _COLLAPSED = -10.0  # ℓ, relative to the mean
-# Penalties on the fraction of variance in spare dimensions, by which a map loses them one by one.
+# Penalties on the fraction of variance in spare dimensions, which remove these one by one.
 _PENALTIES = (0.015, 0.05, 0.15, 0.5, 1.5)
-_ANNEALING_STEPS = 30  # for each of them
+_ANNEALING_STEPS = 30  # for each penalty
 
 
 def stress(log_ratios: Array) -> tuple[float, Array]:
@@ -49,17 +49,17 @@ def stress(log_ratios: Array) -> tuple[float, Array]:
 class OutsideFraction:
     """The smoothed fraction of pairs whose distance ratio is far from the typical one.
 
-    The mean of 1 - exp(-(ℓ - c)²/2w²), with the centre c at which it is least and the width w twice
-    log `factor`. Windows of 1.25 log `factor` keep 1-3 % more pairs within it, and give up the
-    others, which then coincide in the picture (docs/embeddings.md). `log_L_weight` times J_16 is
-    added, so that no two points coincide.
+    The value is the mean of 1 - exp(-(ℓ - c)²/2w²), with the centre c at which it is least and the
+    width w = 2 log `factor`. A width of 1.25 log `factor` would keep 1-3 % more pairs within
+    `factor`, but other pairs would coincide in the picture (docs/embeddings.md). `log_L_weight`
+    times J_16 is added, so that no two points coincide.
     """
 
     factor: float
     log_L_weight: float = 0.0
 
     def __call__(self, log_ratios: Array) -> tuple[float, Array]:
-        """Return the value and its slope; that of c does not enter at a minimum over c."""
+        """Return the value and its slope; c does not contribute, because it is at a minimum."""
         width = _WIDTH * math.log(self.factor)
         centre = float(log_ratios.mean())
         for _ in range(_CENTRING_STEPS):
@@ -95,12 +95,12 @@ class LogDistortion:
 def principal_axes(F: Array, max_rank: int) -> Array:
     """Return axes (r, R): coordinates F · axes have variances σ, those of principal components σ².
 
-    With the components themselves the directions that keep small distances would hardly count in
-    the first steps of a descent, and with whitened ones noise would count as much as any direction.
-    There are at most `max_rank`, and none below rounding.
+    This is between two extremes: with the components themselves the directions of small distances
+    would hardly count in the first steps of a descent, and with whitened ones noise would count as
+    much as any direction. There are at most `max_rank` axes, and none below rounding.
     """
     centred = F - F.mean(axis=0)
-    if F.shape[1] > _WIDE:  # some of very many directions
+    if F.shape[1] > _WIDE:  # a few of very many directions
         gram, last = centred.T @ centred, F.shape[1] - 1
         squares, vectors = eigh(gram, subset_by_index=[max(0, last + 1 - max_rank), last])
         scales, axes = np.sqrt(np.maximum(squares[::-1], 0.0)), vectors[:, ::-1].T
@@ -113,7 +113,7 @@ def principal_axes(F: Array, max_rank: int) -> Array:
 
 
 class PairObjective:
-    """Pairs of rows of F whose distances a map Q is to keep, up to one factor.
+    """Pairs of rows of F whose distances a map Q should keep, up to one factor.
 
     A map Q (R, k) takes the first R coordinates along the axes. One step takes n R k operations,
     and m k for m pairs.
@@ -132,7 +132,7 @@ class PairObjective:
     scales : array (R,)
         Their standard deviations.
     leading : array (R, R)
-        The map to principal components: its first columns are the directions of largest variance.
+        Map to the principal components; its first columns are the directions of largest variance.
     history : list of dict
         A record of each descent.
     """
@@ -169,7 +169,7 @@ class PairObjective:
         Z, differences, transposed = self.Z[:, : len(Q)], self.differences, self.differences.T
         shape, variances = Q.shape, self.variances[: len(Q), : len(Q)]
         ratios = self.log_ratios(Q)
-        if ratios.min() <= ratios.mean() + _COLLAPSED:  # no gradient moves points that coincide
+        if ratios.min() <= ratios.mean() + _COLLAPSED:  # points that coincide have no gradient
             noise = np.random.default_rng(0).standard_normal(shape) * self.scales[: len(Q), None]
             Q = Q + _PERTURBATION * np.linalg.norm(Q) / np.linalg.norm(noise) * noise
 
@@ -197,14 +197,14 @@ class PairObjective:
         logger.info("learning the map: %s %.3g of %d pairs", name, found.fun, pairs)
         best = found.x.reshape(shape)
         best = best @ np.linalg.eigh(best.T @ variances @ best)[1][:, ::-1]
-        return best / np.linalg.norm(best)  # no loss depends on scale: avoid overflow
+        return best / np.linalg.norm(best)  # losses do not depend on scale: avoid overflow
 
     def annealed(self, Q: Array, k: int, max_iter: int) -> Array:
-        """Reduce a map gradually to its first k dimensions, and find one of little stress there.
+        """Reduce a map gradually to its first k dimensions, to one of low stress.
 
-        With many dimensions the distances can all be kept, and there is nothing to choose. The
-        penalty on the variance in the spare dimensions then increases step by step: the map that is
-        followed hardly depends on the start, and what crosses in the plane has room to pass.
+        With many dimensions all distances can be kept, so the start hardly matters. The penalty on
+        the variance in the spare dimensions then increases step by step. Parts that would have to
+        cross in the plane can pass each other in the spare dimensions.
         """
         for penalty in _PENALTIES if k < Q.shape[1] else ():
             Q = self.descend(Q, stress, _ANNEALING_STEPS, k, penalty)

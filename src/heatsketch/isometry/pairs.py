@@ -1,4 +1,4 @@
-"""Pairs of points that a map is learned from and judged by."""
+"""Pairs of points from which a map is learned and by which it is measured."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ALL_PAIRS_UP_TO = 2_048  # points
 RANDOM_PAIRS = 500_000
 NEAR_ROWS = 4_000  # points whose nearest neighbours are searched in many dimensions
 _NEAR, _COLLIDING = 5, 5  # nearest neighbours in the input and in the embedding
-_SEED = 0  # the pairs do not depend on chance beyond the order of the rows
+_SEED = 0  # a constant: pairs depend only on the order of the rows
 
 Pairs = tuple[Array, Array]
 
@@ -22,7 +22,7 @@ def sampled_pairs(
 ) -> Pairs:
     """Draw pairs of two different points of n, some perhaps more than once.
 
-    With labels (n,), from 0, both have the same one; raise if there is no such pair.
+    With labels (n,), from 0, both points have the same label; raises if there is no such pair.
     """
     if labels is None:
         i = rng.integers(0, n, count)
@@ -39,7 +39,7 @@ def sampled_pairs(
 
 
 def within(i: Array, j: Array, labels: Array | None) -> Pairs:
-    """Return the pairs whose points have the same label; all without labels (n,)."""
+    """Return the pairs whose points have the same label; all pairs without labels (n,)."""
     if labels is None:
         return i, j
     kept = labels[i] == labels[j]
@@ -54,22 +54,22 @@ def random_pairs(n: int, count: int) -> Pairs:
 
 
 def nearest_pairs(F: Array, rows: Array, k: int) -> Pairs:
-    """Return pairs of each of the rows with its k nearest others in F."""
+    """Return the pairs of each of the rows and its k nearest other rows of F."""
     found = NeighborIndex(F).query(F[rows], k + 1).indices
     i, j = np.repeat(rows, k + 1), found.ravel()
     return i[i != j], j[i != j]
 
 
 def near_pairs(F: Array) -> Pairs:
-    """Return pairs of nearest neighbours in F of its first rows, which are the shortest."""
+    """Return the pairs of the first rows of F and their nearest neighbours, the shortest pairs."""
     return nearest_pairs(F, np.arange(min(len(F), NEAR_ROWS)), min(_NEAR, len(F) - 1))
 
 
 class DistortionEvaluator:
-    """The pairs of rows of F (n, r) by which embeddings of F are compared.
+    """Evaluate embeddings of F (n, r) on a fixed set of pairs and on near pairs.
 
-    All of up to 2,048 points. Beyond, random ones, nearest neighbours in F, and in each embedding
-    nearest neighbours there, which include collisions.
+    Up to 2,048 points these are all pairs. Beyond, they are random pairs, nearest neighbours in F,
+    and nearest neighbours in each embedding, which include collisions.
     """
 
     def __init__(self, F: Array) -> None:
@@ -93,5 +93,5 @@ class DistortionEvaluator:
 
 
 def _logs(distances: Array) -> Array:
-    """Return logarithms; points that coincide have a distance of 1e-30 of the largest."""
+    """Return logarithms of distances, which are at least 1e-30 of the largest one."""
     return np.log(np.maximum(distances, 1e-30 * (distances.max() or 1.0)))

@@ -1,4 +1,4 @@
-"""Curves: bandwidths, times, explained variance, and how distances are kept."""
+"""Curves: bandwidths, times, explained variance, and distortion of distances."""
 
 from pathlib import Path
 from typing import Any
@@ -119,19 +119,20 @@ def scales(
     path: str | Path | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw why ``time="auto"`` chose its time: how many directions are left.
+    """Draw the numbers of directions by which ``time="auto"`` chose its time.
 
-    Above, how many directions the distances of one time have, with the number wanted. Below, the
-    effective rank of the heat kernel e^{-t(1-A)} with its interval: how many directions are left at
-    a time. Lines mark k + 1, the coordinates and the trivial direction, and the components of the
-    graph, which are left in the end. The time chosen is the first with few enough directions.
+    Above: the number of directions of the distances at one time, with the number wanted. Below: the
+    effective rank of the heat kernel e^{-t(1-A)} with its interval, the number of directions that
+    are left at a time. Lines mark k + 1, for the coordinates and the trivial direction, and the
+    number of components of the graph, the limit at large times. The time chosen is the first with
+    few enough directions.
 
     Parameters
     ----------
     embedding : HeatEmbedding
         Fitted with ``time="auto"``.
     trace : HeatTrace, optional
-        ``heat_trace(embedding.diffusion_, times)``, any times; by default it is computed, with
+        ``heat_trace(embedding.diffusion_, times)`` at any times; by default it is computed, with
         ``rng=0``.
     path
         As in `ksum_curve`, which has the same result and errors.
@@ -204,7 +205,7 @@ def explained_variance(
     share: float | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw how much of the diffusion the first 1, 2, ... coordinates hold, with intervals.
+    """Draw the fraction of the diffusion that the first 1, 2, ... coordinates explain.
 
     Parameters
     ----------
@@ -213,7 +214,7 @@ def explained_variance(
     path, ax
         As in `ksum_curve`, which has the same result and errors.
     share : float, optional
-        A share to mark.
+        A fraction to mark.
 
     Returns
     -------
@@ -252,7 +253,7 @@ def explained_variance(
 
 
 def distortion_histogram(result: Any, *, path: str | Path | None = None, ax: Any = None) -> Any:
-    """Draw how many pairs of points have which ratio of distances to the median ratio.
+    """Draw a histogram of the ratios of distances of pairs to the median ratio.
 
     Parameters
     ----------

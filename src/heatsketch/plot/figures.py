@@ -1,4 +1,4 @@
-"""What pictures share: figures outside pyplot's global state, axes, files."""
+"""Shared by pictures: figures outside pyplot's global state, axes, files."""
 
 import textwrap
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ LETTER = 0.066  # inches, the mean width at 10 points
 
 
 def check_picture(path: str | Path | None) -> None:
-    """Raise if a picture cannot be drawn to a path, or, for None, without a file.
+    """Raise if a picture cannot be written to a path or, for None, cannot be drawn.
 
     Parameters
     ----------
     path : path or None
-        The file that is to be written.
+        The file to write.
 
     Raises
     ------
@@ -69,21 +69,21 @@ def new_figure(width: float, height: float, dpi: int = 160) -> Any:
 
 
 def axes_for(path: str | Path | None, ax: Any, size: tuple[float, float], **kind: Any) -> Any:
-    """Return axes to draw on, those given or of a new figure; raise if none can be at `path`."""
+    """Return the given axes or those of a new figure; raise if it cannot be written to `path`."""
     check_picture(path)
     return new_figure(*size).add_subplot(**kind) if ax is None else ax
 
 
 def size_in_inches(ax: Any) -> Array:
-    """Return width and height of axes."""
+    """Return width and height of axes in inches."""
     size: Array = ax.get_window_extent().size / ax.figure.dpi
     return size
 
 
 def finish(ax: Any, title: str, axis_names: Sequence[str], path: str | Path | None = None) -> Any:
-    """Give axes a title, names and thin grey decoration; return the figure, written to any `path`.
+    """Give axes a title, names and thin grey decoration; write the figure if there is a `path`.
 
-    Long lines are broken at the width of the axes.
+    Returns the figure. Long lines are broken at the width of the axes.
     """
     letters = max(20, int(size_in_inches(ax)[0] / LETTER))
     lines = [textwrap.fill(line, letters, break_on_hyphens=False) for line in title.splitlines()]
@@ -109,7 +109,7 @@ def save(figure: Any, path: str | Path) -> None:
     Parameters
     ----------
     figure : matplotlib Figure
-        What is written.
+        The figure to write.
     path : path
         .png, .pdf or .svg; an existing file is replaced.
 

@@ -1,4 +1,4 @@
-"""Labels as categories or numbers, and their colours."""
+"""Labels as categories or as numbers, and their colours."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def categories(labels: Any) -> tuple[Array, tuple[str, ...]] | None:
 def legend_of(codes: Array, names: tuple[str, ...]) -> tuple[Array, tuple[str, ...]]:
     """Return the entries of a legend of categories, at most 20, and the entry of each category.
 
-    Of more than 20 categories, all but the 19 largest share an entry.
+    With more than 20 categories, all but the 19 largest share an entry.
     """
     if len(names) <= MAX_CATEGORIES:
         return np.arange(len(names)), names

@@ -21,8 +21,8 @@ MAX_WRITTEN_LETTERS = 13  # a longer name would hide a fifth of the points; the 
 MAX_VECTOR_POINTS = 20_000  # a vector picture of more points is slow to open
 ORDER_SEED = 2_718_281_828  # not a likely seed of the data: equal seeds would show as structure
 CENTRAL = 0.98  # share of the points that the window is made for
-_SPARE = 1.3  # radius of the window next to that of the central points
-_LEAST_GAIN = 1.4  # in scale: for less, no point is moved to the edge
+_SPARE = 1.3  # ratio of the radius of the window to that of the central points
+_LEAST_GAIN = 1.4  # in scale; for less no point is moved to the edge
 _PANEL_INCHES, _MAX_COLUMNS = 3.4, 4
 _MOST_CELLS, _LEAST_CELLS = 420, 40  # of a density, along the longer side
 _CELLS_PER_ROOT = 2.4  # of the number of points: one point fills a cell that can be seen
@@ -42,31 +42,31 @@ def scatter(
 ) -> Any:
     """Draw an embedding in the plane.
 
-    One coordinate is drawn as a strip, two are drawn as they are. Of three or more, the first two
-    principal axes are shown: an orthogonal projection, so no distance is ever enlarged.
+    One coordinate is drawn as a strip, two are drawn as they are. Three or more are projected on
+    the first two principal axes, which enlarges no distance.
 
-    If a few far points would make all others small, the window is that of the central 98 % of the
-    points (by their distance from the median, and 30 % more). Points outside stand at the edge with
-    a ring, and the title says how many they are. Otherwise all points are inside.
+    If a few far points would make all others small, the window shows the central 98 % of the points
+    (by their distance from the median, and 30 % more). Points outside are drawn at the edge with a
+    ring, and the title has their number. Otherwise all points are inside.
 
     Parameters
     ----------
     F : array of shape (n, k)
         The embedding.
     labels : array of shape (n,), optional
-        Colours. Text, booleans and at most 20 distinct whole numbers are categories, with a legend;
-        of more than 20 categories the 19 largest keep a colour. Other numbers get a colour bar.
-        Missing labels (None, NaN) are grey.
+        Labels for the colours. Text, booleans and at most 20 distinct whole numbers are categories,
+        with a legend; with more than 20 categories the 19 largest have colours of their own. Other
+        numbers get a colour bar. Missing labels (None, NaN) are grey.
     title : str, default ""
-        Written above the axes.
+        Text above the axes.
     names : sequence of k strings, optional
-        Names of the coordinates, for the axes of one or two coordinates.
+        Names of the coordinates, shown at the axes if there are one or two.
     path : path, optional
         File to write, .png, .pdf or .svg; an existing one is replaced.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     legend : bool, default True
-        Explain the colours; panels side by side need one legend.
+        Draw a legend or colour bar; panels side by side need only one.
     whole : bool, default False
         Show all points at their places, however far some are.
 
@@ -118,8 +118,8 @@ def density(
     """Draw how many points lie in each cell of the plane; millions take a second.
 
     The view is that of `scatter`; points outside of the window count in the cells at its edge. The
-    more points, on a logarithmic scale, the stronger the colour; it is the mean of the colours of
-    the labels in the cell, or the colour of the mean of the numbers.
+    strength of a colour grows with the logarithm of the number of points. The colour is the mean of
+    the colours of the labels in the cell, or the colour of the mean of the numbers.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def space(
     legend: bool = True,
     whole: bool = False,
 ) -> Any:
-    """Draw an embedding in three dimensions, all on one scale; of more, on its principal axes.
+    """Draw an embedding in space, all axes on one scale; beyond three, on its principal axes.
 
     Parameters
     ----------
@@ -291,10 +291,10 @@ def panels(
 
 
 def central_window(points: Array) -> Array | None:
-    """Return the corners (2, d) of the window that shows the central points (n, d) large.
+    """Return the corners (2, d) of a window around the central ones of points (n, d).
 
-    None where all points fit well: where the window would not be 1.4 times smaller, or where the
-    central points are one point.
+    None if all points fit well: if the window would not be 1.4 times smaller, or the central points
+    coincide.
     """
     distance = np.linalg.norm(points - np.median(points, axis=0), axis=1)
     radius = np.quantile(distance, CENTRAL, method="higher")  # at most 2 % are beyond
@@ -310,14 +310,14 @@ class Picture:
     Attributes
     ----------
     points : array (n, 2) or (n, 3)
-        At the edge of the window where they lie farther out.
+        Places; points outside of the window are moved to its edge.
     outside : array (n,) of bool
-        Whether they do.
+        Whether a point was moved.
     names : list of str
-        Of the axes.
+        Names of the axes.
     title : str
     legend : tuple of str or None
-        At most 20 categories, none without labels; None of numbers.
+        At most 20 categories, () without labels; None for numbers.
     values : masked array (n,)
         Numbers, or places in the legend; masked where a label is missing.
     scale : ScalarMappable
@@ -340,7 +340,7 @@ class Picture:
         shape: Array | None = None,
         how: str = "ringed",
     ) -> None:
-        """Take as many coordinates as the axes have; the window has a ratio of width and height."""
+        """Project F to the dimension of the axes; `shape` is the width and height of the window."""
         F = np.asarray(check_points(F, "F", min_rows=1), dtype=np.float64)
         n, k = F.shape
         if names is not None and len(names) != k:
@@ -367,7 +367,7 @@ class Picture:
             half = np.maximum(half, 1e-3 * half.max())
             beyond = np.max(np.abs(F - centre) / half, axis=1)
             self.outside = beyond > 1 + 1e-9
-            # Towards the centre of the window, to its edge.
+            # Points outside move towards the centre of the window, to its edge.
             F = centre + (F - centre) / np.maximum(1.0, beyond)[:, None]
         if count := self.outside.sum():
             self.title += f"\n{count:,} of {n:,} points lie farther out, {how} at the edge"
@@ -378,7 +378,7 @@ class Picture:
         self.points = F
 
     def _colour(self, labels: Any, n: int) -> None:
-        """Tell categories and numbers apart; grey is the colour of missing ones."""
+        """Set the colours of categories or numbers; missing ones are grey."""
         from matplotlib import colormaps
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import ListedColormap, NoNorm
@@ -417,7 +417,7 @@ class Picture:
             self.ax.scatter(*self.points[self.outside].T, s=2.5 * size, **ring)
 
     def write_names(self) -> None:
-        """Write names at the medians, largest categories first, none long or overlapping."""
+        """Write names at medians of categories, largest first, without long or overlapping ones."""
         from matplotlib import patheffects
 
         names = self.legend or ()
@@ -482,7 +482,7 @@ def short(name: str, limit: int = 32) -> str:
 
 
 def principal_axes(F: Array, count: int) -> tuple[Array, list[str]]:
-    """Return the directions (k, count) of largest variance, and names that say its share."""
+    """Return the directions (k, count) of largest variance, and names with their fractions."""
     centred = F - F.mean(axis=0)
     variances, axes = np.linalg.eigh(centred.T @ centred)
     variances = np.maximum(variances[::-1], 0.0)  # one may be negative by rounding

@@ -1,4 +1,4 @@
-"""Columns of a report: what points are coloured by and what is said of them, as plain JSON."""
+"""Columns of a report, as plain JSON: colours of points, their ids, features and images."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from heatsketch._checks import is_missing
 from heatsketch._typing import Array
 from heatsketch.plot.labels import NO_LABEL_COLOUR, categories, legend_of, palette
 
-MOST_FEATURES = 50  # columns of the points themselves that are kept
+MOST_FEATURES = 50  # most features that become columns
 _IMAGE_BYTES = 1_000_000
 
 
 def packed(values: Any, kind: str) -> dict[str, Any]:
-    """Return an array as text: little-endian numbers of a kind in base64, and the shape."""
+    """Return an array as its shape and text: little-endian numbers of a kind in base64."""
     values = np.ascontiguousarray(values, dtype=f"<{kind}")
     text = base64.b64encode(values.tobytes()).decode("ascii")
     return {"kind": kind, "shape": list(values.shape), "data": text}
@@ -27,11 +27,11 @@ def packed(values: Any, kind: str) -> dict[str, Any]:
 def column(
     name: str, values: Any, shown: Array, given: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Return a column of labels or numbers (n,), of which the rows `shown` (m,) are kept.
+    """Return the rows `shown` (m,) of a column of labels or numbers (n,), as plain JSON.
 
-    Categories and numbers are told apart as in pictures, `plot.categories`; more than 20 categories
-    share the colours of the 19 largest and "others", but keep their names. Categories have the
-    `given` colours (#rrggbb, by name) where there are some.
+    `plot.categories` tells categories from numbers, as in pictures. More than 20 categories share
+    the colours of the 19 largest and "others", but keep their names. `given` colours (#rrggbb, by
+    name) replace those of the palette.
     """
     groups = categories(values)
     if groups is None:
@@ -43,7 +43,7 @@ def column(
         "type": "category",
         "codes": packed(codes[shown], "i1" if len(names) < 2**7 else "i4"),
         "names": list(names),
-        "groups": entries.tolist(),  # of each name: its place in the legend
+        "groups": entries.tolist(),  # for each name, its place in the legend
         "legend": list(legend),
         "colours": [
             own if (own := (given or {}).get(group, "")).startswith("#") else usual
@@ -54,7 +54,7 @@ def column(
 
 
 def columns_of(values: Any, name: str, n: int) -> dict[str, Array]:
-    """Return an array, mapping or DataFrame as columns (n,) by name, or raise."""
+    """Return an array, mapping or DataFrame as columns (n,) by name; raise for other lengths."""
     if values is None:
         return {}
     names = getattr(values, "columns", values if isinstance(values, Mapping) else None)
@@ -72,7 +72,7 @@ def columns_of(values: Any, name: str, n: int) -> dict[str, Array]:
 
 
 def feature_columns(X: Any, names: Any, shown: Array) -> list[dict[str, Any]]:
-    """Return the columns of points X (n, d), if there are few; `names` None numbers them."""
+    """Return the columns of points X (n, d) if there are few; without `names` they are numbered."""
     if X is None or sparse.issparse(X) or np.ndim(X) != 2 or np.shape(X)[1] > MOST_FEATURES:
         return []
     values = np.asarray(X)
@@ -97,7 +97,7 @@ def texts(values: Any, shown: Array) -> list[str]:
 
 
 def image_facts(X: Any, images: tuple[int, int] | None, shown: Array) -> dict[str, Any] | None:
-    """Return the points shown as grey images (m, h, w); of large ones every second pixel."""
+    """Return the points shown as grey images (m, h, w), with fewer pixels if they are large."""
     if images is None:
         return None
     if X is None or np.shape(X)[1] != images[0] * images[1]:

@@ -1,4 +1,4 @@
-"""What a report says of an embedding: plain numbers and text, without any drawing."""
+"""The contents of a report on an embedding: plain numbers and text, without any drawing."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from heatsketch.reports.summary import explained, parameters, summary
 from heatsketch.scales.bandwidth import ksum
 from heatsketch.spectral.traces import heat_trace
 
-MOST_POINTS = 20_000  # of more points a random sample is shown
+MOST_POINTS = 20_000  # beyond, a random sample is shown
 AUDITED = ("trust", "neighbors_kept", "false_neighbors", "order_kept")
 _TRACE_TIMES = 2.0 ** np.arange(11)
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that the numbers depend on."""
+    """Return the versions on which the numbers depend."""
     return {
         "heatsketch": __version__,
         "Python": platform.python_version(),
@@ -48,7 +48,7 @@ def shown_points(n: int, distortion: Distortion | None) -> Array:
 
 
 def of_audit(audit: Audit, shown: Array) -> dict[str, Any]:
-    """Return what only an audit has: gaps, and groups as places among the points shown."""
+    """Return the facts of an audit alone: gaps, and groups as places among the points shown."""
     place = np.full(len(audit.trust), -1)
     place[shown] = np.arange(len(shown))
     groups = {"torn": audit.torn, "merged": audit.merged}
@@ -69,7 +69,7 @@ def of_audit(audit: Audit, shown: Array) -> dict[str, Any]:
 
 
 def of_estimator(est: Any, X: Any, shown: Array) -> dict[str, Any]:
-    """Return what only an estimator has: the Ksum test, scales, and the variance explained."""
+    """Return the facts of an estimator alone: the Ksum test, scales, and the variance explained."""
     name, diffusion, columns = type(est).__name__, diffusion_of(est), []
     if hasattr(type(est), "neighbor_confidence_"):
         columns.append(column("neighbor_confidence", est.neighbor_confidence_, shown))
@@ -92,21 +92,21 @@ def of_estimator(est: Any, X: Any, shown: Array) -> dict[str, Any]:
 
 
 def _ksum_facts(est: Any, X: Any) -> dict[str, Any] | None:
-    """Return the Ksum curve of the points, with the bandwidth of the estimator, or why not."""
+    """Return the Ksum curve of the points with the bandwidth of the estimator, or the error."""
     metric = getattr(est, "metric", None)
     if X is None or metric is None or "precomputed" in (metric, getattr(est, "affinity", None)):
         return None
     logger.info("the Ksum test")
     try:
         found = ksum(X, metric=metric)
-    except ValueError as error:  # points that an estimator can do with
+    except ValueError as error:  # points that suffice for an estimator but not for the test
         return {"why_not": str(error)}
     used: Any = getattr(est, "epsilon_", np.nan)
     return {**found._asdict(), "used": float(used) if np.ndim(used) == 0 else None}
 
 
 def _scale_facts(est: Any, diffusion: Any) -> dict[str, Any]:
-    """Return how many directions are left at times."""
+    """Return the numbers of directions that are left at times."""
     curve = getattr(est, "time_curve_", None)
     times = _TRACE_TIMES if curve is None else np.asarray(curve.times, dtype=float)
     trace = heat_trace(diffusion, times, rng=0)
@@ -122,7 +122,7 @@ def _scale_facts(est: Any, diffusion: Any) -> dict[str, Any]:
 
 
 def _names_of_components(labels: Array) -> Array:
-    """Return a name for each component, the largest first; points alone are named as such."""
+    """Return a name for the component of each point, numbered by size; single points share one."""
     sizes = np.bincount(labels)
     rank = np.argsort(np.argsort(-sizes, kind="stable"))
     digits = len(str(len(sizes)))

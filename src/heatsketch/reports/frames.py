@@ -1,4 +1,4 @@
-"""The points of an embedding at other diffusion times, so that they can be moved through them."""
+"""The points of an embedding at other diffusion times, for the slider of a report."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ MOST_DIMENSIONS = 3
 _DOUBLINGS = 4  # of the time, on either side
 _SKETCH_COLUMNS = 64
 _RIDGE = 0.03  # size of a direction next to the first, below which the map hardly uses it
-_PAIRS = 16_000  # by which it is judged how distances are kept
+_PAIRS = 16_000  # for the distortion of distances
 _DEGENERATE = 1e-12  # distance of a pair next to the largest, from which on it counts
 
 
 def times_of(est: Any) -> list[Any]:
-    """Return the times of an embedding, as of its fit; [None] of methods without a time."""
+    """Return the times of an embedding at its fit; [None] for methods without a time."""
     times: Any = getattr(est, "_fit_times", getattr(est, "time", None))
     return np.atleast_1d(times).tolist()
 
 
 def diffusion_of(est: Any) -> Any:
-    """Return the diffusion of an estimator; None where it has none, or points do not differ."""
+    """Return the diffusion of an estimator; None without one, or if points do not differ."""
     diffusion = getattr(est, "diffusion_", None)
     return None if diffusion is None or diffusion.diagnostics["is_constant"] else diffusion
 
 
 def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
-    """Return the times of the slider, that of the embedding among them; one if it has no other.
+    """Return the times of the slider, including that of the embedding.
 
     Times at which f(A) is beyond the range of numbers are left out.
     """
@@ -62,19 +62,19 @@ def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
         middle = np.log2(own or 1)
         powers = 2.0 ** np.arange(np.ceil(middle) - _DOUBLINGS, np.floor(middle) + _DOUBLINGS + 1)
         times = powers[powers >= min(own or 1, 1)].tolist()
-    whole = not hasattr(est, "eigenvalues_")  # else a time counts products
+    whole = not hasattr(est, "eigenvalues_")  # without eigenvalues a time counts products
     found = {own, *(FILTERS[filter].check_time(t, whole=whole) for t in times)}
     A = diffusion.deflated()
     return [t for t in sorted(found) if t == own or time_excess(make_filter(filter, t), A) <= 1]
 
 
 def frames(est: Any, Y: Array, times: Sequence[Any], shown: Array) -> dict[str, Any]:
-    """Return the points `shown` (m,) at the times, of which one is that of Y, as plain JSON.
+    """Return the points `shown` (m,) at the times, one of which is the time of Y, as plain JSON.
 
     `positions` (T, m, d), d from 1 to 3, have mean square 1 at each time; multiplied by `sizes`
-    (T,) their distances are diffusion distances. At time number `chosen` Y (n, k) stands as it is
-    (of more than three coordinates on its principal axes). `distances` (T,) says how a
-    `HeatEmbedding` keeps those of random pairs at each other time.
+    (T,) their distances are diffusion distances. At time number `chosen` they show Y (n, k) itself,
+    beyond three coordinates on its principal axes. `distances` (T,) has the distortions of a
+    `HeatEmbedding` over random pairs at the other times.
     """
     at = list(times).index(times_of(est)[0])
     distances: Sequence[Distortion | None] = [None] * len(times)
@@ -112,7 +112,7 @@ def beside_facts(beside: Any, shown: Array, n: int) -> dict[str, Any] | None:
 
 
 def distortion_facts(found: Distortion, shown: Array) -> dict[str, Any]:
-    """Return how distances are kept, and the worst pairs as places among the points shown."""
+    """Return the distortion of distances, and the worst pairs as places among the points shown."""
     worst = {
         end: np.searchsorted(shown, pairs[np.isin(pairs, shown).all(axis=1)])
         for end, pairs in found.worst_pairs.items()
@@ -121,11 +121,11 @@ def distortion_facts(found: Distortion, shown: Array) -> dict[str, Any]:
 
 
 def _of_a_copy(est: Any, times: list[Any], at: int) -> Array:
-    """Return coordinates (T, n, k) at all times, by the same random numbers or eigenvectors."""
+    """Return coordinates (T, n, k) at all times, from the same random numbers or eigenvectors."""
     k = est.embedding_.shape[1]
     fixed = {"affinity": "precomputed", "neighbors": None, "metric": "euclidean"}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # sizes at other times do not matter
+        warnings.simplefilter("ignore")  # warnings at other times do not matter
         copy = clone(est).set_params(**fixed, time=times, n_components=k).fit(est.diffusion_)
     blocks = np.asarray(copy.embedding_, float).reshape(-1, len(times), k).swapaxes(0, 1).copy()
     blocks[at] = est.embedding_
@@ -135,13 +135,13 @@ def _of_a_copy(est: Any, times: list[Any], at: int) -> Array:
 def _mapped(
     est: Any, times: Sequence[Any], at: int
 ) -> tuple[Array, Array, list[Distortion | None]]:
-    """Move the coordinates that a `HeatEmbedding` is a linear map of, and keep the map.
+    """Map the coordinates at other times by the linear map of a `HeatEmbedding`.
 
     The coordinates are the leading eigenvectors and a sketch of the rest with the same random
-    numbers at all times. The map is found by least squares, with a ridge: a direction that hardly
-    counts at the time of the embedding may be large at others. Each block is turned to the one
-    before. Returns blocks (T, n, k) around the centres of their components, the centres (n, k), and
-    how distances are kept at the other times.
+    numbers at all times. The map is found by least squares, with a ridge, because a direction that
+    hardly counts at the time of the embedding may be large at others. Each block is rotated to the
+    one before. Results are blocks (T, n, k) around the centres of their components, the centres (n,
+    k), and the distortions at the other times.
     """
     diffusion, filter = est.diffusion_, est._fit_filter
     compared = compared_rows(diffusion, times[at], filter, within_components=True)
@@ -152,7 +152,7 @@ def _mapped(
     logger.info("the points at %d times", len(times))
     each = [replace(diffusion.rows(t, filter=filter), operator=operator) for t in times]
     known = coordinates.under([rows.filter for rows in each], _SKETCH_COLUMNS, seed=0)
-    # Of many points no block stays longer than it must.
+    # Each block is freed after its use, because those of many points are large.
     found = [centred(rows.of_points(known.pop(0)).astype(float), labels) for rows in each]
     own = found[at]
     inner = centred(Y, labels)
@@ -164,7 +164,7 @@ def _mapped(
     blocks[at] = inner
     for t in [*range(at + 1, len(times)), *range(at - 1, -1, -1)]:
         F, before = found[t], t - 1 if t > at else t + 1
-        count = min(len(W), F.shape[1])  # without a sketch where it does not count
+        count = min(len(W), F.shape[1])  # without a sketch if there is none at this time
         blocks[t] = F[:, :count] @ W[:count]
         distances = pair_distances(F, F, i, j)
         apart = distances > _DEGENERATE * distances.max(initial=0.0)
@@ -178,7 +178,7 @@ def _mapped(
 
 
 def scaled(Y: Array) -> tuple[Array, float]:
-    """Return coordinates around 0 of mean square 1, and by what they are divided."""
+    """Return centred coordinates with mean square 1, and their former scale."""
     Y = centred(Y)
     size = float(np.sqrt(np.mean(np.sum(Y**2, axis=1)))) or 1.0
     return Y / size, size

@@ -1,4 +1,4 @@
-"""Where facts become text: the same lines on the command line and in reports."""
+"""Facts as text: the same lines on the command line and in reports."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 
 from heatsketch.spectral.traces import ExplainedVariance
 
-# A sketch is right on average whatever its columns hold; that would take as long as it took itself.
+# HeatSketch has no such line: its distances are right on average for any explained variance, and
+# computing it would take as long as the sketch.
 _EXPLAINING = ("HeatEmbedding", "DiffusionMap")
 _PROBES = 8  # for more than 2,048 points
 
 
 def summary(estimator: Any, share: ExplainedVariance | None = None) -> dict[str, str]:
-    """Return names and texts: time, bandwidth, graph, how distances are kept, what is explained.
+    """Return names and texts: time, bandwidth, graph, distortion of distances, explained variance.
 
     `share` is the result of `explained`, if it is known already.
 
@@ -32,7 +33,7 @@ def summary(estimator: Any, share: ExplainedVariance | None = None) -> dict[str,
     if isinstance(getattr(estimator, "time", None), str):
         lines["time"] = str(estimator.time_)
     epsilon: Any = getattr(estimator, "epsilon_", None)
-    if np.ndim(epsilon):  # one for each point
+    if np.ndim(epsilon):  # one scale for each point
         low, median, high = (f"{value:.4g}" for value in np.quantile(epsilon, [0, 0.5, 1]))
         lines["bandwidth"] = f"local scales from {low} to {high}, median {median}"
     elif epsilon is not None:
@@ -63,24 +64,24 @@ def parameters(estimator: Any) -> str:
 
 
 def kept(distortion: Any) -> str:
-    """Say how well an embedding keeps distances: the same line wherever it is measured."""
+    """Return the line about how well an embedding keeps distances."""
     line: str = distortion.describe().removeprefix("distances ")
     return f"{line}; log L {distortion.log_L:.2f}"
 
 
 def explained(estimator: Any, index: int = 0) -> ExplainedVariance | None:
-    """Return the diffusion variance explained at one of the times; None if nothing is known."""
-    # A share that was asked for is told as it was found.
+    """Return the diffusion variance explained at one of the times; None if points hardly differ."""
+    # A fraction that the user requested is reported with the probes by which it was reached.
     fewer = {} if isinstance(estimator.n_components, float) else {"n_probes": _PROBES}
     try:
         share: ExplainedVariance = estimator.explained_diffusion_variance(index=index, **fewer)
-    except ValueError:  # of points that hardly differ only rounding is left: the map is right
+    except ValueError:  # points hardly differ, so only rounding is left to explain
         return None
     return share
 
 
 def dimension_lines(test: Any, nearest: Any) -> dict[str, str]:
-    """Say which bandwidth and dimension the Ksum test and nearest neighbours find, or why none."""
+    """Return lines about bandwidth and dimension by the Ksum test and neighbours, or errors."""
     if isinstance(test, str):
         return {"epsilon": f"none by the Ksum test: {test}"}
     lines = {
@@ -96,7 +97,7 @@ def dimension_lines(test: Any, nearest: Any) -> dict[str, str]:
 
 
 def distortion_lines(result: Any, names: Sequence[str]) -> dict[str, str]:
-    """Say how an embedding changes distances, which pairs most, by the names of the points."""
+    """Return lines about how an embedding changes distances, with the names of the worst pairs."""
     quantiles = ", ".join(f"{level}: {ratio:.3g}" for level, ratio in result.quantiles.items())
     worst = (result.worst_pairs[end][0] for end in ("expansion", "contraction"))
     stretched, shrunk = (f"{names[i]} and {names[j]}" for i, j in worst)
@@ -115,7 +116,7 @@ def _model(facts: dict[str, Any]) -> dict[str, str]:
         error = facts["distance_error"] / facts["typical_distance"]
         words = f"{facts['mixture_components']} Gaussians, {facts['n_features']} coordinates"
         kept = f"within {100 * error:.2g} % of their root mean square"
-        if facts["time_error"] > 0:  # not in closed form
+        if facts["time_error"] > 0:  # time without a closed form
             kept += f" (estimated); steps known to {100 * facts['time_error']:.2g} %"
         return {"mixture": words, "distances": kept}
     if "isolated" not in facts:

@@ -1,4 +1,4 @@
-"""True distances inside a page: a sketch of few columns."""
+"""The diffusion distances inside a page, as a sketch of few columns."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from heatsketch.uncertainty.intervals import mean_root, ratio_bounds
 Sketch = tuple[Array, str, float]  # rows (n, k), filter and time
 
 _COLUMNS, _MOST_POINTS = 64, 5_000  # of a sketch; half of them for more points
-_NEIGHBORS = 6  # by which paths go
+_NEIGHBORS = 6  # of each point, for paths
 _LEVEL = 0.95
 
 
 def distances_of(est: Any) -> tuple[Any, float, str] | None:
-    """Return diffusion, time and filter of the distances that an estimator keeps, or None.
+    """Return diffusion, time and filter of the distances that an estimator keeps, None without any.
 
-    Eigenvectors can be scaled by any power of the modulus of an eigenvalue. Distances exist from
-    one step on, and for parts of steps only if no eigenvalue is negative.
+    A diffusion map may have any time, because it can use powers of the modulus of an eigenvalue.
+    Distances exist from one step on, and for parts of steps only if no eigenvalue is negative.
     """
     diffusion, (time,) = diffusion_of(est), times_of(est)
     if diffusion is None:
@@ -38,7 +38,7 @@ def distances_of(est: Any) -> tuple[Any, float, str] | None:
 
 
 def distortion_of(est: Any) -> Distortion | None:
-    """Return how an estimator keeps its diffusion distances; None where it has none."""
+    """Return the distortion of the diffusion distances of an estimator; None if it has none."""
     if hasattr(est, "distortion_"):
         known: Distortion | None = est.distortion_
         return known
@@ -50,7 +50,7 @@ def distortion_of(est: Any) -> Distortion | None:
 
 
 def sketch_of(est: Any, seed: int = 0) -> Sketch | None:
-    """Return a sketch of the diffusion distances of an estimator; None where it has none."""
+    """Return a sketch of the diffusion distances of an estimator; None if it has none."""
     if isinstance(est, HeatSketch):
         return est.embedding_, est._fit_filter, est._fit_times[0]
     if (compared := distances_of(est)) is None:
@@ -64,7 +64,7 @@ def sketch_of(est: Any, seed: int = 0) -> Sketch | None:
 
 
 def sketch_facts(sketch: Sketch | None, shown: Array) -> dict[str, Any] | None:
-    """Return what the page needs for the distances of the points shown, in half precision."""
+    """Return the sketch of the points shown in half precision, and neighbours, for the page."""
     if sketch is None:
         return None
     F, filter, time = sketch
@@ -73,7 +73,7 @@ def sketch_facts(sketch: Sketch | None, shown: Array) -> dict[str, Any] | None:
     F = (F - F.mean(axis=0))[:, :k] * np.sqrt(F.shape[1] / k)
     scale = float(np.abs(F).max(initial=0.0)) or 1.0
     least, most = ratio_bounds(k, (1 - _LEVEL) / 2)
-    near = NeighborIndex(F).query(None, min(_NEIGHBORS + 1, len(F))).indices  # and itself
+    near = NeighborIndex(F).query(None, min(_NEIGHBORS + 1, len(F))).indices  # and the point itself
     times = "distances added up over times from" if filter == "accumulated" else "distances at"
     return {
         "values": packed(F / scale, "f2"),

@@ -1,4 +1,4 @@
-"""One file of HTML from the facts of a report."""
+"""The writer of a report: one file of HTML from its facts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Report:
     Attributes
     ----------
     facts : dict
-        What the page shows, as numbers and text.
+        The contents of the page, as numbers and text.
     """
 
     facts: dict[str, Any]
@@ -62,9 +62,9 @@ class Report:
         return page(self.facts)
 
     def save(self, path: str | Path, *, force: bool = True) -> None:
-        """Write the page to a file, .html; at every moment it has all of the old or the new."""
+        """Write the page to an .html file, atomically."""
         check_suffix(path)
-        # Half a pair of surrogates, which UTF-8 does not have, is the escape that JSON has for it.
+        # UTF-8 cannot encode a lone surrogate; it becomes the escape of JSON.
         content = self.html.encode("utf-8", "backslashreplace")
         write_atomically(path, lambda draft: draft.write_bytes(content), force=force)
 
@@ -94,31 +94,31 @@ def report(
 ) -> Report:
     """Show an embedding in one page of HTML, to be looked at in any browser, offline.
 
-    The points can be zoomed, turned (of three and more coordinates), coloured by any column, asked
-    for their ids, and circled to list them and save the list. A slider moves them through diffusion
-    times: sketches and diffusion maps use the same random numbers, eigenvectors and axes at all
-    times; the map of a `HeatEmbedding` is followed from time to time, turned to the one before.
-    Each time has a scale of its own, and between times points move on straight lines.
-    A click on a point gives all others the colour of their diffusion distance to it, with its
-    interval under the pointer; a second click shows the way between two points. Beside it:
-    how distances are kept, with the worst pairs, the Ksum test, what scales there are, the
+    The points can be zoomed, rotated (with three or more coordinates), coloured by any column,
+    pointed at to see their ids, and circled to list them and save the list. A slider moves them
+    through diffusion times. Sketches and diffusion maps use the same random numbers, eigenvectors
+    and axes at all times; the picture of a `HeatEmbedding` at each time is rotated to the one
+    before. Each time has a scale of its own, and between times points move on straight lines. A
+    click on a point colours all others by their diffusion distance to it, with its interval under
+    the pointer; a second click shows the path between two points. Beside the picture the page has
+    the distortion of distances with the worst pairs, the Ksum test, the scales of the data, the
     diffusion variance explained, the components of the graph, parameters and versions.
 
     Parameters
     ----------
     est : fitted estimator or Audit
-        With the coordinates of one time. Methods without a diffusion have no slider. Of an
-        `Audit`, the page shows the picture, coloured by trust, torn and merged groups, and gaps.
+        An estimator with one time. Methods without a diffusion have no slider. For an `Audit`, the
+        page shows the picture, coloured by trust, torn and merged groups, and gaps.
     X : array, DataFrame, sparse matrix or `heatsketch.io.Table` (n, d), optional
-        The points: for the Ksum test and, up to 50 columns of a dense X, as colours, in the units
-        of the file of a table.
+        The points, for the Ksum test. A dense X of up to 50 columns also gives colours, for a table
+        in the units of its file.
     labels : array (n,), or mapping or DataFrame of columns (n,), optional
-        Colours, the first one at the start; categories and numbers are told apart as by
-        `plot.categories`.
+        Columns for the colours; the first one is shown at the start. `plot.categories` tells
+        categories from numbers.
     colors : {column: {category: "#rrggbb"}}, optional
         Colours of categories of `labels`; by default a palette.
     ids : array (n,), or mapping of columns, optional
-        What the points are called; by default their numbers from 0.
+        Names of the points; by default their numbers from 0.
     path : path, optional
         File to write, .html; an existing one is replaced.
     times : sequence of numbers, optional
@@ -126,10 +126,10 @@ def report(
         larger by powers of two.
     title : str, optional
     beside : array (n, c), fitted estimator, or {title: one of them}, optional
-        Another picture of the same points, which stands beside the first: what is pointed at or
-        selected in one is so in the other.
+        Another picture of the same points, beside the first. Points that are pointed at or selected
+        in one are marked in both.
     images : tuple (height, width), optional
-        The features of X are the pixels of images of this size, shown under the pointer.
+        Size of images whose pixels are the features of X; they are shown under the pointer.
 
     Returns
     -------
@@ -139,15 +139,15 @@ def report(
     Raises
     ------
     ValueError
-        An estimator of several times; columns that do not fit its points; times that its filter
-        does not have, or times without a diffusion; a suffix that is not .html.
+        An estimator with several times; columns of another length than its points; times that its
+        filter does not allow, or times without a diffusion; a suffix that is not .html.
 
     Notes
     -----
-    Of more than 20,000 points a random sample is shown, with the ends of the worst pairs; all
-    figures are still those of all points. Cost: mostly the frames of the slider, each some
-    products or a quick map, and the error of distances as `diffusion_distortion`. A page has
-    about 16 bytes for each point and time.
+    Beyond 20,000 points a random sample is shown, with the ends of the worst pairs; all numbers are
+    still those of all points. Cost: mostly the frames of the slider, each a few products or a quick
+    map, and the error of distances as in `diffusion_distortion`. A page has about 16 bytes for each
+    point and time.
 
     Examples
     --------
@@ -208,15 +208,15 @@ def report(
 
 
 def check_suffix(path: str | Path) -> None:
-    """Raise unless a file is to be HTML."""
+    """Raise unless the suffix of a file is .html."""
     if Path(path).suffix.lower() not in SUFFIXES:
         raise ValueError(f"{path} has the suffix of another format; pass a name ending in .html.")
 
 
 def page(facts: dict[str, Any]) -> str:
-    """Return the page (text of HTML) that shows facts.
+    """Return the page, HTML that shows the facts.
 
-    The facts stand in it as JSON in which no tag can begin or end; the script writes them as text.
+    The page has the facts as JSON in which no tag can begin or end; the script shows them as text.
     """
     style, script = _file("report.css"), "".join(map(_file, _SCRIPTS))
     text = json.dumps(plain(facts), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -232,7 +232,7 @@ def page(facts: dict[str, Any]) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return the name by which the page allows this text, and no other, to run."""
+    """Return the hash of a script, by which the policy of the page allows it to run."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
