@@ -211,24 +211,19 @@ def test_error_at_later_times_is_estimated_with_what_is_dropped(time, k):
 # The affinity as an operator
 
 
-def test_low_rank_affinity_is_the_kernel():
-    X = clouds(100)
-    kernel = mixture_of(2, 4.0)
+def of_factor_and_matrix(X, kernel, normalization):
+    low = hs.Diffusion.from_mixture(X, kernel, normalization=normalization)
     K = kernel.kernel(X, X)
-    root = np.sqrt(np.diag(K))
-    F = kernel.low_rank(X).factor
-    assert F.shape[1] < 100
-    assert (np.abs(F @ F.T - K) <= 1e-9 * np.outer(root, root)).all()
+    return low, hs.Diffusion.from_affinity(K, normalization=normalization, alpha=0.0)
 
 
 @every_normalization
 @pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")  # of the far points
 def test_everything_above_runs_on_it(normalization):
     X = clouds(120)
-    kernel = mixture_of(2, 2.0)
-    low = hs.Diffusion.from_mixture(X, kernel, normalization=normalization)
-    full = hs.Diffusion.from_affinity(kernel.kernel(X, X), normalization=normalization, alpha=0.0)
+    low, full = of_factor_and_matrix(X, mixture_of(2, 2.0), normalization)
     assert isinstance(low.operator.A, hs.LowRank)
+    assert low.operator.A.factor.shape[1] < 100
     assert_allclose(low.measure, full.measure, rtol=1e-6)
     assert_allclose(
         hs.diffusion_distance(low, time=3), hs.diffusion_distance(full, time=3), atol=1e-7
@@ -254,8 +249,7 @@ def test_everything_above_runs_on_it(normalization):
 def test_points_far_from_the_mixture_are_valid(normalization, deviations):
     kernel = hs.MixtureKernel([1.0], [[0.0]], [1.0], 2.0)
     X = np.append(np.linspace(-2, 2, 50), [deviations, deviations, -deviations])[:, None]
-    low = hs.Diffusion.from_mixture(X, kernel, normalization=normalization)
-    full = hs.Diffusion.from_affinity(kernel.kernel(X, X), normalization=normalization, alpha=0.0)
+    low, full = of_factor_and_matrix(X, kernel, normalization)
     assert_allclose(low.operator @ np.eye(53), full.operator @ np.eye(53), atol=1e-9)
     assert_allclose(low.measure, full.measure, rtol=1e-9)
 

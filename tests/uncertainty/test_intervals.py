@@ -153,9 +153,15 @@ def test_it_is_the_formula():
     assert found.value > d
 
 
+def fitted(time):
+    """A model of 20 points, of which the last is the first once more."""
+    X = cloud(19, 3)
+    return hs.HeatSketch(12, time, n_neighbors=5, random_state=0).fit([*X, X[0]])
+
+
 @pytest.fixture(scope="module")
 def model():
-    return hs.HeatSketch(12, 4, n_neighbors=5, random_state=0).fit(cloud(20, 3))
+    return fitted(4)
 
 
 def test_pairs_come_in_any_form(model):
@@ -183,20 +189,17 @@ def test_a_pair_given_twice_counts_once(model):
     assert model.distance([3, 7], [7, 4], simultaneous=True).low[0] < one.low
 
 
-def test_duplicates_and_a_point_itself_are_at_distance_zero():
-    X = cloud(20, 3)
-    model = hs.HeatSketch(12, 4, n_neighbors=5, random_state=0).fit(np.vstack([X, X[:1]]))
-    for pair in ((0, 20), (4, 4)):
+def test_duplicates_and_a_point_itself_are_at_distance_zero(model):
+    for pair in ((0, 19), (4, 4)):
         assert model.distance(*pair) == (0.0, 0.0, 0.0)
 
 
-def test_one_of_several_times():
-    model = hs.HeatSketch(12, [2, 4], n_neighbors=5, random_state=0).fit(cloud(20, 3))
-    alone = hs.HeatSketch(12, 4, n_neighbors=5, random_state=0).fit(cloud(20, 3))
-    assert_allclose(model.distance(0, 1, time=4), alone.distance(0, 1), rtol=1e-10)
+def test_one_of_several_times(model):
+    several = fitted([2, 4])
+    assert_allclose(several.distance(0, 1, time=4), model.distance(0, 1), rtol=1e-10)
     for time in (None, 3):
         with pytest.raises(ValueError, match=r"is not one of the times \[2, 4\]"):
-            model.distance(0, 1, time=time)
+            several.distance(0, 1, time=time)
 
 
 @pytest.mark.parametrize(
