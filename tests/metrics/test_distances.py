@@ -152,44 +152,28 @@ def test_bad_filters_are_refused():
 # In blocks
 
 
-def with_block_of(monkeypatch, n, columns):
-    """Let a block hold that many columns of n points."""
-    monkeypatch.setattr(distances, "_BLOCK_BYTES", 8 * n * columns)
+TWICE = Diffusion.from_points(np.vstack([cloud(60, 2), cloud(60, 2)[:3]]), n_neighbors=8)
 
 
-@pytest.mark.parametrize("size", [5, 16])
-@pytest.mark.parametrize("options", [{"filter": "power"}, {"filter": "heat", "time": 3.5}])
-def test_distances_do_not_depend_on_the_size_of_a_block(monkeypatch, size, options):
-    X = np.vstack([cloud(20, 2), cloud(20, 2)[:3]])  # three points twice
-    A = Diffusion.from_points(X, n_neighbors=8)
-    whole = squareform(diffusion_distance(A, **options))
-    i, j = np.random.default_rng(1).integers(0, 23, (2, 300))  # some more than once, some equal
-    with_block_of(monkeypatch, A.n, size)
-    assert_allclose(diffusion_distance(A, pairs=(i, j), **options), whole[i, j], rtol=1e-9)
-    assert diffusion_distance(A, pairs=([0], [20]), **options) == 0
-
-
-SIXTY = symmetric(60)
-ALL_OF_SIXTY = squareform(diffusion_distance(SIXTY, 1, deflate=True))
-
-
-@given(st.integers(0, 10**6), st.integers(2, 30), st.integers(1, 60), st.integers(1, 120))
-def test_blocks_hold_no_more_points_than_fit_and_take_two_columns_for_a_pair_at_most(
-    seed, size, n, m
+@pytest.mark.parametrize("options", [{}, {"filter": "heat", "time": 3.5}])
+@given(st.integers(0, 10**6), st.integers(2, 30), st.integers(1, 63), st.integers(1, 120))
+def test_blocks_change_nothing_and_hold_no_more_points_than_fit_and_two_for_a_pair(
+    options, seed, size, n, m
 ):
-    i, j = np.random.default_rng(seed).integers(0, n, (2, m))
+    i, j = np.random.default_rng(seed).integers(0, n, (2, m))  # some more than once, some equal
     columns, transposed = [], DiffusionRows.transposed
     with pytest.MonkeyPatch.context() as patch:
-        with_block_of(patch, 60, size)
+        patch.setattr(distances, "_BLOCK_BYTES", 8 * 60 * size)
         patch.setattr(
             DiffusionRows,
             "transposed",
-            lambda rows, Z, tol: columns.append(Z.shape[1]) or transposed(rows, Z),
+            lambda rows, Z, tol: columns.append(Z.shape[1]) or transposed(rows, Z, tol),
         )
-        D = diffusion_distance(SIXTY, 1, pairs=(i, j), deflate=True)
+        D = diffusion_distance(TWICE, pairs=(i, j), **options)
     assert max(columns) <= size
     assert sum(columns) <= 2 * m
-    assert_allclose(D, ALL_OF_SIXTY[i, j], rtol=1e-9)
+    whole = squareform(diffusion_distance(TWICE, **options))
+    assert_allclose(D, whole[i, j], rtol=1e-9)
 
 
 def test_no_pairs_have_no_distances():
