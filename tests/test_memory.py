@@ -10,17 +10,6 @@ from heatsketch._checks import check_points
 from problems.clouds import cloud
 
 
-def peak_of(work):
-    """Return the bytes that NumPy allocates at the peak of a call, beyond what there was."""
-    work()  # imports
-    tracemalloc.start()
-    try:
-        result = work()
-        return tracemalloc.get_traced_memory()[1], result
-    finally:
-        tracemalloc.stop()
-
-
 def test_what_is_not_available_is_refused_with_what_to_do(monkeypatch):
     monkeypatch.setattr(_checks, "available", lambda: 1e9)
     _checks.require(1e9, "All distances", "use landmarks.")
@@ -51,7 +40,11 @@ def test_available_is_what_linux_says_and_a_container_leaves(tmp_path):
 def test_a_mapped_file_is_read_and_checked_without_a_copy(tmp_path, dtype):
     X = cloud(50_000, 20, dtype=dtype)
     np.save(tmp_path / "X.npy", X)
-    peak, values = peak_of(lambda: check_points(io.read_table(tmp_path / "X.npy").values))
+    check_points(io.read_table(tmp_path / "X.npy").values)  # imports
+    tracemalloc.start()
+    values = check_points(io.read_table(tmp_path / "X.npy").values)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
     assert peak < 0.2 * X.nbytes
     assert values.dtype == dtype
     np.testing.assert_array_equal(values, X)

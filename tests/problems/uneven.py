@@ -2,13 +2,14 @@
 
 import numpy as np
 
+from problems.clouds import on_circle
+
 CONTRAST = 19.0  # density at the densest place over that at the sparsest
 
 
 def uneven_circle(n, seed, contrast=CONTRAST):
     """Points of the unit circle with density 1 + a cos θ; cos θ, sin θ."""
-    theta = _angles(n, contrast, np.random.default_rng(seed))
-    X = np.c_[np.cos(theta), np.sin(theta)]
+    X = on_circle(_angles(n, contrast, np.random.default_rng(seed)))
     return X, X
 
 
@@ -25,7 +26,7 @@ def uneven_torus(n, seed, contrast=CONTRAST):
     """Points of a flat torus of radii 2 and 1, in R⁴; cosine and sine of the longer way around."""
     rng = np.random.default_rng(seed)
     u, v = (_angles(n, np.sqrt(contrast), rng) for _ in range(2))
-    X = np.c_[2 * np.cos(u), 2 * np.sin(u), np.cos(v), np.sin(v)]
+    X = np.c_[2 * on_circle(u), on_circle(v)]
     return X, X[:, :2] / 2
 
 

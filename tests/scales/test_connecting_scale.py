@@ -23,14 +23,10 @@ def groups(n=120, gap=6.0, seed=0):
     return X
 
 
-def parts(linked):
-    return connected_components(sparse.csr_matrix(linked), directed=False)[0]
-
-
 def by_thresholds(X, cut):
     """The smallest ε by trying every distance as the radius cut √(ε/2)."""
     d = cdist(X, X)
-    radius = next(r for r in np.sort(pdist(X)) if parts(d <= r) == 1)
+    radius = next(r for r in np.sort(pdist(X)) if connected_components(r >= d)[0] == 1)
     return 2 * (radius / cut) ** 2
 
 
