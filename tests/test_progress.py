@@ -31,25 +31,28 @@ def at_once(monkeypatch):
         monkeypatch.setattr(_progress, name, 0.0)
 
 
+@pytest.fixture
+def stream():
+    """Where progress is shown, during a test."""
+    with hs.progress(shown := io.StringIO()):
+        yield shown
+
+
 # How it is shown
 
 
-def test_a_bar_shows_how_far_how_fast_and_how_long(at_once):
-    stream = io.StringIO()
-    with hs.progress(stream):
-        for _ in track(range(3), "loop", 3, "steps"):
-            time.sleep(0.01)
-        with track(None, "search", None, "points") as bar:
-            bar.update(100)
+def test_a_bar_shows_how_far_how_fast_and_how_long(at_once, stream):
+    for _ in track(range(3), "loop", 3, "steps"):
+        time.sleep(0.01)
+    with track(None, "search", None, "points") as bar:
+        bar.update(100)
     shown = re.split(r"[\r\n]+", stream.getvalue())
     assert any(re.match(r"loop:  67%.* 2/3 \[00:00<00:00, .* steps/s\]", line) for line in shown)
     assert any(re.match(r"search: 100 points \[00:00, .* points/s\]", line) for line in shown)
 
 
-def test_tiles_are_counted_by_rows(at_once):
-    stream = io.StringIO()
-    with hs.progress(stream):
-        for_each_tile(lambda rows: None, 10_000, 100, track(None, "tiles", 10_000, "rows"))
+def test_tiles_are_counted_by_rows(at_once, stream):
+    for_each_tile(lambda rows: None, 10_000, 100, track(None, "tiles", 10_000, "rows"))
     counts = [int(n) for n in re.findall(r"(\d+)/10000", stream.getvalue())]
     assert counts[-1] == 10_000
     assert counts == sorted(counts)
@@ -62,12 +65,10 @@ def test_nothing_is_shown_unless_it_is_asked_for(at_once, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_short_runs_show_nothing():
-    stream = io.StringIO()
-    with hs.progress(stream):
-        LOGGER.info("one")
-        for _ in track(range(3), "loop", 3, "steps"):
-            LOGGER.info("two")
+def test_short_runs_show_nothing(stream):
+    LOGGER.info("one")
+    for _ in track(range(3), "loop", 3, "steps"):
+        LOGGER.info("two")
     assert stream.getvalue() == ""
 
 
@@ -112,16 +113,13 @@ def test_a_program_that_logs_more_still_does(monkeypatch):
 # The long loops of the library
 
 
-@pytest.mark.usefixtures("at_once")
-def test_the_long_loops_show_bars():
-    stream = io.StringIO()
+def test_the_long_loops_show_bars(at_once, stream):
     X = np.random.default_rng(0).standard_normal((150, 3))
-    with hs.progress(stream):
-        model = hs.HeatEmbedding(time=4, random_state=0).fit(X)
-        hs.sketch(model.diffusion_, hs.Power(2), n_components=4, rng=0)
-        hs.Diffusion.from_points(X, normalization="bistochastic")
-        hs.MixtureDiffusion(time=1).fit(X)
-        hs.compare(X, ["isomap"], n_components=2, time=1)
+    model = hs.HeatEmbedding(time=4, random_state=0).fit(X)
+    hs.sketch(model.diffusion_, hs.Power(2), n_components=4, rng=0)
+    hs.Diffusion.from_points(X, normalization="bistochastic")
+    hs.MixtureDiffusion(time=1).fit(X)
+    hs.compare(X, ["isomap"], n_components=2, time=1)
     asked = {"nearest neighbours", "products", "learning the map", "bistochastic scaling"}
     asked |= {"mixture", "comparison", "shortest paths"}
     assert {name for name in asked if f"{name}:" not in stream.getvalue()} == set()

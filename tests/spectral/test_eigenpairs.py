@@ -23,11 +23,6 @@ LARGE = DENSE_LIMIT + 100  # goes through the iteration
 SIZES = pytest.mark.parametrize("n", [100, LARGE], ids=["dense", "iteration"])
 
 
-def clusters(sizes: list[int]) -> sparse.csr_matrix:
-    """Disjoint complete graphs J/m: eigenvalue 1 once each, 0 otherwise."""
-    return sparse.block_diag([np.full((m, m), 1 / m) for m in sizes], format="csr")
-
-
 def assert_honest(spectrum: eigenpairs.Spectrum, A: object) -> None:
     """Orthonormal, descending, and with the residuals that one product shows."""
     values, vectors, residuals = spectrum
@@ -60,19 +55,6 @@ def test_eigenvalues_are_those_known(name, k):
     found = hs.eigh(A, k, rng=0)
     assert_allclose(found.values, values[:k], rtol=0, atol=1e-12)
     assert_allclose(A @ found.vectors, found.vectors * found.values, rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("m", [10, 110], ids=["dense", "iteration"])
-@pytest.mark.parametrize("taken_out", [0, 1])
-def test_twelve_clusters_have_the_eigenvalue_one_twelve_times(m: int, taken_out: int) -> None:
-    A = hs.Sparse(clusters([m] * 12)).deflated(np.full((12 * m, taken_out), (12 * m) ** -0.5))
-    spectrum, copies = hs.eigh(A, 14, rng=0), 12 - taken_out
-    assert_allclose(spectrum.values, [1.0] * copies + [0.0] * (14 - copies), atol=1e-10)
-    assert_allclose(A.V.T @ spectrum.vectors, 0.0, atol=1e-12)
-    assert_honest(spectrum, A)
-    # These vectors are constant on every cluster.
-    parts = spectrum.vectors[:, :copies].reshape(12, m, copies)
-    assert np.ptp(parts, axis=1).max() < 1e-8
 
 
 @SIZES
