@@ -1,4 +1,4 @@
-"""A coarser graph whose slow eigenvectors are near those of a finer one: smoothed aggregation."""
+"""Smoothed aggregation: a coarser graph whose slow eigenvectors are near those of a finer one."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from heatsketch.operators.operator import Deflated, Operator, Sparse, scale_both
 _MIN_POINTS_PER_COLUMN = 3  # of the coarse graph, for each column of a block
 _MAX_AGGREGATES_TOUCHED = 12  # by the neighbours of a point, on average
 _NEGLIGIBLE = 0.05  # size of negative entries: coarser graphs have small ones
-_SMOOTHING_PRODUCTS = 8  # of the constant, where the leading vector is not known
+_SMOOTHING_PRODUCTS = 8  # with the constant, if the leading vector is not known
 
 
 def coarser(A: Operator, block: int) -> tuple[Deflated, sparse.csr_matrix] | None:
     """Return a coarser graph on m aggregates by smoothed aggregation, and the prolongation (n, m).
 
-    The prolongation P takes vectors of the coarser graph to vectors of A. None where a coarser
-    graph would not help. The same directions are taken out of both.
+    The prolongation P maps vectors of the coarser graph to vectors of A. Returns None if a coarser
+    graph would not help. The same directions are deflated in both.
 
     With u the leading vector of A, λ its eigenvalue, and T the matrix of u cut into aggregates, the
     prolongation is one damped diffusion step of T (Vaněk, Mandel and Brezina 1996), P = T +
@@ -30,16 +30,16 @@ def coarser(A: Operator, block: int) -> tuple[Deflated, sparse.csr_matrix] | Non
     Parameters
     ----------
     A : Operator
-        Of a stored non-negative matrix; else there is no coarser graph.
+        The operator of a stored non-negative matrix; for others there is no coarser graph.
     block : int
-        Number of vectors that the coarser graph has to represent.
+        Number of vectors that the coarser graph must represent.
     """
     M = A.sparse_matrix()
     if M is None or M.nnz == 0 or M.data.min() < -_NEGLIGIBLE * M.data.max():
         return None
-    # A vector near the leading one wherever few links lead, and its Rayleigh quotient. The first
-    # direction taken out is √π; else some products of the constant do, because aggregates see the
-    # vector at short range only.
+    # A vector near the leading one, and its Rayleigh quotient. The first deflated direction is √π;
+    # else some products with the constant suffice, because aggregates need the vector at short
+    # range only.
     known = A.V[:, 0] if A.V.shape[1] else A.leading
     u = np.asarray(np.ones(A.n) if known is None else known, A.dtype)
     for _ in range(_SMOOTHING_PRODUCTS if known is None else 1):
@@ -55,7 +55,7 @@ def coarser(A: Operator, block: int) -> tuple[Deflated, sparse.csr_matrix] | Non
     T = sparse.csr_matrix((u.astype(M.dtype), label, np.arange(A.n + 1)), (A.n, m))
     spread = M @ T
     if spread.nnz > _MAX_AGGREGATES_TOUCHED * A.n:
-        return None  # the coarse graph links everything with everything, as that of an expander
+        return None  # the coarse graph is nearly complete, as for an expander
     omega = min(1.0, 4 / 3 / (1 - A.spectrum[0] / top))
     P = sparse.csr_matrix((1 - omega) * T + spread * (omega / top)).astype(float)
     # λ - D^-1/2 Pᵀ(λ - A)P D^-1/2
@@ -71,12 +71,13 @@ def coarser(A: Operator, block: int) -> tuple[Deflated, sparse.csr_matrix] | Non
 def aggregates(matrix: sparse.csr_matrix) -> tuple[Array, Array]:
     """Return the aggregate of each point (n,), numbered from 0, and their roots (m,).
 
-    Roots are a maximal set of points of which no two have a neighbour in common; a point belongs to
-    the root it is linked with, or to the aggregate of the neighbours it is linked with most.
+    Roots are a maximal set of points without common neighbours. A point belongs to the root to
+    which it is linked, or to the aggregate to which its links have the largest weight.
     """
     n, indices, filled = matrix.shape[0], matrix.indices, np.flatnonzero(np.diff(matrix.indptr))
-    # Each point has a random number; one that has the largest within two links is taken, and those
-    # within two links of it are not; until all are decided (Bell, Dalton and Olson 2012).
+    # Each point has a random number. A point with the largest one within two links becomes a root,
+    # and the others within two links of it do not, until all are decided (Bell, Dalton and Olson
+    # 2012).
     taken = np.int32(2**30)
     rank = (1 + np.random.default_rng(0).permutation(n)).astype(np.int32)
     undecided = np.ones(n, dtype=bool)

@@ -21,18 +21,18 @@ from heatsketch.spectral.eigenpairs import all_eigenpairs, eigh
 from heatsketch.spectral.filters import Filter
 
 SPECTRAL_LIMIT = 2048  # points up to which computing all eigenpairs is an option
-_SHORT_TIME = 16.0  # until then nothing under- or overflows
-_NOTHING = 100  # roundings: of eigenvalues no larger than these nothing is left at any time
-_ANY_INTERVAL = 4.0  # time until which Lanczos steps cost more than a narrower interval saves
-_FEW_PRODUCTS = 8  # up to which they are always more exact, and as cheap
-_MIN_RATIO = 1e-3  # of the largest f on the spectrum to that on an interval known to hold it
-_MAX_ROUNDING = 1e-2  # degree² eps, a bound on what the recurrence loses to rounding
+_SHORT_TIME = 16.0  # up to here nothing under- or overflows
+_NOTHING = 100  # in units of rounding: an operator with no larger eigenvalues counts as 0
+_ANY_INTERVAL = 4.0  # largest time at which Lanczos steps cost more than a narrower interval saves
+_FEW_PRODUCTS = 8  # up to here they are more exact than a series, and as cheap
+_MIN_RATIO = 1e-3  # of the largest f on the spectrum to that on a known interval around it
+_MAX_ROUNDING = 1e-2  # degree² eps, a bound on the rounding of the recurrence
 
 
 def check_range(f: Filter, A: Operator, ends: Interval | None = None) -> None:
     """Raise if f(A) is beyond the range of numbers.
 
-    `ends` of the spectrum, where they are known, save the Lanczos steps that find them.
+    Known `ends` of the spectrum save the Lanczos steps that find them.
     """
     factor = time_excess(f, A, ends)
     if factor > 1:
@@ -43,20 +43,20 @@ def check_range(f: Filter, A: Operator, ends: Interval | None = None) -> None:
 
 
 def time_excess(f: Filter, A: Operator, ends: Interval | None = None) -> float:
-    """Return by which factor a time is too large for the range of numbers; up to 1 it is not."""
+    """Return the factor by which a time is too large for the range of numbers; up to 1 it fits."""
     if ends is not None:
         return _excess(f, ends, A.dtype)
     factor = _excess(f, A.spectrum, A.dtype)
     if factor <= 1 and f.sharpness((-1.0, 1.0)) > _SHORT_TIME:
         factor = _excess(f, A.ends[1], A.dtype)  # bounded from inside
-    # That was a bound. The value at the largest eigenvalue itself decides.
+    # The bound exceeds the range; the value at the largest eigenvalue itself decides.
     return _excess(f, _exact_ends(A), A.dtype) if factor > 1 else factor
 
 
 def _excess(f: Filter, ends: Interval, dtype: Any) -> float:
     """Return log of the largest |f| at the ends, divided by log of the last number in the range.
 
-    Squares have to be in the range, too, with all digits, because distances are made of them.
+    Squares must be in the range, too, with all digits, because distances are sums of them.
     """
     values, log_scale = f.scaled(np.abs(ends) if f.of_powers else np.array(ends))
     largest, limits = float(np.abs(values).max()), np.finfo(dtype)
@@ -68,10 +68,10 @@ def _excess(f: Filter, ends: Interval, dtype: Any) -> float:
 
 
 def _exact_ends(A: Operator) -> Interval:
-    """Compute the ends of the spectrum, for where the interval known is too wide to be of use."""
+    """Compute the ends of the spectrum, for cases in which the known interval is too wide."""
     top = eigh(A, 1, rng=0)
     high = max(float(top.values[0]) + 2 * float(top.residuals[0]), 0.0)
-    # The low end may be generous (f is largest at the high one), and is crowded as a rule.
+    # The low end may be inexact (f is largest at the high one), and usually has many eigenvalues.
     bottom = eigh(Affine(A, -1.0), 1, tol=1e-4, rng=0)
     low = -float(bottom.values[0]) - 1e-3 * max(map(abs, A.spectrum))
     return min(low, 0.0), high
@@ -82,10 +82,10 @@ def apply(
 ) -> list[Array]:
     """Return f(A) X for every filter f, in one pass over the powers of A.
 
-    Directions that are taken out of A are taken out of X and f(A) X, too.
+    Directions that are deflated in A are removed from X and f(A) X, too.
 
-    Small problems at large times go through all eigenpairs, powers through plain products where a
-    series would not save half of them, everything else through one Chebyshev recurrence.
+    Small problems at large times use all eigenpairs. Powers use plain products unless a series
+    saves half of them. Everything else uses one Chebyshev recurrence.
 
     Parameters
     ----------
@@ -93,9 +93,9 @@ def apply(
     A : Operator
     X : array (n, k)
     tol : float, optional
-        Largest error of f on the spectrum, relative to its largest value there, that the series may
-        have; by default, and at the least, rounding: 9e-16 sqrt(1 + t), or 3e-8 in float32, where
-        the recurrence itself loses up to 1e-5 (distances of the closest pairs 1e-3).
+        Largest error of the series of f on the spectrum, relative to its largest value there. The
+        default, which is also the least, is rounding: 9e-16 sqrt(1 + t), or 3e-8 in float32, where
+        the recurrence itself has errors up to 1e-5 (1e-3 in distances of the closest pairs).
 
     Notes
     -----
@@ -143,9 +143,9 @@ def _by_chebyshev(
 ) -> list[Array]:
     """Return f(A) X by one recurrence of Chebyshev polynomials.
 
-    The interval that A knows serves short times. Otherwise Lanczos steps bound the spectrum, or,
-    where f would be small on it next to these bounds, iteration finds its ends. A tolerance is
-    relative to the largest f on the spectrum, which takes Lanczos steps, too.
+    Short times use the interval that A knows. Otherwise Lanczos steps bound the spectrum. If f is
+    much smaller on the spectrum than at these bounds, iteration finds its ends. A tolerance is
+    relative to the largest f on the spectrum, which also needs Lanczos steps.
     """
     eps, outer, inner = float(np.finfo(A.dtype).eps), A.spectrum, A.spectrum
     if tol is not None or max(f.sharpness(outer) for f in filters) > _ANY_INTERVAL:
@@ -156,8 +156,8 @@ def _by_chebyshev(
     interval = low, high if high > low else low + 1.0
     series = []
     for f in filters:
-        # Rounding of λ near 1 alone changes f(λ) by t eps; its coefficients feel √t of it. In
-        # float32 products round more than that, and the closest pairs need what can be had.
+        # Rounding of λ near 1 changes f(λ) by t eps, and its coefficients by √t eps. In float32 the
+        # rounding of products is larger, and the closest pairs need the least tolerance.
         exact = 4 * float(np.finfo(float).eps) * math.sqrt(1 + f.sharpness(interval))
         wanted = 0.0 if tol is None else tol * _ratio(f, interval, inner)
         series.append(chebyshev_coefficients(f, interval, max(wanted, exact, eps / 4)))
@@ -174,7 +174,7 @@ def _by_chebyshev(
         add_multiples([blocks[i] for i in active], [float(series[i][j]) for i in active], T)
     least = math.sqrt(eps) * float(np.linalg.norm(X))
     for i, (f, c) in enumerate(zip(filters, series, strict=True)):
-        # Rounding is relative to the largest f on the interval, at which X may have no part.
+        # Rounding is relative to the largest f on the interval, where X may have no component.
         if float(np.linalg.norm(blocks[i])) < least * float(np.abs(c).sum()):
             if f.steps is None:
                 raise ValueError(
@@ -185,6 +185,6 @@ def _by_chebyshev(
 
 
 def _ratio(f: Filter, outer: Interval, inner: Interval) -> float:
-    """Return the largest f at the ends of the inner interval next to that of the outer one."""
+    """Return the ratio of the largest f at the ends of the inner and of the outer interval."""
     values = np.abs(f.scaled(np.array([*outer, *inner]))[0])
     return float(values[2:].max() / (values.max() or 1.0))

@@ -1,4 +1,4 @@
-"""Eigenpairs and densities that several steps ask for, computed once for all of them."""
+"""A cache of eigenpairs and densities that several steps need."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _RESULTS: ContextVar[list[tuple[Any, Any, tuple[Any, ...], Any]] | None] = Conte
 def caching() -> Iterator[None]:
     """Keep the results of `cached` functions until the outermost such block ends.
 
-    Only a caller knows that the same ones will be asked for again. They are as large as 64
-    coordinates of all points, too much to be held by a model or for the life of a process.
+    The caller opens the block, because it knows that the same results will be needed again. They
+    are as large as 64 coordinates of all points, too much to be kept by a model or a process.
     """
     token = _RESULTS.set([] if _RESULTS.get() is None else _RESULTS.get())
     try:
@@ -32,9 +32,9 @@ def caching() -> Iterator[None]:
 
 
 def cached(function: _Function) -> _Function:
-    """Let a function of an operator return the result of an earlier call, within `caching`.
+    """Make a function of an operator return the result of an earlier call, within `caching`.
 
-    Two operators are one if the same directions are taken out of the same operator.
+    Two operators are equal if the same directions are deflated in the same operator.
     """
 
     @functools.wraps(function)

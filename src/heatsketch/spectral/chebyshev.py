@@ -15,27 +15,27 @@ from heatsketch.operators.operator import Interval, Operator
 from heatsketch.spectral.filters import Filter
 
 MAX_DEGREE = 2**17
-_TILE = 2048  # rows combined at a time: they stay in the cache
-_TAIL = 4.0  # times the coefficients of the last octave are more than all after it, p >= 0.2
+_TILE = 2048  # rows combined at a time, so that they stay in the cache
+_TAIL = 4.0  # times the coefficients of the last octave exceed all after it, p >= 0.2
 
 
 def chebyshev_coefficients(f: Filter, interval: Interval, tol: float) -> Array:
     """Return c with f(λ) = Σ c_j T_j(x), x in [-1, 1] mapped to the interval.
 
-    The moduli of the coefficients left out add up to `tol` times the largest |f| at most, which
-    bounds the error on the interval (those that rounding of the transform explains do not count).
-    Raises if 131,072 terms are not enough.
+    The moduli of the coefficients left out add up to at most `tol` times the largest |f|, which
+    bounds the error on the interval (coefficients below the rounding of the transform do not
+    count). Raises if 131,072 terms are not enough.
     """
     low, high = interval
     root = math.sqrt(1 + f.sharpness(interval))
-    n = 2 ** math.ceil(math.log2(64 + 4 * root))  # nodes that see a peak of width 1/t
+    n = 2 ** math.ceil(math.log2(64 + 4 * root))  # enough nodes for a peak of width 1/t
     while n <= 2 * MAX_DEGREE:
         nodes = np.cos(np.pi * (np.arange(n) + 0.5) / n)
         values = f(np.append(0.5 * (high - low) * nodes + 0.5 * (high + low), interval))
         size = float(np.abs(values).max())
         c: Array = dct(values[:n], type=2) / n
         c[0] /= 2
-        # λ near 1 is rounded, which changes f(λ) by t eps and a coefficient by its square root.
+        # Rounding of λ near 1 changes f(λ) by t eps and a coefficient by √t eps.
         moduli = np.where(np.abs(c) > np.finfo(float).eps * root * size, np.abs(c), 0.0)
         tail = np.cumsum(moduli[::-1])[::-1]  # from this one on
         # If f is not smooth, sums over octaves fall slowly, those of λ^p at 0 like 4^-p.
@@ -55,8 +55,8 @@ def recurrence(
 ) -> Iterator[Array]:
     """Yield T_j(x) X for j = 1, ..., degree, x = A with the interval mapped to [-1, 1].
 
-    Callers must not write to these blocks: the next one is computed from the last two. `image` is
-    A X where it is known, which is overwritten.
+    Callers must not write to these blocks, because the next one is computed from the last two.
+    `image` is A X if it is known; it is overwritten.
     """
     low, high = interval
     scale, shift = 2.0 / (high - low), (high + low) / (high - low)
@@ -88,7 +88,7 @@ def combine(
 
 
 def add_multiples(sums: Sequence[Array], factors: Sequence[float], T: Array) -> None:
-    """Add a multiple of T to each sum, all of them while a tile of T is at hand."""
+    """Add a multiple of T to each sum, tile by tile, so that each tile of T is read once."""
 
     def work(rows: slice) -> None:
         for total, factor in zip(sums, factors, strict=True):

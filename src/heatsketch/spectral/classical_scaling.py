@@ -1,4 +1,4 @@
-"""Classical scaling: coordinates from squared distances, and places of further points."""
+"""Classical scaling: coordinates from squared distances, also of further points."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heatsketch._typing import Array
 from heatsketch.operators.operator import Dense
 from heatsketch.spectral.eigenpairs import fix_signs
 
-_MAX_DENSE_POINTS = 1500  # up to which LAPACK takes no longer than iterating
+_MAX_DENSE_POINTS = 1500  # up to here LAPACK takes no longer than iterating
 _EIGENVALUE_ROUNDING = 1e-12  # an eigenvalue below this fraction of the largest counts as zero
 
 
@@ -44,9 +44,9 @@ class Scaling:
     def place(self, squares: Array) -> Array:
         """Return coordinates (m, k) of points from their squared distances to the l points (m, l).
 
-        The least-squares solution of |y - y_j|² - |y_j|² = δ_j up to a constant (Gower 1968; de
-        Silva and Tenenbaum 2004): y_m = ½ λ_m^-½ Σ_j v_m(j) (μ_j - δ_j). It is exact where the
-        distances are Euclidean and the l points span the space.
+        This is the least-squares solution of |y - y_j|² - |y_j|² = δ_j up to a constant (Gower
+        1968; de Silva and Tenenbaum 2004): y_m = ½ λ_m^-½ Σ_j v_m(j) (μ_j - δ_j). It is exact where
+        the distances are Euclidean and the l points span the space.
         """
         inverse = np.zeros_like(self.values)
         np.divide(0.5, np.sqrt(self.values), out=inverse, where=self.values > 0)
@@ -74,7 +74,7 @@ def classical_scaling(squares: Array, k: int) -> Scaling:
         squares[rows] -= means - overall
         squares[rows] *= -0.5
     n = len(squares)
-    if not squares.any():  # an iteration would find nothing
+    if not squares.any():  # without eigenvalues an iteration would fail
         values, vectors = np.zeros(k), np.eye(n, k)
     elif n <= _MAX_DENSE_POINTS or 3 * k > n:
         values, vectors = eigh(squares, subset_by_index=(n - k, n - 1))

@@ -19,13 +19,13 @@ _PROBES, _STEPS = 4, 40
 
 
 class SpectralDensity(NamedTuple):
-    """Eigenvalues and how many of A lie near each: tr f(A) is about Σ counts · f(values)."""
+    """Nodes, and the number of eigenvalues of A near each: tr f(A) ≈ Σ counts · f(values)."""
 
     values: Array  # (m,)
     counts: Array  # (m,), not whole
 
     def fraction_beyond(self, count: int, f: Filter) -> float:
-        """Return which part of tr f(A)² is not that of the `count` largest eigenvalues."""
+        """Return the fraction of tr f(A)² without the `count` largest eigenvalues."""
         order = np.argsort(-self.values)
         counts, f_values = self.counts[order], f.scaled(self.values[order])[0]
         number, sums = (np.cumsum([0.0, *some]) for some in (counts, counts * f_values**2))
@@ -34,10 +34,10 @@ class SpectralDensity(NamedTuple):
 
 @cached
 def spectral_density(A: Deflated, seed: int = 0) -> SpectralDensity:
-    """Estimate the density of the eigenvalues of A, without those of the directions taken out.
+    """Estimate the density of the eigenvalues of A, without those of deflated directions.
 
-    Functions that vary little over the spectrum have exact traces but for the error of the probes,
-    some √(2 / (probes · n)); the ends of the spectrum are found best.
+    Traces of functions that vary little over the spectrum are exact except for the error of the
+    probes, about √(2 / (probes · n)). The density is most accurate at the ends of the spectrum.
 
     Cost: 40 products by A with 4 columns.
     """
@@ -49,8 +49,8 @@ def spectral_density(A: Deflated, seed: int = 0) -> SpectralDensity:
 def quadrature(A: Operator, X: Array, steps: int) -> SpectralDensity:
     """Return the Gauss quadratures of Σ xᵀ f(A) x over the columns of X (n, k), by Lanczos steps.
 
-    They are exact for polynomials of degree 2 · steps - 1 (Ubaru, Chen and Saad 2017). If X is
-    random, with a mean of XXᵀ = I, their mean is tr f(A).
+    They are exact for polynomials of degree 2 · steps - 1 (Ubaru, Chen and Saad 2017). For random X
+    with E XXᵀ = I their mean is tr f(A).
     """
     steps = min(steps, A.n - A.V.shape[1])
     X = A.asarray(X)
@@ -65,7 +65,7 @@ def quadrature(A: Operator, X: Array, steps: int) -> SpectralDensity:
             Y, -diagonals[step].astype(A.dtype), X, -off_diagonals[step - 1].astype(A.dtype), before
         )
         off_diagonals[step] = np.sqrt(dots(Y, Y))
-        # Where nothing is left the quadrature is exact, and what follows has no weight.
+        # If the residual is 0 the quadrature is exact, and further nodes have no weight.
         sizes = np.maximum(off_diagonals[step], np.finfo(A.dtype).tiny)
         Y /= sizes.astype(A.dtype)
         before, X = X, Y

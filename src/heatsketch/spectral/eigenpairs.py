@@ -1,7 +1,7 @@
 """The largest eigenvalues of an operator, with residuals that bound their errors.
 
-Few points go through the dense matrix; many through a block iteration, from vectors of a coarser
-graph where there is one.
+Few points use the dense matrix; many use a block iteration, which starts from vectors of a coarser
+graph if there is one.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from heatsketch.spectral.chebyshev import recurrence
 
 DENSE_LIMIT = 1200  # points up to which the dense matrix is cheaper than iterating, for few pairs
 _POINTS_PER_COLUMN = 16  # and for many: points for each column that an iteration would have
-_DENSE_RESCUE_LIMIT = 4096  # points up to which the dense matrix is the way out
-_MAX_COPIES_OF_TOP = 8  # multiplicity of the largest eigenvalue that is looked for
+_DENSE_RESCUE_LIMIT = 4096  # points up to which the dense matrix replaces a failed iteration
+_MAX_COPIES_OF_TOP = 8  # largest multiplicity of the largest eigenvalue that is searched
 _COARSE_RESIDUAL = 0.03  # of coarse eigenpairs, in units of 1 - λ of the last one wanted
 _MAX_PRODUCTS, _MAX_COARSE_PRODUCTS = 20_000, 1000
-_SINGLE_PRECISION_TOL = 1e-4  # from which on products in float32 are accurate enough
-_SMOOTHING_DEGREE, _SMOOTHING_CUT = 8, 0.9  # of the first: it is 100 at the last value wanted
+_SINGLE_PRECISION_TOL = 1e-4  # least tolerance for which products in float32 are accurate enough
+_SMOOTHING_DEGREE, _SMOOTHING_CUT = 8, 0.9  # of the first filter, which is 100 at the last value
 _LONGEST_SECOND = 80  # degree; each later one may be twice as long, up to
 _LONGEST = 320
 _GRAM_TILE = 8192  # rows whose Gram matrix is one summand
 
-Limit = Callable[[Array], float]  # Ritz values (p,), descending -> the largest residual to leave
+Limit = Callable[[Array], float]  # Ritz values (p,), descending -> largest residual allowed
 
 
 class Spectrum(NamedTuple):
@@ -67,19 +67,19 @@ def eigh(
 ) -> Spectrum:
     """Compute the eigenpairs of the largest eigenvalues of a symmetric operator.
 
-    Up to 1,200 points (more for many pairs) through the dense matrix. Beyond, by block subspace
-    iteration with a Chebyshev filter (Zhou and Saad 2007), which finds multiple eigenvalues as
-    often as they occur. Single-vector Lanczos misses copies on clustered data. On a sparse
-    non-negative matrix it starts from the eigenvectors of a coarser graph, which is smoothed
-    aggregation (Vaněk, Mandel and Brezina 1996), where that graph is sparse again. A `Deflated`
-    operator gives eigenpairs orthogonal to the directions taken out.
+    Up to 1,200 points (more for many pairs) they come from the dense matrix. Beyond, they come from
+    block subspace iteration with a Chebyshev filter (Zhou and Saad 2007), which finds multiple
+    eigenvalues as often as they occur; single-vector Lanczos misses copies on clustered data. For a
+    sparse non-negative matrix the iteration starts from the eigenvectors of a coarser graph by
+    smoothed aggregation (Vaněk, Mandel and Brezina 1996), if that graph is sparse again. A
+    `Deflated` operator gives eigenpairs orthogonal to the deflated directions.
 
     Parameters
     ----------
     A : array (n, n), SciPy sparse matrix or operator
     n_components : int, 1 <= n_components <= n (less the directions taken out)
     tol : float, default 1e-8
-        Largest residual |A v - λ v| relative to the largest |λ| found; no less than rounding.
+        Largest residual |A v - λ v| relative to the largest |λ| found; at least rounding.
     rng : int, Generator or None
         Start of the iteration; the result does not depend on it beyond `tol`.
 
@@ -91,7 +91,7 @@ def eigh(
     Raises
     ------
     ValueError
-        Too many components asked for.
+        More components than A has eigenvectors.
 
     Warns
     -----
@@ -120,13 +120,13 @@ def eigh(
             f"pass n_components <= {room}."
         )
     eps = float(np.finfo(A.dtype).eps)
-    bound = max(map(abs, A.spectrum))  # may be far too wide: no more than rounding goes by it
+    bound = max(map(abs, A.spectrum))  # may be far too wide: only rounding depends on it
     rounding = (16 + A.V.size**0.5) * eps * bound  # of a product, and of projections by V
 
     def limit(values: Array) -> float:
         return max(tol, 50 * eps) * float(np.abs(values).max()) + rounding
 
-    # Products by a large stored matrix take half the time in single precision.
+    # Products by a large stored matrix take half the time in float32.
     B, matrix, stored = A, A.sparse_matrix(), A.undeflated
     is_double = A.device is None and A.dtype != np.float32
     if tol >= _SINGLE_PRECISION_TOL and matrix is not None and is_large(A.n) and is_double:
@@ -149,9 +149,9 @@ def eigh(
 def _leading_block(
     A: Operator, k: int, limit: Limit, max_products: int, entropy: list[int]
 ) -> tuple[Array, Array]:
-    """Return at least k leading Ritz pairs: by the dense matrix, by levels, or from chance."""
+    """Return at least k leading Ritz pairs: from the dense matrix, coarser graphs or random start."""
     block = 8 * -(-(k + max(8, k // 2)) // 8)  # whole vector registers
-    # The reduction to tridiagonal form takes 4/3 n³ operations however many pairs are wanted.
+    # The reduction to tridiagonal form takes 4/3 n³ operations for any number of pairs.
     if A.n <= max(DENSE_LIMIT, _POINTS_PER_COLUMN * block):
         return dense_eigenpairs(A, min(block, A.n - A.V.shape[1]))
     coarse = coarser(A, block)
@@ -162,13 +162,13 @@ def _leading_block(
         top = B.spectrum[1]
 
         def rough(values: Array) -> float:
-            """Return a residual small beside the distance of the k-th eigenvalue from the top."""
+            """Return a residual small next to the distance of the k-th eigenvalue from the top."""
             return max(_COARSE_RESIDUAL * float(top - values[k - 1]), 1e-8 * abs(top))
 
         start = prolongation @ _leading_block(B, k, rough, _MAX_COARSE_PRODUCTS, entropy)[1]
     most = max_products
     if A.n <= _DENSE_RESCUE_LIMIT:
-        # So many products take some eight times as long as the dense matrix does.
+        # This number of products takes some eight times as long as the dense matrix.
         most = min(most, max(300, A.n**2 // (200 * block)))
     values, vectors, done = subspace_iteration(A, A.asarray(start), k, limit, most)
     if not done and most < max_products:
@@ -186,7 +186,7 @@ def subspace_iteration(
     ----------
     A : Operator
     X : array (n, p), p > k, in the precision of A
-        Where to start: random columns, or such as are near the leading eigenvectors already; lost.
+        Start: random columns, or columns near the leading eigenvectors. It is overwritten.
     k : int
     limit : callable
     max_products : int
@@ -205,15 +205,15 @@ def subspace_iteration(
         done = bool(residuals.max() <= bound)
         if done or products >= max_products:
             return ritz, X, done
-        # The Chebyshev polynomial that is small on an interval below the block grows above it, and
-        # below `low` without bound.
+        # The Chebyshev polynomial is small on an interval below the block and grows above it, and
+        # also below `low`.
         low = min(low, float(ritz[-1]))
-        best = max(best, float(ritz[-1]))  # no Ritz value is above its eigenvalue
+        best = max(best, float(ritz[-1]))  # a Ritz value is at most its eigenvalue
         top, value = max(float(ritz[0]), low + 1e-12 * abs(low)), float(ritz[k - 1])
-        # What is wrong with vectors of a coarser graph is mostly far below.
+        # The errors of vectors of a coarser graph are mostly far below.
         reach = min(best, low + _SMOOTHING_CUT * (value - low)) if products == 1 else best
         cut = min(max(reach, low + 1e-3 * (top - low)), low + (1 - 1e-6) * (top - low))
-        # Where the top grows by more than 1/√eps, it drowns the directions below it.
+        # If the top grows by more than 1/√eps, the directions below it are lost in rounding.
         safe = _degree_for(float(1 / np.sqrt(np.finfo(A.dtype).eps)), top, low, cut)
         if products == 1:
             degree = _SMOOTHING_DEGREE
@@ -228,7 +228,7 @@ def subspace_iteration(
 
 
 def _degree_for(growth: float, value: float, low: float, cut: float) -> int:
-    """Return the degree from which on the polynomial is at least `growth` at `value`."""
+    """Return the least degree for which the polynomial is at least `growth` at `value`."""
     rate = float(np.arccosh(1 + 2 * max(value - cut, 0.0) / (cut - low)))
     return 2 + int(np.log(2 * growth) / max(rate, 1e-3))
 
@@ -236,11 +236,11 @@ def _degree_for(growth: float, value: float, low: float, cut: float) -> int:
 def _rayleigh_ritz(A: Operator, X: Array) -> tuple[Array, Array, Array]:
     """Return the Ritz values (p,) in the span of X, descending, Ritz vectors and their images.
 
-    X is lost. What is deflated is taken out of its span.
+    X is overwritten. Deflated directions are removed from its span.
     """
-    # A basis that is orthonormal to rounding. Each pass takes the eigenvectors of the Gram matrix
-    # (Stathopoulos and Wu 2002), which costs a third of a Householder QR; columns too nearly
-    # dependent for three passes get that.
+    # Make X orthonormal to rounding. Each pass uses the eigenvectors of the Gram matrix
+    # (Stathopoulos and Wu 2002), at a third of the cost of a Householder QR, which is used if
+    # columns are still dependent after three passes.
     for _ in range(3):
         X = A.project(X, out=X)
         gram = _gram(X, X)
@@ -251,9 +251,9 @@ def _rayleigh_ritz(A: Operator, X: Array) -> tuple[Array, Array, Array]:
         _rotate(X, W / np.sqrt(np.maximum(values, floor)) / size[:, None])
         if values[0] > 0.1:
             break
-    else:  # what takes the place of a dependent column must not lie along V
+    else:  # columns that replace dependent ones must not lie along V
         X = A.asarray(qr(np.hstack([A.V, X]), mode="economic")[0][:, A.V.shape[1] :])
-    # XᵀAX w = θ XᵀX w in float64: in float32, X is not orthonormal to all digits wanted.
+    # XᵀAX w = θ XᵀX w in float64, because X in float32 is not orthonormal to all digits.
     image = A @ X
     projected = _gram(X, image)
     ritz, W = dense_eigh((projected + projected.T) / 2, _gram(X, X))
@@ -285,7 +285,7 @@ def _rotate(X: Array, W: Array) -> None:
 @cached
 @single_threaded_blas()  # the same bits for any number of threads
 def all_eigenpairs(A: Operator) -> tuple[Array, Array]:
-    """Return all eigenvalues, ascending, and eigenvectors; of a deflated operator, the others'."""
+    """Return all eigenvalues, ascending, and eigenvectors, without those of deflated directions."""
     values, vectors = dense_eigh(_matrix(A), driver="evd", overwrite_a=True, check_finite=False)
     deflated = A.V.shape[1]
     return values[deflated:], vectors[:, deflated:]
@@ -294,7 +294,7 @@ def all_eigenpairs(A: Operator) -> tuple[Array, Array]:
 @cached
 @single_threaded_blas()  # the same bits for any number of threads
 def all_eigenvalues(A: Operator) -> Array:
-    """Return all eigenvalues, ascending; half the cost of `all_eigenpairs`."""
+    """Return all eigenvalues, ascending, at half the cost of `all_eigenpairs`."""
     found = dense_eigh(_matrix(A), eigvals_only=True, overwrite_a=True, check_finite=False)
     values: Array = found[A.V.shape[1] :]
     return values
@@ -303,7 +303,7 @@ def all_eigenvalues(A: Operator) -> Array:
 @single_threaded_blas()  # the same bits for any number of threads
 def dense_eigenpairs(A: Operator, k: int) -> tuple[Array, Array]:
     """Return the k largest eigenvalues, descending, and eigenvectors."""
-    if 3 * k > A.n:  # inverse iteration for each is slower than all at once
+    if 3 * k > A.n:  # inverse iteration for each pair is slower than all at once
         values, vectors = all_eigenpairs(A)
     else:
         values, vectors = dense_eigh(
@@ -318,7 +318,7 @@ def _matrix(A: Operator) -> Array:
     matrix = (matrix + matrix.T) / 2
     V = np.asarray(A.V, dtype=float)
     if V.shape[1]:
-        # The interval that A gives may be so wide that its ends would leave no digits of A.
+        # The interval of A may be so wide that a multiple of its ends would leave no digits of A.
         size = float(np.abs(matrix).sum(axis=1).max())
         matrix -= (2.0 * size or 1.0) * (V @ V.T)
     return matrix
@@ -330,9 +330,9 @@ def _matrix(A: Operator) -> Array:
 def leading_vector(A: Operator, rng: Rng = None) -> Array:
     """Return the unit eigenvector (n,) of the largest eigenvalue: √π of a normalised affinity.
 
-    Where the construction of A says it, or it is constant, one product confirms it; else it is
-    computed. Where the eigenvalue is multiple (an affinity of several components), it is the vector
-    of its eigenspace nearest to the constant: positive on every component.
+    If it is known from the construction of A, or constant, one product confirms it; else it is
+    computed. If the eigenvalue is multiple (an affinity of several components), it is the vector of
+    the eigenspace nearest to the constant, positive on every component.
     """
     known = A.leading
     for guess in (known, np.ones(A.n)):

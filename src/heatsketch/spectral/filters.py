@@ -16,25 +16,25 @@ from heatsketch._checks import check_choice, check_number
 from heatsketch._typing import Array
 from heatsketch.operators.operator import Interval
 
-_NEGATIVE_ROUNDING = 1e-7  # of the largest eigenvalue: below 0 by less is rounding (of float32)
-_SMALLEST_POWER = 1e-3  # below, a power is as good as a step at 0
-_LAST_TIME = 64  # times the first one: the end of a sum over times
+_NEGATIVE_ROUNDING = 1e-7  # of the largest eigenvalue: negative ones down to this are rounding
+_SMALLEST_POWER = 1e-3  # a smaller power is nearly a step at 0
+_LAST_TIME = 64  # the end of a sum over times, in units of the first one
 
 
 class Filter(ABC):
     """A function f of the eigenvalue λ.
 
-    `scaled` defines it. The other members have defaults, which are right for a filter that varies
-    little; one that estimators take by name also has `reduced`, and stands in `FILTERS`.
+    `scaled` defines it. The defaults of the other members are right for a filter that varies
+    little. A filter that estimators know by name also has `reduced`, and is in `FILTERS`.
     """
 
     of_powers = False  # whether f is a sum of powers of λ: time counts steps, |f(-λ)| = |f(λ)|
-    least_time = 0.0  # of a sum of powers in an estimator
+    least_time = 0.0  # for a sum of powers in an estimator
     steps: int | None = None  # number of products by A that give f(A) exactly, if f is a power
 
     @abstractmethod
     def scaled(self, lam: Array) -> tuple[Array, float]:
-        """Return (f(λ) / e^s, s) with s such that nothing of interest under- or overflows."""
+        """Return (f(λ) / e^s, s) with s such that large values neither under- nor overflow."""
 
     def __call__(self, lam: Array) -> Array:
         """Evaluate at eigenvalues."""
@@ -50,30 +50,30 @@ class Filter(ABC):
         return math.sqrt(2 * self.sharpness(interval) * math.log(2 / tol))
 
     def reduced(self) -> Filter:
-        """Return (f(λ) - f(0)) / λ, which one more product by A makes f(λ) - f(0).
+        """Return the filter (f(λ) - f(0)) / λ; one more product by A makes it f(λ) - f(0).
 
         Raises
         ------
         TypeError
-            The filter has no reduced one.
+            The filter has no reduced form.
         """
         raise TypeError(f"{self} cannot be reduced; pass Power(p) or Heat(t).")
 
     def minus_constant(self) -> Filter:
-        """Return f(λ) - f(0), where f(0) is the probability of a walk that has not moved.
+        """Return the filter f(λ) - f(0); f(0) is the probability of a walk that has not moved.
 
-        A sum of powers is 0 at 0 (but for λ^0).
+        A sum of powers is 0 at 0 (except λ^0).
 
         Raises
         ------
         TypeError, ValueError
-            As `reduced`.
+            As in `reduced`.
         """
         return self if self.of_powers else _TimesEigenvalue(self.reduced())
 
     @classmethod
     def check_time(cls, time: Any, whole: bool = False) -> float:
-        """Return a diffusion time in the range of the filter; `whole` where it counts products.
+        """Return a diffusion time in the range of the filter; `whole` if it counts products.
 
         Raises
         ------
@@ -90,7 +90,7 @@ class Filter(ABC):
 
 @dataclass(frozen=True)
 class _TimesEigenvalue(Filter):
-    """λ q(λ)."""
+    """The filter λ q(λ)."""
 
     q: Filter
 
@@ -100,7 +100,7 @@ class _TimesEigenvalue(Filter):
         return np.asarray(lam, dtype=float) * values, log_scale
 
     def sharpness(self, interval: Interval) -> float:
-        """Return that of q."""
+        """Return the sharpness of q."""
         return self.q.sharpness(interval)
 
 
@@ -108,18 +108,19 @@ class _TimesEigenvalue(Filter):
 class Power(Filter):
     """λ^p: p steps of diffusion (*Sketching the heat kernel*, Algorithms 3-5).
 
-    A whole p takes p products by A. Any other is the real power of a positive semidefinite A: with
-    p = ½ the covariance of `sketch` is A itself, (29) there. Where A has a negative eigenvalue, it
-    has no such power, which is an error; eigenvalues down to -1e-7 of the largest are rounding, and
-    count as 0.
+    A whole p takes p products by A. Any other p is the real power of a positive semidefinite A:
+    with p = ½ the covariance of `sketch` is A itself, (29) there. It is an error if A has a
+    negative eigenvalue, because then there is no such power; eigenvalues down to -1e-7 of the
+    largest are rounding, and count as 0.
 
     Parameters
     ----------
     p : float >= 0
-        Not whole: all eigenpairs are computed for up to 2,048 points. For more, the operator must
-        be known to be positive semidefinite, such as ``Dense(A, (0, 1))`` or a Gaussian `Kernel`. A
-        Chebyshev series then takes up to tol^(-1/(2p)) products (1,000 for p = ½ and the `tol` 1e-3
-        of `sketch`; 100,000 for p = 1.5 to rounding). The reason is that λ^p is not smooth at 0.
+        The power. If it is not whole, all eigenpairs are computed for up to 2,048 points. For more,
+        the operator must be known to be positive semidefinite, such as ``Dense(A, (0, 1))`` or a
+        Gaussian `Kernel`. A Chebyshev series then takes up to tol^(-1/(2p)) products (1,000 for p =
+        ½ and the `tol` 1e-3 of `sketch`; 100,000 for p = 1.5 to rounding). The reason is that λ^p
+        is not smooth at 0.
 
     Examples
     --------
@@ -161,13 +162,14 @@ class Power(Filter):
         return (lam / peak) ** self.p, self.p * math.log(peak)
 
     def sharpness(self, interval: Interval) -> float:
-        """Return p, whatever the width of the interval."""
+        """Return p, for any width of the interval."""
         return float(self.p)
 
     def degree(self, interval: Interval, tol: float) -> float:
-        """Estimate the degree; of a real power, which is not smooth at 0, some tol^(-1/(2p)).
+        """Estimate the degree; for a real power, which is not smooth at 0, some tol^(-1/(2p)).
 
-        Infinite on an interval that reaches below 0: only all eigenvalues can say that none is.
+        It is infinite on an interval that reaches below 0, because only all eigenvalues can show
+        that none is negative.
         """
         degree = super().degree(interval, tol)
         if self.steps is not None or interval[0] > 0:
@@ -229,7 +231,7 @@ class Heat(Filter):
         Raises
         ------
         ValueError
-            t is 0: no walk has moved.
+            t is 0, when no walk has moved.
         """
         return ReducedHeat(check_number(self.t, "time", low=0, open_low=True))
 
@@ -243,7 +245,7 @@ class ReducedHeat(Filter):
     def scaled(self, lam: Array) -> tuple[Array, float]:
         """Return the values divided by e^{-t(1-m)}, m = max(λ, 0), and -t(1-m).
 
-        (e^z - 1)/z = e^z (e^-z - 1)/(-z), of which the form with the negative z is taken.
+        (e^z - 1)/z = e^z (e^-z - 1)/(-z); the form with the negative exponent is computed.
         """
         lam = np.asarray(lam, dtype=float)
         peak = float(np.max(lam, initial=0.0))
@@ -252,7 +254,7 @@ class ReducedHeat(Filter):
         return values, -self.t * (1.0 - peak)
 
     def sharpness(self, interval: Interval) -> float:
-        """Return that of the heat filter."""
+        """Return the sharpness of the heat filter."""
         return Heat(self.t).sharpness(interval)
 
 
@@ -268,14 +270,14 @@ class Accumulated(Filter):
     Parameters
     ----------
     t : float >= 0
-        The first time. Not whole only where no eigenvalue is negative, as in `Power`.
+        The first time. It must be whole if an eigenvalue is negative, as in `Power`.
     end : float > t, optional
-        The time T before which the sum ends, by default 64 t (64 for t = 0). Later times
-        add differences between the few most distant groups only.
+        The time T before which the sum ends, by default 64 t (64 for t = 0), because later times
+        add only differences between the few most distant groups.
 
     Notes
     -----
-    Cost: f is no power, a block takes about ln(2/tol) √((T - t) / π) products.
+    Cost: about ln(2/tol) √((T - t) / π) products with a block, because f is no power.
 
     Examples
     --------
@@ -316,11 +318,11 @@ class Accumulated(Filter):
         log = np.log(np.maximum(np.abs(np.asarray(lam, dtype=float)), np.finfo(float).tiny))
         step = np.where(log == 0, -1.0, -2 * np.abs(log))
         ratio = np.where(log == 0, count, np.expm1(count * step) / np.expm1(step))
-        # Where |λ| > 1 the largest term, λ^{2(m-1)}, has been taken out.
+        # For |λ| > 1 the largest term, λ^{2(m-1)}, is factored out.
         return 0.5 * np.log(ratio) + np.maximum((count - 1) * log, 0.0)
 
     def sharpness(self, interval: Interval) -> float:
-        """Return T, whatever the width of the interval."""
+        """Return T, for any width of the interval."""
         return float(self.end)
 
     def degree(self, interval: Interval, tol: float) -> float:
@@ -329,7 +331,7 @@ class Accumulated(Filter):
         return power + math.log(2 / tol) * math.sqrt((self.end - self.t) / math.pi)
 
     def reduced(self) -> Accumulated:
-        """Return the sum from t - 1 to T - 2, which one more product by A completes.
+        """Return the sum from t - 1 to T - 2; one more product by A completes it.
 
         Raises
         ------
@@ -343,8 +345,8 @@ class Accumulated(Filter):
 class GreensFilter(Filter):
     """f(λ) / (1 - λ) = Σ_s f(λ) λ^s, s = 0, 1, ...: a diffusion and all its further steps.
 
-    With f = λ^t these are the walks of t steps or more; with t = 1 the sum of *Diffusion
-    pseudotime* (Haghverdi, Büttner, Wolf, Buettner and Theis 2016). Eigenvalues are below 1.
+    With f = λ^t it sums walks of t steps or more; t = 1 is *Diffusion pseudotime* (Haghverdi,
+    Büttner, Wolf, Buettner and Theis 2016). Eigenvalues must be below 1.
 
     Parameters
     ----------
@@ -366,7 +368,7 @@ class GreensFilter(Filter):
         return self.f.of_powers
 
     def sharpness(self, interval: Interval) -> float:
-        """Return that of f and the slope of log 1/(1 - λ) at the upper end, where it is largest."""
+        """Return the sharpness of f plus the largest slope of log 1/(1 - λ), at the upper end."""
         return self.f.sharpness(interval) + _slope(interval)
 
     def degree(self, interval: Interval, tol: float) -> float:
@@ -375,7 +377,7 @@ class GreensFilter(Filter):
 
 
 def _gap(lam: Array) -> Array:
-    """Return 1 - λ, at least its rounding."""
+    """Return 1 - λ, but at least its rounding error."""
     return np.maximum(1.0 - np.asarray(lam, dtype=float), np.finfo(float).eps)
 
 
@@ -388,13 +390,13 @@ FILTERS: dict[str, Any] = {"power": Power, "heat": Heat, "accumulated": Accumula
 
 
 def make_filter(filter: str, time: Any) -> Filter:
-    """Return the filter of that name at that time."""
+    """Return the filter of a name at a time."""
     made: Filter = FILTERS[check_choice(filter, "filter", tuple(FILTERS))](time)
     return made
 
 
 def of_one_time(filter: str) -> str:
-    """Return the name of the filter whose times a filter adds up: "power" for "accumulated"."""
+    """Return the filter of one time: "power" for "accumulated", others unchanged."""
     return "power" if filter == "accumulated" else filter
 
 

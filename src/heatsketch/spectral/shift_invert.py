@@ -1,4 +1,4 @@
-"""The largest eigenvalues by shift and invert: for graphs as narrow as those of surfaces."""
+"""The largest eigenvalues by shift and invert, for narrow graphs such as those of surfaces."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ from heatsketch.spectral.eigenpairs import DENSE_LIMIT, Spectrum, eigh, fix_sign
 
 _MAX_ENVELOPE_WIDTH = 4.0  # in units of √n: a square has 2.5 at 15 neighbours, a cube 5 or more
 _MAX_ENVELOPE_ENTRIES = 2**28  # the factors have a tenth of these, at 12 bytes each
-_RELATIVE_SHIFT = 1e-8  # of σ above the largest eigenvalue
-_TOLERANCE = 1e-11  # of a pair, relative to the distance of λ from σ
-_COPIES = 8  # further pairs, with which ten equal eigenvalues are all found
+_RELATIVE_SHIFT = 1e-8  # distance of σ above the largest eigenvalue
+_TOLERANCE = 1e-11  # error of a pair, relative to the distance of λ from σ
+_COPIES = 8  # further pairs, enough to find all of ten equal eigenvalues
 
 
 def slowest_eigenpairs(A: Operator, k: int, *, tol: float = 1e-8, rng: Rng = None) -> Spectrum:
     """Return the leading eigenpairs of a deflated diffusion, by linear systems or by `eigh`.
 
-    Of a graph with several components the eigenvectors of the eigenvalue 1 are known: differences
+    If a graph has several components, the eigenvectors of the eigenvalue 1 are known: differences
     between a component and the larger ones. No iteration could separate hundreds of them.
 
     Parameters
     ----------
     A : Operator
-        Of an operator whose largest eigenvalue is the bound of its spectrum, 1, with √π taken out.
+        A deflated operator without √π. Before deflation its largest eigenvalue is the bound 1 of
+        its spectrum.
     k, tol, rng
         As in `eigh`.
     """
@@ -58,18 +59,18 @@ def slowest_eigenpairs(A: Operator, k: int, *, tol: float = 1e-8, rng: Rng = Non
 
 @single_threaded_blas()  # the same bits for any number of threads
 def inverse_eigenpairs(A: Operator, k: int, rng: Rng) -> tuple[Array, Array] | None:
-    """Return the k largest eigenvalues, descending, and eigenvectors; None where it does not pay.
+    """Return the k largest eigenvalues, descending, and eigenvectors; None if products are faster.
 
-    Lanczos steps with (σ - A)^-1, σ just above the bound of A's spectrum, which should be the
-    largest eigenvalue (as it is of a diffusion). The slower things diffuse, the more products an
-    iteration with A takes, but not this one. The factors stay sparse where few points separate
-    the graph: on curves, surfaces, strips. In more dimensions they fill up, and diffusion is
-    faster. Eight more pairs are computed, because copies of an eigenvalue come late.
+    They come from Lanczos steps with (σ - A)^-1, with σ just above the bound of A's spectrum, which
+    should be the largest eigenvalue (as for a diffusion). An iteration with A takes more products
+    the slower the diffusion is, this one does not. The factors stay sparse if few points separate
+    the graph: on curves, surfaces, strips. In more dimensions they fill up, but diffusion is
+    faster. Eight more pairs are computed, because copies of an eigenvalue converge late.
 
     Parameters
     ----------
     A : operator
-        Perhaps deflated.
+        The operator; it may be deflated.
     k : int
     rng : int, Generator or None
         Start of the iteration.
@@ -82,7 +83,7 @@ def inverse_eigenpairs(A: Operator, k: int, rng: Rng) -> tuple[Array, Array] | N
     matrix, n, wanted = A.sparse_matrix(), A.n, k + _COPIES
     if matrix is None or 4 * wanted > n:
         return None
-    # Whether points have an order in which neighbours are near each other.
+    # Test if the points have an order in which neighbours are near each other.
     place = inverse_permutation(reverse_cuthill_mckee(matrix, symmetric_mode=True))
     first = np.minimum.reduceat(place[matrix.indices], matrix.indptr[:-1])
     envelope = float(np.maximum(place - first, 0).sum(dtype=float))

@@ -36,10 +36,10 @@ def sketch(
 ) -> Any:
     """Compute F = f(A) G / √k, with E|F_i - F_j|² = D² = |row_i f(A) - row_j f(A)|².
 
-    *Sketching the heat kernel*, Algorithms 4 (Gaussian G) and 5 (±1 G). For Gaussian G the ratio
-    k |F_i - F_j|² / D² is chi-square with k degrees of freedom, exactly, for every pair. With
+    See *Sketching the heat kernel*, Algorithms 4 (Gaussian G) and 5 (±1 G). For Gaussian G the
+    ratio k |F_i - F_j|² / D² is chi-square with k degrees of freedom, exactly, for every pair. With
     `deflate`, A is the deflated operator here and D is `diffusion_distance(A, deflate=True)`: the
-    same as without for bistochastic A, smaller where √π is not constant.
+    same as without deflation for bistochastic A, smaller if √π is not constant.
 
     Parameters
     ----------
@@ -50,27 +50,28 @@ def sketch(
     n_components : int >= 1, default 64
         Number of columns k. One standard deviation of a squared distance is √(2/k) of it.
     kind : "gaussian" or "rademacher", default "gaussian"
-        Entries of G: N(0, 1), or ±1, which give squared distances the same mean and the variance
-        (2 - 2 Σu⁴/(Σu²)²)/k <= 2/k of their square, u the difference of two rows of f(A). With ±1
-        two isolated points share a row with probability 2^-k.
+        Entries of G: N(0, 1), or ±1. With ±1 squared distances have the same mean and a relative
+        variance of (2 - 2 Σu⁴/(Σu²)²)/k <= 2/k, u the difference of two rows of f(A), but two
+        isolated points share a row with probability 2^-k.
     G : array (n, k), optional
-        Used as it is, instead of a random one; `n_components`, `kind` and `rng` are then ignored.
+        The matrix G to use instead of a random one; `n_components`, `kind` and `rng` are then
+        ignored.
     deflate : bool, default True
-        Take out the eigenvector of the largest eigenvalue (√π of a normalised affinity), at every
-        product. It says nothing about who is near whom, and drowns the rest at large times. Where
-        neither the operator nor a constant vector gives it, it is computed. An operator that is
-        `Deflated` already is left as it is. Pass False for the paper's own formula.
+        Project out the eigenvector of the largest eigenvalue (√π for a normalised affinity) in
+        every product, because it has no information about which points are near, and at large times
+        the rest would be lost in its rounding. It is computed unless the operator knows it or it is
+        constant. A `Deflated` operator is used as it is. Pass False for the paper's own formula.
     tol : float, optional
-        Largest error of f on the spectrum, relative to its largest value there, where f(A) G goes
-        through a Chebyshev series; by default, and at the least, rounding. The error of a distance
-        is absolute too: the closest pairs need `tol` times the ratio of the largest distance to
-        theirs. 1e-6 saves 45 % of the products at large times.
+        Largest error of f on the spectrum, relative to its largest value there, if f(A) G is
+        computed by a Chebyshev series. The default, which is also the least, is rounding. The error
+        of a distance is relative to the largest distance, so close pairs have a larger relative
+        error. 1e-6 saves 45 % of the products at large times.
     ids : array (n,), optional
-        Names of the points, integers, strings or bytes: the row of G of a point then depends on
-        `rng`, `n_components` and its id, not on its place. So sketches of several data sets with
-        the same `rng` can be compared point by point.
+        Names of the points, integers, strings or bytes. The row of G of a point then depends on
+        `rng`, `n_components` and its id, not on its row in A, so that sketches of several data sets
+        with the same `rng` can be compared point by point.
     rng : int, Generator or None
-        Same seed, same G, bitwise, whatever the number of threads.
+        Seed of G: the same seed gives the same bits, with any number of threads.
 
     Returns
     -------
@@ -79,7 +80,8 @@ def sketch(
     Raises
     ------
     ValueError
-        A not symmetric or finite; G of another shape; time so large that the result underflows.
+        A is not symmetric or not finite; G has another shape; the time is so large that the result
+        underflows.
 
     Notes
     -----
@@ -117,7 +119,7 @@ def sketch(
             raise ValueError("G contains NaN or infinity; pass finite numbers.")
         if G.ndim != 2 or G.shape[1] < 1:
             raise ValueError(f"G has shape {G.shape}; pass ({A.n}, k) with k >= 1.")
-        G = G[first] if len(G) == len(vertex) else G  # which is refused below
+        G = G[first] if len(G) == len(vertex) else G  # other lengths are refused below
     if deflate and not A.V.shape[1]:
         A = Deflated(A, leading_vector(A, rng=0))
     blocks = sketch_blocks(A, filters, G, tol)

@@ -1,7 +1,7 @@
 """Traces of functions of an operator: heat traces, explained variance, and their intervals.
 
-Exact for few points; beyond, means of gᵀ w(A) g over random columns g (Hutchinson 1990), with the
-chi-square distribution.
+They are exact for few points; beyond, they are means of gᵀ w(A) g over random columns g (Hutchinson
+1990), with intervals by the chi-square distribution.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from heatsketch.spectral.density import SpectralDensity, quadrature
 from heatsketch.spectral.eigenpairs import all_eigenvalues, leading_vector
 from heatsketch.spectral.filters import Filter, Heat
 
-N_PROBES = 64  # an interval of what is left out has a width of √(8/64) of it at most
+N_PROBES = 64  # an interval of the part left out is at most √(8/64) of this part wide
 _ROUNDING = 1e-13  # of an eigenvalue
-_SERIES = 1e-6  # error of f(A) next to its largest value, where a fraction is estimated anyway
-_ERROR = 1e-4  # of a trace by the number of steps, next to one eigenvalue at the top
+_SERIES = 1e-6  # error of f(A) next to its largest value, enough for an estimated fraction
+_ERROR = 1e-4  # error of a trace by few steps, next to one eigenvalue at the top
 _LEAST_STEPS = 8
-_SEED = 0x6B5F3A91C2D4E807  # not that of a sketch with a small seed, which coordinates may span
-_DEPENDENT = 1e-9  # part of a column that is new, below which it is rounding
+_SEED = 0x6B5F3A91C2D4E807  # unlike seeds of sketches, which coordinates may span
+_DEPENDENT = 1e-9  # fraction of a column outside of the others, below which it is rounding
 
 
 def estimated_density(A: Operator, X: Array, sharpness: float) -> SpectralDensity:
     """Return nodes and weights of tr P w(A) P, for functions w of a `sharpness`, see `Filter`.
 
-    The columns of X (n, k) are P times random ones: Hutchinson (1990), and where P takes out what
-    is large, Hutch++ (Meyer, Musco, Musco and Woodruff 2021).
+    The columns of X (n, k) are P times random ones (Hutchinson 1990). With a P that removes large
+    eigenvectors this is Hutch++ (Meyer, Musco, Musco and Woodruff 2021).
     """
     degree = math.sqrt(2 * sharpness * math.log(2 * A.n / _ERROR))
     return quadrature(A, X / math.sqrt(X.shape[1]), max(_LEAST_STEPS, math.ceil(degree / 2)))
@@ -67,7 +67,7 @@ def chi_square_interval(mean: float, square: float, n_probes: int, level: float)
 
 @dataclass(frozen=True, eq=False)
 class HeatTrace:
-    """Z(t) = tr e^{-t(1-A)} at some times, with intervals, and what follows from it.
+    """The heat trace Z(t) = tr e^{-t(1-A)} at some times, its entropy and dimension, with errors.
 
     With p_i = e^{-t(1-λ_i)} / Z the entropy is -Σ p_i log p_i = log Z + t Σ p_i (1 - λ_i), and the
     spectral dimension -2 d log Z / d log t = 2 t Σ p_i (1 - λ_i).
@@ -77,7 +77,7 @@ class HeatTrace:
     times, values, low, high : arrays (m,)
         Z and the ends of its interval, which are Z itself if all eigenvalues are known.
     entropy, effective_rank, dimension : arrays (m,)
-        The entropy, e^entropy (how many directions are left) and the spectral dimension.
+        The entropy, e^entropy (the number of directions that are left) and the spectral dimension.
     entropy_error, dimension_error : arrays (m,)
         Their standard errors, by linearisation; 0 if all eigenvalues are known.
     level : float
@@ -117,13 +117,13 @@ def heat_trace(
 ) -> HeatTrace:
     """Compute the heat trace Z(t) = tr e^{-t(1-A)} = Σ e^{-t(1-λ_i)}, with error bars.
 
-    Z falls from n, where every point stands for itself, to the number of eigenvalues 1, which is
-    that of the components. On data of dimension d it falls like t^{-d/2} in between: a plateau of
-    `dimension` is an estimate of d. `effective_rank` says how many directions are left at a time.
+    Z falls from n at t = 0 to the number of eigenvalues 1, which is the number of components. On
+    data of dimension d it falls like t^{-d/2} in between: a plateau of `dimension` is an estimate
+    of d. `effective_rank` is the number of directions that are left at a time.
 
-    Up to 2,048 points from all eigenvalues. Beyond, k random columns estimate it (Hutchinson 1990),
-    from one Lanczos recurrence for all times; the eigenvector of the largest eigenvalue is counted
-    exactly.
+    Up to 2,048 points it comes from all eigenvalues. Beyond, it is estimated by k random columns
+    (Hutchinson 1990), from one Lanczos recurrence for all times; the part of the largest eigenvalue
+    is exact.
 
     Parameters
     ----------
@@ -131,11 +131,12 @@ def heat_trace(
         Symmetric, usually a normalised affinity. Directions that are `Deflated` do not count.
     times : float > 0, or a sequence of times
     n_probes : int, default 64
-        Columns k: a standard error of Z is √(2 Z(2t) / k), less what is counted exactly.
+        Number k of columns: a standard error of Z is √(2 Z(2t) / k), without the part that is
+        exact.
     level : float in (0, 1), default 0.95
-        Probability with which each interval holds. That of Z is by the chi-square distribution with
-        k Z(t)² / Z(2t) degrees of freedom, which is exact for equal eigenvalues; the others are
-        normal, for many degrees of freedom.
+        Probability that an interval contains its value. The interval of Z is by the chi-square
+        distribution with k Z(t)² / Z(2t) degrees of freedom, which is exact for equal eigenvalues;
+        the others are by the normal distribution, for many degrees of freedom.
     rng : int, Generator or None
 
     Returns
@@ -146,7 +147,7 @@ def heat_trace(
     Raises
     ------
     ValueError
-        A not symmetric or finite; a time so large that the precision of A does not reach.
+        A is not symmetric or not finite; a time is too large for the precision of A.
 
     Notes
     -----
@@ -209,7 +210,7 @@ def heat_trace(
 
 
 def _variance(f2: Array, xf2: Array, x2f2: Array, shift: Array, k: int) -> Array:
-    """Return the variance 2/k Σ ((x + shift) e^-x)² of what is linear in the moments."""
+    """Return the variance 2/k Σ ((x + shift) e^-x)² of a linear function of the moments."""
     return 2 / k * np.maximum(x2f2 + 2 * shift * xf2 + shift**2 * f2, 0.0)
 
 
@@ -217,19 +218,19 @@ def _variance(f2: Array, xf2: Array, x2f2: Array, shift: Array, k: int) -> Array
 
 
 class ExplainedVariance(NamedTuple):
-    """Fractions of the diffusion variance tr f(A)², the trivial direction left out, by coordinates.
+    """Fractions of the diffusion variance tr f(A)² by coordinates, without the trivial direction.
 
     Attributes
     ----------
     ratio, low, high : arrays (k,)
-        Fraction of each coordinate, beyond what those before it hold, and the ends of its interval.
+        Fraction that each coordinate adds to those before it, and the ends of its interval.
     cumulative, cumulative_low, cumulative_high : arrays (k,)
         Fraction of the first 1, 2, ..., k coordinates.
     total : float
         tr f(A)².
     level : float
     exact : bool
-        Whether the total is known, so that the intervals are points.
+        Whether the total is known, so that low = ratio = high.
     """
 
     ratio: Array
@@ -251,17 +252,17 @@ class ExplainedVariance(NamedTuple):
 
 
 class Eigengap(NamedTuple):
-    """The largest gap between eigenvalues that follow each other.
+    """The largest gap between consecutive eigenvalues.
 
     Attributes
     ----------
     n_components : int
         Number of eigenvalues before the gap, at least 1.
     gap, low, high : float
-        Its width, and an interval for it by the residuals: each eigenvalue found is within its
-        residual of one of A.
+        Its width and the ends of its interval. The interval follows from the residuals: each
+        computed eigenvalue is within its residual of an eigenvalue of A.
     certain : bool
-        Whether it is larger than any other gap, whatever the errors.
+        Whether it is larger than any other gap within the errors.
     gaps, errors : arrays (k - 1,)
         All gaps λ_m - λ_(m+1), m = 1, ..., k - 1, and the bounds on their errors.
     """
@@ -278,7 +279,7 @@ class Eigengap(NamedTuple):
 def largest_gap(values: Array, residuals: Array) -> Eigengap:
     """Return the largest gap of eigenvalues (k,) in descending order, with residuals (k,).
 
-    Of one eigenvalue no gap is known: then `n_components` is 1 and the gap NaN.
+    With one eigenvalue no gap is known: then `n_components` is 1 and the gap NaN.
     """
     gaps, errors = -np.diff(values), residuals[1:] + residuals[:-1]
     if len(gaps) == 0:
@@ -300,12 +301,13 @@ def explained_variance(
     labels: Array | None = None,
     n_probes: int = N_PROBES,
 ) -> ExplainedVariance:
-    """Return the fractions of tr f(A)² in the span of the first columns of Y, and in that of all.
+    """Return the fractions of tr f(A)² in the spans of the first 1, 2, ..., k columns of Y.
 
-    The fraction of an orthonormal basis Q is |f(A) Q|² / tr f(A)²: of eigenvectors
-    Σ f(λ)² / tr f(A)². Exact up to 2,048 points; beyond, what Q leaves out is estimated by random
-    columns orthogonal to it, with the chi-square distribution, which is exact if Q are eigenvectors
-    and what is left out has equal eigenvalues, and a little too wide if Q are none.
+    The fraction of an orthonormal basis Q is |f(A) Q|² / tr f(A)², for eigenvectors Σ f(λ)² / tr
+    f(A)². It is exact up to 2,048 points. Beyond, the rest of the trace is estimated by random
+    columns orthogonal to Q. Its interval is by the chi-square distribution, which is exact if Q are
+    eigenvectors and the other eigenvalues are equal, and a little too wide if Q are no
+    eigenvectors.
 
     Parameters
     ----------
@@ -314,9 +316,9 @@ def explained_variance(
     Y : array (n, k)
     level : float
     values : array (k,), optional
-        The eigenvalues, where the columns of Y are eigenvectors.
+        The eigenvalues, if the columns of Y are eigenvectors.
     labels : array (n,), optional
-        Components of A, of which each has coordinates of its own.
+        Components of A, if each has coordinates of its own.
     n_probes : int
         Number of random columns.
     """
@@ -324,8 +326,8 @@ def explained_variance(
     def square(lam: Array) -> Array:  # a real power of λ² has all eigenvalues
         return np.square(f(np.abs(lam) if f.of_powers else lam))
 
-    rest, exact = (0.0, 0.0, 0.0), True  # what the coordinates leave out, and its interval
-    if np.abs(A.ends[1]).max() < _ROUNDING:  # as of equal points: nothing is left out
+    rest, exact = (0.0, 0.0, 0.0), True  # the part that the coordinates leave out, and its interval
+    if np.abs(A.ends[1]).max() < _ROUNDING:  # as for equal points: nothing is left out
         held = np.ones(Y.shape[1])
     elif values is not None and len(values) == A.n - A.V.shape[1]:
         held = square(values)
@@ -350,7 +352,7 @@ def explained_variance(
             lam, counts = estimated_density(A, X, 4 * f.sharpness(A.ends[0]))  # of f⁴
             mean, spread = float(counts @ square(lam)), float(counts @ square(lam) ** 2)
             rest = mean, *chi_square_interval(mean, spread, n_probes, level)
-    # Divided by the whole, and by the ends of its interval; nothing has fractions of 0.
+    # Divide by the whole, and by the ends of its interval; a whole of 0 has fractions 0.
     total, least, most = (float(held.sum()) + part for part in rest)
     ratio, high, low = (held / (whole or 1.0) for whole in (total, least, most))
     sums = [np.minimum(np.cumsum(part), 1.0) for part in (ratio, low, high)]
