@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 import heatsketch as hs
 from heatsketch.classical import PCA
 from problems.chance import ALARM, in_band
-from problems.clouds import on_circle
+from problems.clouds import on_circle, rotation
 
 
 def plane(n=1200, seed=0):
@@ -45,8 +45,7 @@ def near(Y, place, count):
 
 
 def turned(Y):
-    c, s = np.cos(0.7), np.sin(0.7)
-    return 1e3 * Y @ [[c, s], [-s, c]] + 5.0
+    return 1e3 * Y @ rotation(2) + 5.0
 
 
 RIGHT = {"plane": plane, "ring": lambda: ring()[:2], "clusters": lambda: clusters()[:2]}

@@ -57,9 +57,11 @@ def test_scikit_learn_rules(estimator, check):
 
 @pytest.mark.parametrize("m", [1, 2, 5])
 @pytest.mark.parametrize("tolerance", [0.1, 0.01])
-def test_distances_are_the_closed_form_within_the_tolerance(m, tolerance):
+@pytest.mark.parametrize(("mixture", "time"), [(3, 1), (1, 4)])
+def test_distances_are_the_closed_form_within_the_tolerance(m, tolerance, mixture, time):
     X = clouds(m=m)
-    model = fitted(X, tolerance=tolerance)
+    model = fitted(X, tolerance=tolerance, mixture=mixture, time=time)
+    assert model.kernel_.time == time
     typical = model.diagnostics_["typical_distance"]
     d = distances(model.kernel_, X)
     error = d - pdist(model.embedding_)
@@ -177,14 +179,6 @@ def test_sampled_steps_agree_with_the_closed_form_within_their_error():
     assert steps.sampled
     assert 0 < error < 0.05
     assert np.sqrt(np.mean(off**2)) < (6 * error + 0.02) * np.sqrt(np.mean(d**2))
-
-
-def test_estimator_takes_the_closed_form_of_one_component():
-    X = clouds()
-    model = fitted(X, mixture=1, epsilon=1.0, time=4)
-    assert model.kernel_.time == 4
-    error = np.abs(distances(model.kernel_, X) - pdist(model.embedding_)).max()
-    assert error <= model.diagnostics_["distance_error"]
 
 
 def test_time_shrinks_distances_and_keeps_the_order_of_coordinates():
