@@ -149,7 +149,7 @@ def eigh(
 def _leading_block(
     A: Operator, k: int, limit: Limit, max_products: int, entropy: list[int]
 ) -> tuple[Array, Array]:
-    """Return at least k leading Ritz pairs: from the dense matrix, coarser graphs or random start."""
+    """Return at least k leading Ritz pairs: from the dense matrix, coarser graphs or at random."""
     block = 8 * -(-(k + max(8, k // 2)) // 8)  # whole vector registers
     # The reduction to tridiagonal form takes 4/3 n³ operations for any number of pairs.
     if A.n <= max(DENSE_LIMIT, _POINTS_PER_COLUMN * block):
