@@ -25,13 +25,12 @@ from problems.spectra import circle, circle_distances
 # By definition
 
 
-def any_symmetric(n=12):
-    M = np.random.default_rng(3).normal(size=(n, n))
-    return (M + M.T) / 10  # positive and negative eigenvalues, no Markov matrix behind it
+M = cloud(12, 12) / 10
+ANY = M + M.T  # positive and negative eigenvalues, no Markov matrix behind it
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, hs.Dense])
-@pytest.mark.parametrize("A", [symmetric(40), any_symmetric()], ids=["affinity", "any"])
+@pytest.mark.parametrize("A", [symmetric(40), ANY], ids=["affinity", "any"])
 @pytest.mark.parametrize(
     ("filter", "time"),
     [*(("power", t) for t in (0, 1, 2, 5, 8, 33)), *(("heat", t) for t in (0.0, 0.5, 4.0, 20.0))],
