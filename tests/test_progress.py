@@ -20,6 +20,7 @@ from heatsketch import _progress, _tiles
 from heatsketch._progress import track
 from heatsketch._tiles import for_each_tile
 from heatsketch.cli import printing
+from problems.clouds import cloud
 
 LOGGER = logging.getLogger("heatsketch")
 
@@ -120,8 +121,9 @@ def test_the_long_loops_show_bars(at_once, stream):
     hs.Diffusion.from_points(X, normalization="bistochastic")
     hs.MixtureDiffusion(time=1).fit(X)
     hs.compare(X, ["isomap"], n_components=2, time=1)
+    hs.diffusion(cloud(5000, 2), affinity="dense", epsilon=1.0)  # too many to be stored
     asked = {"nearest neighbours", "products", "learning the map", "bistochastic scaling"}
-    asked |= {"mixture", "comparison", "shortest paths"}
+    asked |= {"mixture", "comparison", "shortest paths", "product with the kernel"}
     assert {name for name in asked if f"{name}:" not in stream.getvalue()} == set()
 
 

@@ -37,10 +37,11 @@ def edges(X, Y, n_neighbors=None, radius=None):
     return nearest | (d <= np.sort(own, axis=1)[:, n_neighbors])
 
 
-def affinity(X, weights="heat", epsilon=0.7, **graph):
-    """K, written out."""
-    heat = np.exp(-(cdist(X, X) ** 2) / epsilon) if weights == "heat" else 1.0
-    return edges(X, X, **graph) * heat
+def affinity(X, new=None, weights="heat", epsilon=0.7, **graph):
+    """K of the points, or of new ones to the points, written out."""
+    new = X if new is None else new
+    heat = np.exp(-(cdist(new, X) ** 2) / epsilon) if weights == "heat" else 1.0
+    return edges(new, X, **graph) * heat
 
 
 # The eigenproblem
@@ -121,10 +122,7 @@ def test_many_points_are_as_few_are():
 def test_new_points_follow_the_rule_of_the_rows(graph):
     X, new = blob(80), blob(9, seed=8)
     model = LaplacianEigenmap(3, **graph).fit(X)
-    where = {key: graph[key] for key in graph if key in ("n_neighbors", "radius")}
-    K = edges(new, X, **where)
-    if "epsilon" in graph:
-        K = K * np.exp(-(cdist(new, X) ** 2) / 0.7)
+    K = affinity(X, new, **graph)
     P = K / K.sum(axis=1, keepdims=True)
     want = P @ model.embedding_ / (1 - model.eigenvalues_)
     assert_allclose(model.transform(new), want, rtol=1e-9, atol=1e-11)
@@ -189,7 +187,7 @@ def test_far_points_of_heavy_tails_are_no_components(degrees_of_freedom):
     D = cdist(X, X)
     near = np.sort(D, axis=1)[:, 1:16]
     own = np.maximum(np.median(near) ** 2, np.median(near, axis=1) ** 2 / 5)
-    joined = affinity(X, "binary", n_neighbors=15)
+    joined = affinity(X, weights="binary", n_neighbors=15)
     K = joined * np.exp(-(D**2) / np.maximum(own, own[:, None]))
     Q = np.diag(K.sum(axis=1))
     assert_allclose(model.eigenvalues_, eigh(Q - K, Q)[0][1:4], rtol=1e-9)

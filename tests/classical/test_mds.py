@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse.csgraph import shortest_path
 from scipy.spatial.distance import cdist, pdist, squareform
 
 import heatsketch as hs
 from heatsketch.classical import PCA, ClassicalMDS, LandmarkMDS, MetricMDS
 from heatsketch.graphs.landmarks import max_min
 from problems.checks import up_to_signs
+from problems.spectra import cycle_graph, star_graph
 
 
 @pytest.fixture
@@ -23,17 +25,9 @@ def flat():
     return (rng.normal(size=(150, 3)) * [3.0, 2.0, 1.0]) @ frame.T + rng.normal(size=10)
 
 
-def cycle(n):
-    """Distances along a cycle of n vertices."""
-    steps = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
-    return np.minimum(steps, n - steps).astype(float)
-
-
-def star():
-    """Distances on a star of three leaves: the leaves are the first three vertices."""
-    D = 2.0 * (1 - np.eye(4))
-    D[3, :3] = D[:3, 3] = 1.0
-    return D
+def along(graph):
+    """Lengths of the shortest paths of a graph."""
+    return shortest_path(graph, unweighted=True)
 
 
 # Classical scaling of Euclidean distances
@@ -61,10 +55,11 @@ def test_more_points_than_lapack_is_given():
 
 @pytest.mark.parametrize("n", [5, 8, 13])
 def test_the_cycle_has_the_positive_part_of_a_circulant_matrix(n):
-    squares, j = cycle(n)[0] ** 2, np.arange(n)
+    D, j = along(cycle_graph(n)), np.arange(n)
+    squares = D[0] ** 2
     values = np.array([-0.5 * squares @ np.cos(2 * np.pi * m * j / n) for m in range(1, n)])
     positive, negative = values[values > 1e-9], values[values < -1e-9]
-    mds = ClassicalMDS(len(positive), metric="precomputed").fit(cycle(n))
+    mds = ClassicalMDS(len(positive), metric="precomputed").fit(D)
     assert_allclose(mds.eigenvalues_, np.sort(positive)[::-1], rtol=1e-12)
     assert mds.diagnostics_["negative_eigenvalues"] == len(negative) > 0
     share = -negative.sum() / np.abs(values).sum()
@@ -75,14 +70,13 @@ def test_the_cycle_has_the_positive_part_of_a_circulant_matrix(n):
 
 
 def test_the_star_has_eigenvalues_two_two_and_minus_a_quarter():
-    mds = ClassicalMDS(3, metric="precomputed")
+    D, mds = along(star_graph(4)), ClassicalMDS(3, metric="precomputed")
     with pytest.warns(UserWarning, match="Only 2 of 3 eigenvalues"):
-        mds.fit(star())
+        mds.fit(D)
     assert_allclose(mds.eigenvalues_, [2, 2, 0], atol=1e-12)
-    assert_allclose(mds.transform(star()), mds.embedding_, atol=1e-12)
-    leaves = mds.embedding_[:3]
-    assert_allclose(cdist(leaves, leaves), star()[:3, :3], atol=1e-12)
-    assert_allclose(mds.embedding_[3], 0, atol=1e-12)
+    assert_allclose(mds.transform(D), mds.embedding_, atol=1e-12)
+    assert_allclose(pdist(mds.embedding_[1:]), 2, atol=1e-12)  # of the leaves
+    assert_allclose(mds.embedding_[0], 0, atol=1e-12)
 
 
 # Landmarks
@@ -108,7 +102,7 @@ def test_distances_to_landmarks_are_enough(flat):
 def test_all_points_as_landmarks_is_classical_scaling(X):
     Z = ClassicalMDS(2).fit_transform(X)
     assert_allclose(LandmarkMDS(landmarks=np.arange(40)).fit_transform(X), Z, atol=1e-12)
-    D = cycle(9)
+    D = along(cycle_graph(9))
     landmark = LandmarkMDS(landmarks=np.arange(9), metric="precomputed").fit_transform(D)
     whole = ClassicalMDS(metric="precomputed").fit_transform(D)
     assert_allclose(landmark, whole, atol=1e-12)

@@ -18,6 +18,7 @@ from problems.matrices import kernel_matrix
 from problems.spectra import circle_eigenvalues
 
 every_alpha = pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
+X = cloud(40, 3, seed=4)
 DENSE = {"affinity": "dense", "epsilon": 1.0}
 
 
@@ -34,7 +35,6 @@ def generator_values(X, epsilon, k, **changes):
 @pytest.mark.parametrize("time", [1, 3])
 def test_all_coordinates_keep_the_diffusion_distance(alpha, time):
     """(25): (23), from the rows of Pᵗ, is the distance of all n - 1 coordinates."""
-    X = cloud(40, 3, seed=4)
     P, pi = walk_of(kernel_matrix(X, 1.0), alpha)
     rows = np.linalg.matrix_power(P, time) / np.sqrt(pi)
     F = hs.DiffusionMap(len(X) - 1, time, alpha=alpha, **DENSE).fit_transform(X)
@@ -42,16 +42,14 @@ def test_all_coordinates_keep_the_diffusion_distance(alpha, time):
     assert_allclose(cdist(F, F, "sqeuclidean"), want, rtol=1e-12, atol=1e-12 * want.max())
 
 
-def spectrum_of(X, **changes):
-    n = len(X)
-    return hs.DiffusionMap(n - 1, 1, **(DENSE | changes)).fit(X).eigenvalues_
+def spectrum_of(X):
+    return hs.DiffusionMap(len(X) - 1, **DENSE).fit(X).eigenvalues_
 
 
 @pytest.mark.parametrize("time", [1, 2, 5, 40])
 @pytest.mark.parametrize("delta", [0.01, 0.2, 0.9])
 def test_as_many_coordinates_are_kept_as_matter(time, delta):
     """(26): s(δ, t) = max{m: |λ_m|^t > δ |λ_1|^t}."""
-    X = cloud(40, 3, seed=4)
     lam = np.abs(spectrum_of(X))
     kept = max(m for m in range(1, len(X)) if lam[m - 1] ** time > delta * lam[0] ** time)
     model = hs.DiffusionMap("auto", time, delta=delta, **DENSE).fit(X)
@@ -62,7 +60,6 @@ def test_as_many_coordinates_are_kept_as_matter(time, delta):
 @pytest.mark.parametrize("delta", [0.01, 0.2, 0.9])
 def test_automatic_time_is_the_first_at_which_the_next_coordinate_does_not_matter(k, delta):
     """(29), with λ_{d+1}."""
-    X = cloud(40, 3, seed=4)
     lam = spectrum_of(X)
     want = next(t for t in range(1, 10_000) if lam[k] ** t <= delta * lam[0] ** t)
     model = hs.DiffusionMap(k, "auto", delta=delta, **DENSE).fit(X)
@@ -85,7 +82,6 @@ def test_gap_time_is_that_of_the_largest_gap(k):
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_gap_time_of_the_heat_filter(k):
-    X = cloud(40, 3, seed=4)
     lam = spectrum_of(X)
     model = hs.DiffusionMap(k, "gap", filter="heat", **DENSE).fit(X)
 
@@ -102,7 +98,7 @@ def test_no_gap_no_time(filter):
     """Two far clouds: λ_1 = 1 stays; on the circle λ_1 = λ_2."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        clouds = np.vstack([cloud(40, 3, seed=4), cloud(40, 3, seed=4) + 100])
+        clouds = np.vstack([X, X + 100])
         with pytest.raises(ValueError, match=r"time='gap' finds no largest gap.*pass a time"):
             hs.DiffusionMap(1, "gap", filter=filter, **DENSE).fit(clouds)
     with pytest.raises(ValueError, match="time='gap' finds no gap: the eigenvalues 1 and 2"):

@@ -51,19 +51,18 @@ def test_precomputed_is_pairwise(make):
 @every_estimator
 def test_data_frames_in_and_out(make, library, X, X_new):
     frames = pytest.importorskip(library)
-    names = ["width", "height", "depth"]
-    frame = frames.DataFrame(dict(zip(names, X.T, strict=True)))
-    plain = make().fit(X)
-    estimator = make().set_output(transform=library).fit(frame)
-    assert list(estimator.feature_names_in_) == names
-    new = estimator.transform(frames.DataFrame(dict(zip(names, X_new.T, strict=True))))
-    assert isinstance(new, frames.DataFrame)
-    prefix, width = type(estimator).__name__.lower(), plain.embedding_.shape[1]
-    assert list(new.columns) == [f"{prefix}{i}" for i in range(width)]
-    assert_array_equal(new.to_numpy(), plain.transform(X_new))
-    renamed = frames.DataFrame(dict(zip("abc", X_new.T, strict=True)))
+    fitted_to, new, renamed = (
+        frames.DataFrame(dict(zip(names, points.T, strict=True)))
+        for names, points in (("xyz", X), ("xyz", X_new), ("abc", X_new))
+    )
+    model = make().set_output(transform=library).fit(fitted_to)
+    assert list(model.feature_names_in_) == list("xyz")
+    Y, want = model.transform(new), make().fit(X).transform(X_new)
+    assert isinstance(Y, frames.DataFrame)
+    assert list(Y.columns) == [f"{type(model).__name__.lower()}{i}" for i in range(want.shape[1])]
+    assert_array_equal(Y.to_numpy(), want)
     with pytest.raises(ValueError, match="feature names"):
-        estimator.transform(renamed)
+        model.transform(renamed)
 
 
 @every_formula
@@ -138,17 +137,10 @@ def test_other_numbers_are_read_as_double(make, dtype):
 def test_memory_layout_does_not_matter_and_input_is_left_alone(make, affinity, X, tmp_path):
     expected = make(**affinity).fit(X)
     transformed = expected.transform(X)
-    read_only = X.copy()
-    read_only.flags.writeable = False
     np.save(tmp_path / "X.npy", X)
+    read_only = np.load(tmp_path / "X.npy", mmap_mode="r")
     strided = np.repeat(X, 2, axis=0)[::2]
-    for same in (
-        np.asfortranarray(X),
-        read_only,
-        np.load(tmp_path / "X.npy", mmap_mode="r"),
-        strided,
-        X.tolist(),
-    ):
+    for same in (np.asfortranarray(X), read_only, strided, X.tolist()):
         model = make(**affinity).fit(same)
         assert_array_equal(model.embedding_, expected.embedding_)
         assert_array_equal(model.transform(same), transformed)

@@ -8,17 +8,9 @@ import pytest
 import heatsketch as hs
 
 N, D = 700, 3
+X = np.random.default_rng(2).standard_normal((N, D)).astype(np.float32)
 SKETCH = hs.HeatSketch(4, random_state=0)
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
-
-
-def points():
-    """Three clusters on a line, which overlap, in no order."""
-    rng = np.random.default_rng(2)
-    return (rng.standard_normal((N, D)) + 2.5 * rng.integers(3, size=(N, 1))).astype(np.float32)
-
-
-X = points()
 
 
 def as_dask(values=X, chunks=(97, 2)):

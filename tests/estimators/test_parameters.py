@@ -10,6 +10,7 @@ from sklearn.mixture import GaussianMixture
 import heatsketch as hs
 from heatsketch import classical
 from heatsketch.comparison.methods import ESTIMATORS, defaults
+from heatsketch.markov import affinity
 from problems.clouds import cloud
 from problems.estimators import every_estimator
 from problems.spectra import path_graph
@@ -112,6 +113,12 @@ def test_parameter_errors_say_what_came_and_what_is_wanted(make, changes, error,
         make(**changes).fit(X)
 
 
+def test_a_dense_affinity_that_takes_hours_is_refused(monkeypatch, X):
+    monkeypatch.setattr(affinity, "MOST_POINTS", 59)
+    with pytest.raises(ValueError, match=r"'dense' of 60 points takes hours; pass affinity='k"):
+        hs.HeatSketch(affinity="dense", epsilon=1.0).fit(X)
+
+
 @pytest.mark.parametrize(
     ("estimator", "error", "got", "want"), BAD_ESTIMATORS, ids=[row[2] for row in BAD_ESTIMATORS]
 )
@@ -205,6 +212,7 @@ OTHERS = {
     "affinity": "dense",
     "epsilon": 3.0,
     "n_neighbors": 4,
+    "time": 5,
 }
 
 
@@ -214,7 +222,9 @@ def test_a_fitted_model_gives_what_it_gave(kind):
 
     def answers():
         late, share = model.pseudotime(3), model.explained_diffusion_variance()
-        return [model.transform(NEW), model.novelty(NEW), late.value, share.ratio, model.embedding_]
+        spread = hs.data_interval(model, NEW, np.ptp, n_resamples=20, rng=0)
+        rows = model.transform(NEW), model.novelty(NEW), model.embedding_
+        return [*rows, late.value, share.ratio, spread]
 
     before = answers()
     for name, other in OTHERS.items():
@@ -230,14 +240,3 @@ def test_times_and_signs_are_those_of_the_fit():
     before = model.distance(0, 1, time=4), model.get_feature_names_out().tolist()
     model.set_params(time=8, kind="gaussian")
     assert (model.distance(0, 1, time=4), model.get_feature_names_out().tolist()) == before
-
-
-def test_other_data_are_weighed_as_the_fit_was():
-    model = hs.HeatSketch(8, time=2, random_state=0).fit(OLD)
-
-    def interval():
-        return hs.data_interval(model, NEW, np.ptp, n_resamples=20, rng=0)
-
-    before = interval()
-    model.set_params(**OTHERS, time=5)
-    assert interval() == before

@@ -40,16 +40,12 @@ def fitted(normalization="markov"):
     return make(normalization=normalization).fit(rings())
 
 
-def discs(Y, labels):
-    centres = np.array([Y[labels == c].mean(axis=0) for c in np.unique(labels)])
-    radii = [np.linalg.norm(Y[labels == c] - m, axis=1).max() for c, m in enumerate(centres)]
-    return centres, np.array(radii)
-
-
 def assert_apart(Y, labels):
-    centres, radii = discs(Y, labels)
+    """Check that the discs around components do not overlap."""
+    centres = [Y[labels == c].mean(axis=0) for c in np.unique(labels)]
+    radii = [np.linalg.norm(Y[labels == c] - m, axis=1).max() for c, m in enumerate(centres)]
     i, j = np.triu_indices(len(radii), 1)
-    assert (pdist(centres) > 1.001 * (radii[i] + radii[j])).all()
+    assert (pdist(centres) > 1.001 * np.add(*np.take(radii, [i, j]))).all()
 
 
 # Distances

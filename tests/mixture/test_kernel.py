@@ -411,7 +411,6 @@ BAD = {
     "tiny units": (lambda: scaled(50, 1e-10), "rescale the data"),
     "huge units": (lambda: scaled(50, 1e10), "rescale the data"),
     "not fitted": (lambda: MixtureKernel.from_sklearn(GaussianMixture(2), 1.0), "pass a fitted"),
-    "columns": (lambda: WIDE.stationary([[0.0]]), "1 columns.*2 features.*pass points"),
     "rows of z": (
         lambda: WIDE.squared_distance(np.zeros((2, 2)), np.zeros((3, 2)), pairwise=False),
         "2 rows and z has 3; pass as many rows",

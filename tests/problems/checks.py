@@ -27,6 +27,18 @@ def _as_slow(case):
     return pytest.param(*values, marks=[*marks, pytest.mark.slow])
 
 
+def assert_distortion(said, expected):
+    """Check what an estimator says of the distances that it keeps, in units of their median."""
+    assert expected.median == pytest.approx(1, rel=1e-9)
+    assert said.median == pytest.approx(1, rel=1e-9)
+    for name in ("log_L", "expansion", "contraction", "worst_factor", "quantiles"):
+        assert getattr(said, name) == pytest.approx(getattr(expected, name), rel=1e-8)
+    assert said.within == expected.within
+    assert (said.n_pairs, said.looked_at) == (expected.n_pairs, "all pairs")
+    for name, pairs in expected.worst_pairs.items():
+        np.testing.assert_array_equal(said.worst_pairs[name][0], pairs[0])
+
+
 def up_to_signs(A, B):
     """Return A with the signs of its columns turned to those of B."""
     return A * np.sign(np.sum(A * B, axis=0))
