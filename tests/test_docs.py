@@ -39,11 +39,6 @@ NUMBER = re.compile(r"\d*\.?\d+(?:e[+-]?\d+)?")
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
-def text_of(page):
-    """Return a page without its code."""
-    return re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-
-
 def anchors_of(page):
     """Return the anchors that MyST gives to the headings of a page."""
     titles = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
@@ -72,8 +67,8 @@ def public_names():
     return set(found.values()) | ALSO_PUBLIC
 
 
-def slow_unless_quick(page):
-    return pytest.param(page, id=page.stem, marks=() if page.stem in QUICK else pytest.mark.slow)
+def slow_unless_quick(path, quick):
+    return pytest.param(path, id=path.stem, marks=() if path.stem in quick else pytest.mark.slow)
 
 
 def alike(said, line):
@@ -88,7 +83,7 @@ def alike(said, line):
     return all(a == pytest.approx(b, rel=0.3, abs=0.02) for a, b in pairs)
 
 
-@pytest.mark.parametrize("page", [slow_unless_quick(page) for page in WITH_CODE])
+@pytest.mark.parametrize("page", [slow_unless_quick(page, QUICK) for page in WITH_CODE])
 def test_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {}
@@ -127,7 +122,8 @@ def test_commands_of_the_pages_are_understood(line):
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.stem)
 def test_links_of_a_page_lead_somewhere(page):
-    for target, anchor in LINK.findall(text_of(page)):
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text("utf-8"), flags=re.DOTALL)
+    for target, anchor in LINK.findall(text):
         if "://" in target or "images/" in target:  # pictures are looked for when the site is built
             continue
         file = source_of((page.parent / target).resolve() if target else page)

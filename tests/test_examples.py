@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from test_docs import slow_unless_quick
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 QUICK = {"circle"}
@@ -17,12 +19,7 @@ def test_example_asserts_something(script):
     assert any(isinstance(node, ast.Assert) for node in ast.walk(tree))
 
 
-def slow_unless_quick(script):
-    marks = () if script.stem in QUICK else pytest.mark.slow
-    return pytest.param(script, id=script.stem, marks=marks)
-
-
-@pytest.mark.parametrize("script", map(slow_unless_quick, SCRIPTS))
+@pytest.mark.parametrize("script", [slow_unless_quick(script, QUICK) for script in SCRIPTS])
 @pytest.mark.filterwarnings("error::UserWarning")
 def test_example_runs_says_a_few_lines_and_draws_one_picture(script, tmp_path, monkeypatch, capsys):
     plt = pytest.importorskip("matplotlib.pyplot")

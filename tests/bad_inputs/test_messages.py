@@ -36,10 +36,6 @@ def nearest(change):
     return sparse.csr_matrix((change(found.distances[:, 1:].ravel()), places), shape=(N, N))
 
 
-def embedded(change):
-    return hs.HeatSketch(4, neighbors=nearest(change)).fit(X)
-
-
 def steps_of_no_numbers():
     steps = sparse.csr_matrix(np.full((N, N), np.nan))
     walk = replace(hs.Diffusion.from_affinity(K), directed_step=steps)
@@ -52,7 +48,9 @@ def mixture_of(points, **options):
 
 CALLS = {  # by words of the message
     "k=61 but the index has 60 points": lambda: NeighborIndex(X).query(None, 61),
-    "only ones, which mark neighbours but are not their distances": lambda: embedded(np.ones_like),
+    "only ones, which mark neighbours but are not their distances": lambda: hs.HeatSketch(
+        neighbors=nearest(np.ones_like)
+    ).fit(X),
     "epsilon='edges' but most edges have length zero": lambda: LaplacianEigenmap(
         2, epsilon="edges", neighbors=nearest(np.zeros_like)
     ).fit(X),

@@ -121,13 +121,6 @@ def test_a_new_row_is_that_of_the_formula(name, normalization):
     assert_allclose(dense(d.kernel_rows(new)), s_new[:, None] * k * s, rtol=1e-10, atol=1e-15)
 
 
-def test_rows_of_a_given_affinity_take_affinities():
-    K = hs.gaussian_affinity(cloud(60, 2), 0.5)
-    d = Diffusion.from_affinity(K)
-    assert_allclose(d.kernel_rows(K[4:7]), matrix(d)[4:7], rtol=1e-12)
-    assert_allclose(d.kernel_rows(sparse.csr_matrix(K[4:7])).toarray(), matrix(d)[4:7], rtol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("rows", "match"),
     [
@@ -188,11 +181,14 @@ def test_a_graph_without_edges_is_refused():
         Diffusion.from_graph(np.zeros((3, 3)))
 
 
-def test_sparse_dense_and_operator_affinities_are_one_diffusion():
+def test_affinities_of_any_form_are_one_diffusion_and_new_points_come_by_their_affinities():
     K = hs.gaussian_affinity(cloud(60, 2), 0.5)
     want = matrix(Diffusion.from_affinity(K))
-    for form in (sparse.csr_matrix(K), hs.Dense(K), hs.Kernel(cloud(60, 2), 0.5)):
-        assert_allclose(matrix(Diffusion.from_affinity(form)), want, rtol=1e-11)
+    for given in (K, sparse.csr_matrix(K), hs.Dense(K), hs.Kernel(cloud(60, 2), 0.5)):
+        d = Diffusion.from_affinity(given)
+        assert_allclose(matrix(d), want, rtol=1e-11)
+        for form in (np.asarray, sparse.csr_matrix):
+            assert_allclose(dense(d.kernel_rows(form(K[4:7]))), want[4:7], rtol=1e-11)
 
 
 # What goes wrong

@@ -22,6 +22,7 @@ CASES = {
     "outlier": np.vstack([cloud(60, 20), np.full((1, 20), 1e9)]),
     "copies": np.repeat(CLOUD[:40], 20, axis=0),
     "binary": np.random.default_rng(0).integers(0, 2, (600, 20)).astype(float),
+    "bytes": np.random.default_rng(3).integers(0, 255, (60, 30)).astype(np.uint8),
     "squares below float32": 1e-25 * CLOUD[:300],
     "squares above float32": 1e25 * CLOUD[:300],
     "few points": CLOUD[:12],
@@ -38,7 +39,7 @@ cases = pytest.mark.parametrize("points", CASES.values(), ids=CASES.keys())
 
 
 def brute(x, y):
-    return np.sqrt(np.stack([((row - y) ** 2).sum(axis=1) for row in x]))
+    return np.sqrt(np.stack([((row - y.astype(float)) ** 2).sum(axis=1) for row in x]))
 
 
 def nearest(D, k):

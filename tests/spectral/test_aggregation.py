@@ -9,27 +9,20 @@ import heatsketch as hs
 from heatsketch.spectral.aggregation import aggregates, coarser
 from problems.spectra import lazy_torus, path_graph, star_graph
 
-
-def graph_of(name):
-    points = np.random.default_rng(0).normal(size=(600, 3))
-    return {
-        "path": path_graph(50),
-        "star": star_graph(20),
-        "torus": lazy_torus(20, 30),
-        "points": hs.Diffusion.from_points(points, alpha=0).operator.matrix,
-        "isolated": sparse.csr_matrix((7, 7)),
-    }[name].tocsr()
+GRAPHS = {
+    "path": path_graph(50),
+    "star": star_graph(20),
+    "torus": lazy_torus(20, 30),
+    "points": hs.diffusion(np.random.default_rng(0).normal(size=(600, 3))).operator.matrix,
+    "isolated": sparse.csr_matrix((7, 7)),
+}
 
 
-def within_two(matrix):
+@pytest.mark.parametrize("matrix", GRAPHS.values(), ids=GRAPHS)
+def test_aggregates_are_points_around_roots_three_links_apart(matrix):
+    label, roots = aggregates(matrix)
     links = (matrix + sparse.identity(matrix.shape[0])).toarray() > 0
-    return links @ links
-
-
-@pytest.mark.parametrize("name", ["path", "star", "torus", "points", "isolated"])
-def test_aggregates_are_points_around_roots_three_links_apart(name):
-    matrix = graph_of(name)
-    (label, roots), near = aggregates(matrix), within_two(matrix)
+    near = links @ links
     assert_array_equal(near[np.ix_(roots, roots)], np.eye(len(roots), dtype=bool))
     assert near[roots].any(axis=0).all()  # no other root could be added
     assert_array_equal(np.unique(label), np.arange(len(roots)))

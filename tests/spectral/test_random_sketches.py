@@ -19,24 +19,6 @@ Z_ALARM = 5.0  # of a normal score: two-sided 6e-7
 BLOCKS, K_LAW, SEEDS = 1100, 16, 27  # 4400 rows: G comes from two random tiles
 
 
-def four_points():
-    return symmetric(4, 2.0, seed=3)
-
-
-def ratios_of_one_pair(seeds):
-    """k |F_i - F_j|²/D² of the same pair in 1100 copies of four points: independent draws."""
-    A = four_points()
-    many = hs.Sparse(sparse.block_diag([A] * BLOCKS, format="csr"))
-    row_difference = matrix_power(A, 2)[0] - matrix_power(A, 2)[2]
-    draws = []
-    for seed in range(seeds):
-        F = hs.sketch(many, hs.Power(2), K_LAW, deflate=False, rng=seed)
-        F = F.reshape(BLOCKS, 4, K_LAW)
-        squared = ((F[:, 0] - F[:, 2]) ** 2).sum(axis=1)
-        draws.append(K_LAW * squared / (row_difference @ row_difference))
-    return np.concatenate(draws)
-
-
 def p_value_of_sum(ratios):
     total, degrees = ratios.sum(), K_LAW * len(ratios)
     return 2 * min(chi2.cdf(total, degrees), chi2.sf(total, degrees))
@@ -44,8 +26,19 @@ def p_value_of_sum(ratios):
 
 @pytest.mark.statistical
 def test_squared_distances_are_chi_square():
-    """Alarm 1e-6 each; 4.8e5 degrees of freedom see 2 % in the sum with a miss rate of 1e-6."""
-    ratios = ratios_of_one_pair(SEEDS)
+    """Alarm 1e-6 each; 4.8e5 degrees of freedom see 2 % in the sum with a miss rate of 1e-6.
+
+    k |F_i - F_j|²/D² of the same pair in 1100 copies of four points: independent draws.
+    """
+    A = symmetric(4, 2.0, seed=3)
+    many = hs.Sparse(sparse.block_diag([A] * BLOCKS, format="csr"))
+    row_difference = matrix_power(A, 2)[0] - matrix_power(A, 2)[2]
+    draws = []
+    for seed in range(SEEDS):
+        F = hs.sketch(many, hs.Power(2), K_LAW, deflate=False, rng=seed)
+        F = F.reshape(BLOCKS, 4, K_LAW)
+        draws.append(((F[:, 0] - F[:, 2]) ** 2).sum(axis=1))
+    ratios = K_LAW * np.concatenate(draws) / (row_difference @ row_difference)
     assert p_value_of_sum(ratios) > ALARM
     assert stats.kstest(ratios, chi2(K_LAW).cdf).pvalue > ALARM
     for mutant in (1.02, 0.98, K_LAW / (K_LAW - 1), 1 / K_LAW):  # ..., 1/√(k-1), 1/k
