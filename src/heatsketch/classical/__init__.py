@@ -1,4 +1,4 @@
-"""The methods of *Linear and nonlinear dimensionality reduction*, a family in each module.
+"""The methods of *Linear and nonlinear dimensionality reduction*, one family per module.
 
 Neighbourhoods and shortest paths are in `heatsketch.graphs`, classical scaling in
 `heatsketch.spectral`.

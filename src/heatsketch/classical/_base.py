@@ -23,7 +23,7 @@ class Embedding(Embedder):
 
     @property
     def _precomputed(self) -> bool:
-        """Whether distances are compared, given or in a metric without coordinates."""
+        """Whether the method compares distances, given ones or in a metric without coordinates."""
         return Distances.of(self._metric) is not None
 
     @property
@@ -31,7 +31,7 @@ class Embedding(Embedder):
         return getattr(self, "metric", "euclidean")
 
     def _read(self, X: Any, reset: bool) -> Any:
-        """Return the numbers of X, float32 or float64 and finite, or raise; before `fit`, too."""
+        """Return X as finite float32 or float64, or raise; also raises before `fit`."""
         if not reset:
             check_is_fitted(self)
         accepts_sparse = self.__sklearn_tags__().input_tags.sparse
@@ -42,7 +42,7 @@ class Embedding(Embedder):
         return in_metric(self._read(X, reset), self._metric)
 
     def _read_either(self, X: Any, reset: bool) -> Any:
-        """Return points; or, of a metric without coordinates, distances to the data (m, n)."""
+        """Return points or, for a metric without coordinates, distances (m, n) to the data."""
         distances = Distances.of(self._metric)
         if distances is None:
             return self._read_points(X, reset)
@@ -57,7 +57,7 @@ class Embedding(Embedder):
         return distances(points, self._training_points).astype(X.dtype)
 
     def _graph_of(self, X: Any) -> tuple[sparse.csr_matrix, Neighborhoods]:
-        """Return the graph of the nearest neighbours of points or distances, or of a radius."""
+        """Return the graph of nearest neighbours, or of a radius, of points or distances."""
         options = {name: getattr(self, name) for name in ("n_neighbors", "radius", "neighbors")}
         if self._precomputed:
             options["neighbors"] = Distances("precomputed")
@@ -72,7 +72,7 @@ class Embedding(Embedder):
 
 
 def check_fewer_components(k: Any, count: int) -> int:
-    """Return the number of coordinates, or raise unless there are more points or landmarks."""
+    """Return the number of coordinates, or raise unless it is below the number of points."""
     k = check_number(k, "n_components", low=1, integer=True)
     if k >= count:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Linear discriminants: the directions in which classes are most separate, and scores on them."""
+"""Linear discriminants: scores on the directions in which classes are most separate."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding
 
 _EPS = float(np.finfo(float).eps)
-_ROUNDING_MARGIN = 4.0  # a length counts as zero up to this multiple of the rounding of the data
+_ROUNDING_MARGIN = 4.0  # lengths up to this multiple of the rounding of the data count as zero
 
 
 class Discriminant(Embedding):
@@ -31,8 +31,8 @@ class Discriminant(Embedding):
     def _choose(self, W: Array, J: Array, counts: Array) -> Array:
         """Return the directions to keep (d, k) of W (d, r); set further attributes.
 
-        Directions are in standard units of the features, with Wᵀ S_w W = n I, by descending
-        J (r,); counts (c,) are the numbers of points of the classes.
+        Directions are in standard units of the features, with Wᵀ S_w W = n I, ordered by J (r,),
+        descending; counts (c,) are the numbers of points of the classes.
         """
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -41,7 +41,7 @@ class Discriminant(Embedding):
         Raises
         ------
         ValueError, TypeError
-            Bad points or parameters; the class says which.
+            Invalid points or parameters, listed in the docstring of the class.
         """
         gamma = check_number(self.shrinkage, "shrinkage", low=0, high=1)
         X = self._read(X, reset=True)
@@ -57,8 +57,8 @@ class Discriminant(Embedding):
         if len(self.classes_) < 2:
             raise ValueError(f"y has one class, {self.classes_[0]!r}; pass at least two classes.")
         units = StandardScaler().fit(X.astype(float))
-        self.mean_, self._scale = units.mean_, units.scale_  # arrays, which model files hold
-        # Of the entries of Z.
+        self.mean_, self._scale = units.mean_, units.scale_  # arrays, for model files
+        # The rounding of the entries of Z.
         rounding = float(np.finfo(X.dtype).eps) * np.abs(X).max(axis=0).astype(float) / self._scale
         with single_threaded_blas():  # the same bits for any number of threads
             W, J = _directions((X - self.mean_) / self._scale, labels, gamma, rounding)
@@ -97,13 +97,13 @@ class FisherDiscriminant(Discriminant):
 
         J(w) = (wᵀ(m_1 - m_2))² / wᵀ S_w w,  is  w = S_w⁻¹ (m_1 - m_2),  normalised to |w| = 1.
 
-    The sign is such that the second class has the larger scores. For two classes this is the only
-    direction of `MultipleDiscriminant`, which takes more classes, and whose scores are in units of
-    the spread within classes.
+    The second class has the larger scores. For two classes this is the only direction of
+    `MultipleDiscriminant`, which also takes more classes, and whose scores are in units of the
+    spread within classes.
 
     When to use it: for two classes of about the same shape; it gives one number per point that
     separates them, and weights that show the importance of each feature if all have the same unit.
-    When not: where the classes have the same mean, so that J is 0.
+    When not: if the classes have the same mean, so that J is 0.
 
     Parameters
     ----------
@@ -133,8 +133,8 @@ class FisherDiscriminant(Discriminant):
 
     Notes
     -----
-    Cost: that of `MultipleDiscriminant`. Where features are constant or dependent, w lies in the
-    range of the data.
+    Cost: that of `MultipleDiscriminant`. If features are constant or dependent, w lies in the range
+    of the data.
 
     Examples
     --------
@@ -175,29 +175,29 @@ class MultipleDiscriminant(Discriminant):
 
     the directions are the top eigenvectors of S_b w = λ S_w w: the maximisers of
     J(w) = wᵀ S_b w / wᵀ S_w w = λ. With c classes S_b has at most rank c - 1, so there are at most
-    so many directions. The result is independent of the units of the features, and of any other
+    c - 1 directions. The result is independent of the units of the features, and of any other
     invertible linear map of them.
 
-    When to use it: where labels are available and each class is a single cloud of about the same
-    shape; it is a good first step before a search of nearest neighbours. When not: where labels are
-    to be found (see `PCA`); where classes are curved, or of several clouds, so that means describe
-    them badly.
+    When to use it: if labels are available and each class is a single cloud of about the same
+    shape; it is a good first step before a search of nearest neighbours. When not: without labels
+    (see `PCA`); if classes are curved or consist of several clouds, so that means describe them
+    badly.
 
     Parameters
     ----------
     n_components : int, 1 <= k <= c - 1, or None, default None
         Number of coordinates k; None: the rank of S_b.
     shrinkage : float in [0, 1], default 0
-        γ: S_w is replaced by (1 - γ) S_w + γ diag(S_w + S_b). Needed where S_w is singular in a
-        direction in which the classes differ, as with more features than points; helpful where
-        there are few points for the number of features. With γ > 0 the result is independent of
-        the units of the features, but not of other linear maps.
+        γ: S_w is replaced by (1 - γ) S_w + γ diag(S_w + S_b). Needed if S_w is singular in a
+        direction in which the classes differ, as with more features than points; helpful if there
+        are few points for the number of features. With γ > 0 the result is independent of the units
+        of the features, but not of other linear maps.
 
     Attributes
     ----------
     embedding_ : array (n, k)
         Scores wᵀ(x - m). Their covariance within classes is I, so that their distances are
-        Mahalanobis distances; the mean of the last class is above that of the first.
+        Mahalanobis distances. Signs: the mean of the last class is above that of the first.
     components_ : array (k, d)
         The rows w: ``embedding_`` is ``(X - mean_) @ components_.T``.
     mean_ : array (d,)
@@ -215,7 +215,7 @@ class MultipleDiscriminant(Discriminant):
     ------
     ValueError
         A single class; class means that coincide; more components than the rank of S_b; S_w
-        singular in a direction in which the classes differ, where λ would be infinite.
+        singular in a direction in which the classes differ, because λ would be infinite.
 
     Notes
     -----
@@ -223,7 +223,7 @@ class MultipleDiscriminant(Discriminant):
     removed by a singular value decomposition of the centred data, in units of standard deviation.
     Cost: some 4 n d² operations (n² d where d > n); twice the data in memory.
     `sklearn.discriminant_analysis.LinearDiscriminantAnalysis`, which also classifies, removes the
-    directions in which S_w is singular: the ones that separate the classes best.
+    directions in which S_w is singular, although these separate the classes best.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def _directions(Z: Array, labels: Array, gamma: float, rounding: Array) -> tuple
     n, d = Z.shape
 
     def limit(W: Array) -> Array:
-        """Return how much rounding of all points can add up to along W (d, r), with margin."""
+        """Return a bound on the rounding of all points along W (d, r), with margin."""
         return _ROUNDING_MARGIN * np.sqrt(n) * np.linalg.norm(W * rounding[:, None], axis=0)
 
     _, sigma, axes = svd(np.linalg.qr(Z, mode="r"), full_matrices=False)

@@ -1,4 +1,4 @@
-"""Isomap: classical scaling of shortest paths along a neighbourhood graph, from all or a few."""
+"""Isomap: classical scaling of shortest paths in a neighbourhood graph, from all or few points."""
 
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
@@ -62,7 +62,7 @@ class PathScaling(Embedding):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Embed points (m, d), each row independently; warn of points far from all training points.
+        """Embed points (m, d), each row independently; far ones raise a warning.
 
         With ``metric="precomputed"`` X holds the distances to the training points, (m, n).
 
@@ -86,9 +86,9 @@ class PathScaling(Embedding):
 
     @abstractmethod
     def _landmarks(self, n: int) -> tuple[int, Array | None]:
-        """Return from how many of n vertices paths start, and from which.
+        """Return the number of vertices, of n, from which paths start, and their indices.
 
-        None: from vertices spread over the graph.
+        None for indices means vertices spread over the graph.
         """
 
     def _place(self, rows: sparse.csr_matrix) -> Array:
@@ -96,7 +96,7 @@ class PathScaling(Embedding):
 
         def place(points: slice) -> Array:
             near = rows[points]
-            through = near.data + self._paths[:, near.indices]  # a path leads through a neighbour
+            through = near.data + self._paths[:, near.indices]  # paths through a neighbour
             shortest = np.minimum.reduceat(through, near.indptr[:-1], axis=1)
             return self._scaling.place(np.square(shortest).T)
 
@@ -106,45 +106,46 @@ class PathScaling(Embedding):
 
 @dataclass(eq=False, repr=False)
 class Isomap(PathScaling):
-    """Embed points so that distances are those along a neighbourhood graph.
+    """Embed points so that distances are path lengths in a neighbourhood graph.
 
-    *Linear and nonlinear dimensionality reduction*, §6 (Tenenbaum, de Silva and Langford 2000):
+    *Linear and nonlinear dimensionality reduction*, §6 (Tenenbaum, de Silva and Langford 2000), in
+    three steps:
 
-    1. a graph G joins each point to its k nearest others (or to all within ε), where either end
-       has the other as a neighbour: max(G, Gᵀ);
+    1. a graph G joins each point to its k nearest others (or to all within ε); an edge exists if
+       either end has the other as a neighbour: max(G, Gᵀ);
     2. Δ holds the lengths of the shortest paths between all points;
     3. classical scaling (§3) of Δ gives the coordinates.
 
     A new point x is at distance δ_j = min over its neighbours i of |x - x_i| + Δ_ij from point j,
     and is placed by these distances; training points get their own coordinates.
 
-    Use it for data on a surface that unrolls to a convex region of the plane: it keeps the geodesic
-    distances. Do not use it for noisy data, where a few edges across a gap shorten all paths, for
-    surfaces with holes or curvature, which it distorts, or for more than about 20,000 points (see
-    `LandmarkIsomap`).
+    When to use it: for data on a surface that unrolls to a convex region of the plane, because it
+    keeps geodesic distances. When not: for noisy data, because a few edges across a gap shorten all
+    paths; for surfaces with holes or curvature, which it distorts; for more than about 20,000
+    points (see `LandmarkIsomap`).
 
     Parameters
     ----------
     n_components : int >= 1, default 2
         Number of coordinates.
     n_neighbors : int >= 1, default 10
-        k. A small k keeps paths on the surface; a larger k brings their lengths closer to the
-        geodesic distances.
+        Neighbours k of each point. A small k keeps paths on the surface; a larger k brings their
+        lengths closer to the geodesic distances.
     radius : float > 0, optional
-        ε, in the units of X: join all points up to this distance instead.
+        ε, in the units of X: join all points up to this distance instead of the k nearest.
     neighbors : None, NeighborIndex, transformer or CSR matrix (n, n), optional
-        The search to use, as in `HeatSketch`.
+        Search for neighbours, or known ones, as in `HeatSketch`.
     metric : str or callable, default "euclidean"
-        The distance of points, as in `HeatSketch`. "precomputed": X holds the distances between all
-        points (n, n).
+        The distance between points, as in `HeatSketch`. "precomputed": X holds the distances
+        between all points (n, n).
 
     Attributes
     ----------
     embedding_ : array (n, n_components)
         In the units and the precision of X; mean 0 (points with equal coordinates count once).
     diagnostics_ : dict
-        `mean_neighbors`, `components` (of the graph before they are joined), `duplicates` (points
-        that share the vertex of an equal point).
+        `mean_neighbors`, `components` (number of components of the graph before these are joined),
+        `duplicates` (points that share the vertex of an equal point).
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Raises
@@ -157,8 +158,8 @@ class Isomap(PathScaling):
     Notes
     -----
     Components of the graph are joined by the shortest link between every two (more than 4 √n
-    components by a minimum spanning tree), with a warning: paths between clusters that are far
-    apart are then nearly straight.
+    components by a minimum spanning tree), with a warning, because paths between far clusters are
+    then nearly straight.
 
     Cost: n searches of the graph (3 ms each for 10,000 points), and about 50 products
     with an (n, n) matrix. Memory: 16 n² bytes, half of which are kept for `transform`.
@@ -181,13 +182,13 @@ class Isomap(PathScaling):
 class LandmarkIsomap(PathScaling):
     """Embed points by the lengths of their shortest paths to a few landmarks.
 
-    `Isomap` with landmark scaling as step 3 (de Silva and Tenenbaum 2004): classical scaling embeds
-    l landmarks, and every other point is placed by its distances to them. With all points as
-    landmarks it is Isomap; so it is with any three landmarks that are not on a line, where path
-    lengths are Euclidean distances in the plane.
+    It is `Isomap` with landmark scaling as step 3 (de Silva and Tenenbaum 2004): classical scaling
+    embeds l landmarks, and every other point is placed by its path lengths to them. With all points
+    as landmarks it equals Isomap. If path lengths are Euclidean distances in the plane, any three
+    landmarks that are not on a line give the result of Isomap, too.
 
-    Use it for many points, where n² path lengths take too much time or memory, with at least about
-    ten landmarks for each coordinate, over which the errors of the paths average out.
+    When to use it: for many points, if n² path lengths take too much time or memory. Use at least
+    about ten landmarks for each coordinate, so that errors of paths average out.
 
     Parameters
     ----------
@@ -196,9 +197,9 @@ class LandmarkIsomap(PathScaling):
     n_landmarks : int >= 1, default 200
         Number of landmarks to choose; all points if there are fewer.
     landmarks : "maxmin" or array of int (l,), default "maxmin"
-        "maxmin": each is the farthest along the graph from those before, the first far from the
-        first point. They reach the boundary of the data, so that most points lie between them. Or
-        the row indices of the landmarks.
+        "maxmin": each is the farthest along the graph from those before, the first one far from the
+        first point. They reach the boundary of the data, so that most points lie between them.
+        Otherwise the row indices of the landmarks.
 
     Attributes
     ----------

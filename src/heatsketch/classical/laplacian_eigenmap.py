@@ -27,8 +27,8 @@ from heatsketch.scales.bandwidth import RULES, rule_epsilon
 from heatsketch.spectral.shift_invert import slowest_eigenpairs
 
 _EDGES = "edges"
-_LEAST_FRACTION = 0.2  # of a squared length that is usual at a point, which its ε is not below
-_FAR = math.sqrt(-math.log(HARDLY_ANY))  # in units of lengths that are usual at neighbours
+_LEAST_FRACTION = 0.2  # least ε at a point, as a fraction of a usual squared length there
+_FAR = math.sqrt(-math.log(HARDLY_ANY))  # in units of the usual lengths at neighbours
 _MIN_LAMBDA, _RELIABLE_LAMBDA = 1e-3, 0.1  # to embed new points at all, and without a warning
 
 
@@ -43,38 +43,38 @@ class LaplacianEigenmap(Embedding):
     minimises ½ Σ_ij k_ij |y_i - y_j|² = tr(Yᵀ L Y) (40). M = I - Λ (38): R and Λ are those of the
     diffusion map of the same kernel with α = 0, whose coordinates are λ_m^t r_m.
 
-    Use it to see clusters, or the shape of a curve or surface that neighbours describe well; all
-    coordinates have the same size. Do not use it for distances, for which `DiffusionMap` weights
-    the coordinates (and removes the effect of the density), nor for long thin sheets, whose second
-    coordinate is a function of the first.
+    When to use it: to see clusters, or the shape of a curve or surface that neighbours describe
+    well; all coordinates have the same size. When not: for distances, because `DiffusionMap`
+    weights the coordinates for them (and removes the effect of the density); for long thin sheets,
+    whose second coordinate is a function of the first.
 
     Parameters
     ----------
     n_components : int, default 2
         Number of coordinates k.
     n_neighbors : int, default 15
-        Nearest neighbours to which a point is joined; enough to keep the graph connected.
+        Nearest neighbours to which a point is joined; choose enough to keep the graph connected.
     radius : float > 0, optional
-        Join all points up to this distance instead, in data units. Suitable for evenly sampled
+        Join all points up to this distance, in data units, instead. Suitable for evenly sampled
         data; otherwise some points have no neighbours and others very many.
     weights : "heat" or "binary", default "heat"
         exp(-|x_i - x_j|² / ε), or 1 for every edge (the notes' t = ∞).
     epsilon : float > 0, "edges", "nearest", "ksum" or "median", default "edges"
         The notes' t, for "heat", in squared data units. "edges": the median of the squared lengths
         of the edges, but not below a fifth of this median over the neighbours of either end of an
-        edge. With one ε, a point several times as far from its neighbours as others are would have
-        no weight next to its own of 1, and be a component. The others are the rules of
-        `DiffusionMap` ("nearest": the notes' double mean of §9.2); they hold for every edge, as
-        does a number.
+        edge. This lower bound is needed because, with one ε, a point several times as far from its
+        neighbours as others are would have no weight next to its own of 1, and would be a
+        component. The others are the rules of `DiffusionMap` ("nearest": the notes' double mean of
+        §9.2). Like a number, they give one ε for every edge.
     neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
-        The search to use, as in `HeatSketch`.
+        Search for neighbours, or known ones, as in `HeatSketch`.
     metric : "euclidean", "cosine" or "correlation", default "euclidean"
-        The distance of points, as in `HeatSketch`.
+        The distance between points, as in `HeatSketch`.
     tol : float, default 1e-8
         Largest residual of the eigenpairs for more than 1,200 points (for fewer, they are exact);
         relative to μ where the graph is that of a curve or surface.
     random_state : int, Generator or None
-        Start of the iteration; it changes the result by no more than `tol`.
+        Seed of the start of the iteration; it changes the result by no more than `tol`.
 
     Attributes
     ----------
@@ -86,9 +86,9 @@ class LaplacianEigenmap(Embedding):
     residuals_ : array (k,)
         |A v - λ v| of the eigenpairs, A = Q^-1/2 K Q^-1/2.
     epsilon_ : float
-        ε in squared data units; infinite for "binary". With "edges", the least of any edge.
+        ε in squared data units; infinite for "binary". With "edges", the least over all edges.
     diagnostics_ : dict
-        Of the graph and its components.
+        Facts of the graph and its components.
     n_features_in_, feature_names_in_
 
     Raises
@@ -99,15 +99,15 @@ class LaplacianEigenmap(Embedding):
     Warns
     -----
     DisconnectedWarning
-        The graph has several components: as many μ, counting μ_0, are 0, and their coordinates only
-        tell the components apart.
+        The graph has several components: as many μ, including μ_0, are 0, and their coordinates
+        only tell the components apart.
     ScaleWarning
-        In `transform`, coordinates with λ < 0.1.
+        `transform` has coordinates with λ < 0.1.
 
     Notes
     -----
-    A point is its own neighbour, k_ii = 1, as its distance of zero implies. L does not depend on
-    it, but Q does, and Λ is that of the diffusion map only with it. Equal points share a vertex.
+    A point is its own neighbour, with k_ii = 1, because its distance is zero. L does not depend on
+    k_ii, but Q does, and only with it Λ is that of the diffusion map. Equal points share a vertex.
 
     New points (Nyström): r(x) = λ^-1 Σ_j k(x, x_j) r(j) / Σ_j k(x, x_j), over neighbours by the
     same rule. These are the points within the radius, or the nearest ones and points to which x is
@@ -147,7 +147,7 @@ class LaplacianEigenmap(Embedding):
         Raises
         ------
         ValueError, TypeError
-            Bad points or parameters; the class says which.
+            Invalid points or parameters, listed in the docstring of the class.
         """
         check_choice(self.weights, "weights", ("heat", "binary"))
         check_number(self.n_components, "n_components", low=1, integer=True)
@@ -173,7 +173,7 @@ class LaplacianEigenmap(Embedding):
         self._R, self._lam = top.vectors / np.sqrt(diffusion.measure)[:, None], top.values
         if diffusion.diagnostics["is_constant"]:
             self._R[:] = 0.0  # eigenvectors of equal eigenvalues would be arbitrary
-        self._reach = None  # distance (n,) to the farthest neighbour, if new points use it
+        self._reach = None  # distance (n,) to the farthest neighbour, if needed for new points
         if self.radius is None and isinstance(self.neighbors, NeighborIndex | None):
             self._reach = graph.max(axis=1).toarray().ravel()
         self._novelty = PointRows(X, int(self.n_neighbors), vertices)
@@ -186,12 +186,13 @@ class LaplacianEigenmap(Embedding):
     def transform(self, X: Any) -> Array:
         """Embed points (m, d), each row independently; training points keep their coordinates.
 
-        A warning names points that are far from all training points, at the scale of these.
+        A warning names points that are far from all training points, relative to the scale of
+        these.
 
         Raises
         ------
         NotFittedError, ValueError, TypeError
-            Before `fit`; bad points; a coordinate whose λ is too small to divide by.
+            Before `fit`; invalid points; a coordinate whose λ is too small to divide by.
         """
         X = self._read_points(X, reset=False)
         vertices, x = self._neighborhoods, X.astype(np.float64, copy=False)
@@ -207,7 +208,7 @@ class LaplacianEigenmap(Embedding):
                 j, i, d = ExactSearch(x[new]).pairs_within(vertices.points, self._reach)
                 entries = sparse.csr_matrix((positive(d), (i, j)), shape=distances.shape)
                 distances = sparse.csr_matrix(distances.maximum(entries))
-            if vertices.radius is None:  # beyond a radius the search has warned
+            if vertices.radius is None:  # with a radius the search has warned
                 ratios = distances.data / self._usual[distances.indices]
                 far = np.minimum.reduceat(ratios, distances.indptr[:-1]) > _FAR
                 warn_of_faint_points(np.flatnonzero(new)[far])
@@ -215,18 +216,18 @@ class LaplacianEigenmap(Embedding):
         return Y
 
     def novelty(self, X: Any) -> Array:
-        """Say of points (m, d) how new they are next to the training points: as in `HeatSketch`.
+        """Compute how new points (m, d) are next to the training points, as in `HeatSketch`.
 
         Raises
         ------
         NotFittedError, ValueError, TypeError
-            Before `fit`; bad points.
+            Before `fit`; invalid points.
         """
         points = self._read_points(X, reset=False)
         return self._novelty.novelty(points)
 
     def _least_epsilon(self, graph: sparse.csr_matrix) -> float:
-        """Return the ε of all edges, or with "edges" the least of any; graph has their lengths."""
+        """Return the ε of all edges, or with "edges" the least; `graph` has the edge lengths."""
         points = self._neighborhoods.points
         if self.weights == "binary":
             return math.inf
@@ -261,7 +262,7 @@ class LaplacianEigenmap(Embedding):
 
 
 def _check_extension(lam: Array) -> None:
-    """Raise where the rule for new points divides by a λ near 0, warn where λ is small."""
+    """Raise if the rule for new points divides by a λ near 0, warn if λ is small."""
     small = np.flatnonzero(lam < _RELIABLE_LAMBDA)
     if not len(small):
         return

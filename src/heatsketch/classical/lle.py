@@ -1,4 +1,4 @@
-"""Locally linear embedding: each point is the same combination of its neighbours as in the data."""
+"""Locally linear embedding: each point stays the same combination of its neighbours."""
 
 import warnings
 from dataclasses import KW_ONLY, dataclass
@@ -18,9 +18,9 @@ from heatsketch.classical._base import Embedding, check_fewer_components
 from heatsketch.graphs.neighborhoods import off_diagonal
 from heatsketch.spectral.eigenpairs import fix_signs
 
-_TILE_POINTS = 64  # whose neighbours are gathered at a time
+_TILE_POINTS = 64  # points whose neighbours are gathered at a time
 _EPS = float(np.finfo(float).eps)
-_MAX_DENSE_POINTS = 500  # up to which LAPACK takes no longer than iterating
+_MAX_DENSE_POINTS = 500  # up to here LAPACK takes no longer than iterating
 
 
 @dataclass(eq=False, repr=False)
@@ -37,13 +37,13 @@ class LocallyLinearEmbedding(Embedding):
        M = (I - W)ᵀ(I - W), in ascending order of eigenvalues.
 
     A new point is embedded as the combination of its neighbours among the training points. A
-    training point is its own neighbour at distance zero, with all the weight, so that `transform`
+    training point is its own neighbour at distance zero, with all the weight, so `transform`
     returns its place in `embedding_`.
 
-    When to use it: for data on a smooth surface that is sampled evenly and densely. When not: where
-    lengths matter, because every coordinate has variance 1 whatever the shape of the surface (see
-    `Isomap`). For data in clusters, because the first coordinates only separate a few points from
-    the rest (the eigenvalues then differ by orders of magnitude). For noise as large as the
+    When to use it: for data on a smooth surface that is sampled evenly and densely. When not: if
+    lengths matter, because every coordinate has variance 1 for any shape of the surface (see
+    `Isomap`); for data in clusters, because the first coordinates only separate a few points from
+    the rest (the eigenvalues then differ by orders of magnitude); if noise is as large as the
     neighbourhoods.
 
     Parameters
@@ -51,20 +51,23 @@ class LocallyLinearEmbedding(Embedding):
     n_components : int >= 1, default 2
         Number of coordinates d.
     n_neighbors : int >= 1, default 12
-        k; more than d are needed, but few enough that each neighbourhood is nearly flat.
+        Neighbours k of each point: more than d, but few enough that each neighbourhood is nearly
+        flat.
     radius : float > 0, optional
-        ε, in the units of X: all other points within ε are neighbours, whatever their number.
+        ε, in the units of X: all other points within ε are neighbours instead of the k nearest.
     reg : float > 0, default 1e-3
-        Fraction of trace(C) that is added to the diagonal of C where the smallest eigenvalue of C
-        is less than this. That is everywhere if k exceeds the number of features, as in the notes,
-        and where neighbours lie in a plane of fewer dimensions.
+        Fraction of trace(C) that is added to the diagonal of C if the smallest eigenvalue of C is
+        less than it. This happens at every point if k exceeds the number of features, as in the
+        notes, and at points whose neighbours lie in a plane of fewer dimensions.
     neighbors : None, NeighborIndex, transformer or CSR matrix (n, n), optional
         Search, or graph, that supplies the neighbours (see `HeatSketch`); by
         default a search that suits the data.
     metric : "euclidean", "cosine" or "correlation", default "euclidean"
-        The distance of points, as in `HeatSketch`; the weights then reconstruct directions.
+        The distance between points, as in `HeatSketch`; with the other two the weights reconstruct
+        directions.
     random_state : int, RandomState or None
-        Seed of the first step; it changes only rotations among eigenvectors of equal eigenvalues.
+        Seed of the start of the iteration; it changes only rotations among eigenvectors of equal
+        eigenvalues.
 
     Attributes
     ----------
@@ -95,9 +98,9 @@ class LocallyLinearEmbedding(Embedding):
 
     Notes
     -----
-    Cost: that of the neighbours, n systems of k equations, one sparse LU factorisation of I - W
+    Cost: the search for neighbours, n systems of k equations, one sparse LU factorisation of I - W
     and some forty solutions with it (SciPy's eigsh). On surfaces the factors have some hundred n
-    entries; for data of more dimensions they have more, at worst n².
+    entries; in more dimensions they have more, at worst n².
 
     Examples
     --------
@@ -125,7 +128,7 @@ class LocallyLinearEmbedding(Embedding):
         Raises
         ------
         ValueError, TypeError
-            Bad points or parameters; the class says which.
+            Invalid points or parameters, listed in the docstring of the class.
         """
         reg = check_number(self.reg, "reg", low=0, open_low=True)
         X = self._read_points(X, reset=True)
@@ -180,10 +183,10 @@ def reconstruction_weights(
 ) -> sparse.csr_matrix:
     """Return the weights (3) of each row of x over its neighbours in points, CSR (m, n).
 
-    For x (m, d) and points (n, d), both dense or CSR. The stored entries of `graph` (m, n) are the
-    neighbours, any number in a row; an empty row stays empty, all others sum to 1. Neighbours at
-    distance zero share all the weight. The fraction `reg` of trace(C) is added to the diagonal of C
-    where its smallest eigenvalue is less.
+    x (m, d) and points (n, d) are both dense or both CSR. The stored entries of `graph` (m, n) are
+    the neighbours, any number in a row. An empty row stays empty; all others sum to 1. Neighbours
+    at distance zero share all the weight. The fraction `reg` of trace(C) is added to the diagonal
+    of C if its smallest eigenvalue is less.
     """
     counts = np.diff(graph.indptr)
     weights = np.empty(graph.nnz)
@@ -217,9 +220,9 @@ def _solve(Z: Array, reg: float) -> Array:
 
 
 def closed_components(W: sparse.csr_matrix) -> list[Array]:
-    """Return the smallest sets of points that no neighbour leads out of, the largest first.
+    """Return the smallest sets of points whose neighbours are all inside, the largest first.
 
-    For each of them a null vector of I - W is constant on it and 0 on the others.
+    For each set there is a null vector of I - W that is constant on it and 0 on the others.
     """
     count, label = connected_components(W, connection="strong")
     i, j = W.nonzero()
@@ -250,10 +253,10 @@ def lowest_eigenpairs(
 def _lowest_vectors(L: sparse.csr_matrix, pins: Array, k: int, start: Array) -> Array:
     """Return orthonormal vectors (n, k) that span those of the smallest singular values of L.
 
-    The factors of L have a fraction of the entries of those of M. L has a null vector for each pin,
-    a point of each closed component. With 1 added to the diagonal at the pins it is regular, and
-    solves L x = y for every y that is orthogonal to the null vectors of Lᵀ. M⁺ is applied by two
-    solutions, without the null vectors V of L and U of Lᵀ.
+    L is factored, because its factors have a fraction of the entries of those of M. L has a null
+    vector for each pin, a point of each closed component. With 1 added to the diagonal at the pins
+    it is regular, and solves L x = y for every y that is orthogonal to the null vectors of Lᵀ. M⁺
+    is applied by two solutions, without the null vectors V of L and U of Lᵀ.
     """
     n = L.shape[0]
     pinned = np.full(n, _EPS)  # a further value of 0 would end the factorisation

@@ -20,8 +20,8 @@ from heatsketch.neighbors.metric import check_distances, check_non_negative
 from heatsketch.spectral.classical_scaling import Scaling, classical_scaling
 from heatsketch.spectral.eigenpairs import column_signs, fix_signs
 
-_MAX_STEPS, _SHORTEST_STEP = 300, 1e-9  # of a new point, relative to its distances
-_SPECTRUM_POINTS = 1000  # at most, of which the whole spectrum is computed
+_MAX_STEPS, _SHORTEST_STEP = 300, 1e-9  # of a new point; length relative to its distances
+_SPECTRUM_POINTS = 1000  # most points for the whole spectrum
 
 
 class ProjectiveScaling(Embedding):
@@ -31,7 +31,7 @@ class ProjectiveScaling(Embedding):
     _pca: PCA  # of points
 
     def transform(self, X: Any) -> Array:
-        """Place points (m, d), new or old, by projection: return their coordinates (m, k).
+        """Project points (m, d), new or old, and return their coordinates (m, k).
 
         With ``metric="precomputed"`` X holds the distances (m, l) to the training points of
         `ClassicalMDS`, or to the landmarks of `LandmarkMDS`.
@@ -71,15 +71,15 @@ class ProjectiveScaling(Embedding):
 
 @dataclass(eq=False, repr=False)
 class ClassicalMDS(ProjectiveScaling):
-    """Embed points so that Euclidean distances approximate given ones as well as projections can.
+    """Embed points so that Euclidean distances approximate given ones, by projection.
 
-    *Linear and nonlinear dimensionality reduction*, §3: from the squared distances Δ_ij with row
-    means μ_i of mean μ,
+    *Linear and nonlinear dimensionality reduction*, §3: the squared distances Δ_ij, with row means
+    μ_i and total mean μ, give
 
         B_ij = ½ (μ_i + μ_j - Δ_ij - μ),  B = V Λ Vᵀ,  Z = [v_1 √λ_1, …, v_k √λ_k].
 
     For points, B = Y Yᵀ with Y the centred points, and Z equals the result of `PCA` up to signs; it
-    is computed from the singular values of Y, without the distances. Where distances are not
+    is computed from the singular values of Y, without the distances. If distances are not
     Euclidean, B may have negative eigenvalues; these are left out.
 
     When to use it: for distances that are given, such as travel times, dissimilarities stated by
@@ -90,8 +90,8 @@ class ClassicalMDS(ProjectiveScaling):
     Parameters
     ----------
     n_components : int, 1 <= k < n, default 2
-        Number of coordinates k; of points at most the number of features. Where fewer eigenvalues
-        of distances are positive, the last coordinates are zero, with a warning.
+        Number of coordinates k; for points at most the number of features. If B of distances has
+        fewer positive eigenvalues, the last coordinates are zero, with a warning.
     metric : str or callable, default "euclidean"
         X holds points (n, d) with a distance as in `HeatSketch`, or distances (n, n): not squared,
         symmetric, zero on the diagonal.
@@ -145,7 +145,7 @@ class ClassicalMDS(ProjectiveScaling):
         Raises
         ------
         ValueError, TypeError, MemoryError
-            Bad points or parameters, or too many points; the class says which.
+            Invalid points or parameters, or too many points; see the docstring of the class.
         """
         X = self._read_either(X, reset=True)
         n = len(X)
@@ -162,21 +162,21 @@ class ClassicalMDS(ProjectiveScaling):
 class LandmarkMDS(ProjectiveScaling):
     """Embed many points by their distances to a few landmarks, which classical scaling places.
 
-    De Silva and Tenenbaum (2004), the remark that ends §3 of *Linear and nonlinear dimensionality
-    reduction*: the l landmarks are embedded by `ClassicalMDS`, with eigenpairs (λ_m, v_m) of B and
-    row means μ_j of their squared distances. A point at squared distances δ_j from them is placed
-    at
+    This is the method of de Silva and Tenenbaum (2004), in the last remark of §3 of *Linear and
+    nonlinear dimensionality reduction*. The l landmarks are embedded by `ClassicalMDS`, with
+    eigenpairs (λ_m, v_m) of B and row means μ_j of their squared distances. A point at squared
+    distances δ_j from them is placed at
 
         y_m = ½ λ_m^-½ Σ_j v_m(j) (μ_j - δ_j).
 
-    This is exact where the points lie in k dimensions that the landmarks span. The map depends on
-    the landmarks alone: the last step of the paper, a rotation to the principal axes of all points,
-    is left out, and `PCA` of the embedding performs it. Axes and origin are those of the landmarks.
+    This is exact if the points lie in k dimensions that the landmarks span. The map depends on the
+    landmarks alone, and axes and origin are those of the landmarks. The last step of the paper, a
+    rotation to the principal axes of all points, is left out; `PCA` of the embedding performs it.
 
-    When to use it: for more points than fit in memory with `ClassicalMDS`, or where distances are
-    expensive, because n l of them are enough. When not: for points the map is linear, namely the
-    projection on the principal axes of the landmarks (and computed as such); `PCA` projects on
-    those of all points.
+    When to use it: for more points than fit in memory with `ClassicalMDS`, or if distances are
+    expensive, because n l of them are enough. When not: for points, because the map is then only
+    the projection on the principal axes of the landmarks (and computed as such); `PCA` uses those
+    of all points.
 
     Parameters
     ----------
@@ -184,11 +184,11 @@ class LandmarkMDS(ProjectiveScaling):
         As in `ClassicalMDS`.
     landmarks : "maxmin", "random" or indices (l,), default "maxmin"
         "maxmin": after a random first one, always the point farthest from the landmarks chosen so
-        far, which covers the data evenly but prefers outliers; "random": points drawn at random.
-        Or the indices of rows of X.
+        far, which covers the data evenly but prefers outliers. "random": points drawn at random.
+        Otherwise the indices of rows of X.
     n_landmarks : int, default 200
-        How many landmarks l the two rules choose; all points where there are fewer. More than
-        k + 1 make the result less sensitive to noise.
+        Number l of landmarks that the two rules choose; all points if there are fewer. More than k
+        + 1 make the result less sensitive to noise.
     metric : "euclidean", "cosine", "correlation" or "precomputed", default "euclidean"
         X holds points (n, d) with a distance as in `HeatSketch`, or their distances to the
         landmarks (n, l), not squared. `landmarks` are then the indices of the rows of X that are
@@ -239,7 +239,7 @@ class LandmarkMDS(ProjectiveScaling):
         Raises
         ------
         ValueError, TypeError
-            Bad points or parameters; the class says which.
+            Invalid points or parameters, listed in the docstring of the class.
         """
         X = self._read_either(X, reset=True)
         if self._precomputed and np.shape(self.landmarks) != (X.shape[1],):
@@ -276,14 +276,14 @@ class LandmarkMDS(ProjectiveScaling):
 class MetricMDS(Embedding):
     """Embed points so that the sum of squared errors of their distances is least.
 
-    The raw stress Σ_{i<j} (|y_i - y_j| - δ_ij)², lowered by SMACOF of scikit-learn (Borg and
-    Groenen 2005) from the places of `ClassicalMDS`, so that the result depends on no random numbers
-    and is never worse. *Linear and nonlinear dimensionality reduction* unrolls its Isomap in this
-    way (`mdscale`): give the path lengths as ``metric="precomputed"``.
+    SMACOF of scikit-learn (Borg and Groenen 2005) lowers the raw stress Σ_{i<j} (|y_i - y_j| -
+    δ_ij)². It starts from `ClassicalMDS`, so that the result depends on no random numbers and is
+    never worse. *Linear and nonlinear dimensionality reduction* uses this stress in its Isomap
+    (`mdscale`): pass path lengths with ``metric="precomputed"``.
 
-    When to use it: for distances that are given, and whose errors shall count in their own units:
-    `ClassicalMDS` makes errors of squared distances small, which are mostly those of the longest.
-    When not: for more than some 3,000 points; where neighbours matter more than distances.
+    When to use it: for given distances whose errors should count in their own units; `ClassicalMDS`
+    makes errors of squared distances small, which come mostly from the longest ones. When not: for
+    more than some 3,000 points; if neighbours matter more than distances.
 
     Parameters
     ----------
@@ -292,21 +292,21 @@ class MetricMDS(Embedding):
         X holds points (n, d) with a distance as in `HeatSketch`, or distances (n, n): not squared,
         symmetric, zero on the diagonal.
     max_iter : int, default 300
-        Iterations of SMACOF at most.
+        Largest number of iterations of SMACOF.
     tol : float > 0, default 1e-6
-        It ends when the stress falls by less than this fraction of Σ |y_i - y_j|².
+        SMACOF ends when the stress falls by less than this fraction of Σ |y_i - y_j|².
 
     Attributes
     ----------
     embedding_ : array (n, k)
-        Of mean zero, along its principal axes; the entry of largest modulus of each column is
-        positive.
+        Coordinates of mean zero, along principal axes; the entry of largest modulus of each column
+        is positive.
     stress_ : float
         Kruskal's stress, √(Σ (|y_i - y_j| - δ_ij)² / Σ |y_i - y_j|²): 0 where all distances are
         kept, .05 good, .2 poor.
     n_iter_ : int
     diagnostics_ : dict
-        `stress`, and `classical_stress`, that of the start.
+        `stress`, and `classical_stress`, the stress of the start.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Raises
@@ -324,9 +324,9 @@ class MetricMDS(Embedding):
 
     Notes
     -----
-    Cost: n² (k + 10) operations an iteration; memory 48 n² bytes. The least stress found is a local
-    one. New points are placed one by one among the fixed others, where their own stress is least,
-    from the place of the nearest; a training point is placed where it is.
+    Cost: n² (k + 10) operations an iteration; memory 48 n² bytes. The minimum found is local. New
+    points are placed one by one among the fixed training points, at a minimum of their own stress,
+    starting from the place of the nearest one; a training point keeps its place.
 
     Examples
     --------
@@ -350,7 +350,7 @@ class MetricMDS(Embedding):
         Raises
         ------
         ValueError, TypeError, MemoryError
-            Bad points or parameters, or too many points; the class says which.
+            Invalid points or parameters, or too many points; see the docstring of the class.
         """
         max_iter = check_number(self.max_iter, "max_iter", low=1, integer=True)
         tol = check_number(self.tol, "tol", low=0, open_low=True)

@@ -1,4 +1,4 @@
-"""Principal components: the directions along which points vary most, and coordinates on them."""
+"""Principal components: coordinates along the directions in which points vary most."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -28,14 +28,14 @@ class PCA(Embedding):
 
         C = Yᵀ Y / n = W Λ Wᵀ,  Y = U Σ Wᵀ,  n Λ = Σ²,  z_m = Y w_m,  m = 1, …, k.
 
-    Of all projections to k dimensions it keeps most variance and moves points least. It is
+    Among all projections to k dimensions it keeps the most variance and moves points least. It is
     scikit-learn's PCA of Y in float64. Dense points are moved near the origin before anything is
-    squared, and factored where directions of little variance are wanted. So neither an offset nor
+    squared, and factored if directions of little variance are needed, so that neither an offset nor
     the size of other directions costs digits of distances.
 
     When to use it: as the first method to try; for data near a plane; to remove noisy dimensions
-    before a method that compares all points. When not: on curved data, whose distant ends it may
-    map to the same place (see `Isomap`, `DiffusionMap`); where features have different units (scale
+    before a method that compares all points. When not: for curved data, whose distant ends it may
+    map to the same place (see `Isomap`, `DiffusionMap`); for features in different units (scale
     them first).
 
     Parameters
@@ -58,7 +58,7 @@ class PCA(Embedding):
     explained_variance_ : array (k,)
         σ_m² / (n - 1), the unbiased estimate, as in scikit-learn: λ_m n / (n - 1).
     explained_variance_ratio_ : array (k,)
-        σ_m² / Σ σ², the sum over all σ; 0 where all points coincide.
+        σ_m² / Σ σ², with the sum over all σ; 0 if all points coincide.
     diagnostics_ : dict
         `explained_share`, the sum of these ratios.
     n_features_in_, feature_names_in_ : as in scikit-learn
@@ -70,11 +70,10 @@ class PCA(Embedding):
 
     Notes
     -----
-    Cost: n d min(n, d) operations where n or d is at most 1,000 or all components are wanted (least
-    by C, where there are ten times as many points as features); otherwise some hundred products
-    with Y (ARPACK). A new point costs d k operations. Sparse X
-    stays sparse: with at most 1,000 features by C, whose directions below 1e-8 of the largest σ are
-    rounding, else by ARPACK.
+    Cost: n d min(n, d) operations if n or d is at most 1,000 or all components are wanted (fewest
+    by C, if there are ten times as many points as features); otherwise some hundred products with Y
+    (ARPACK). A new point costs d k operations. Sparse X stays sparse: up to 1,000 features use C,
+    whose directions below 1e-8 of the largest σ are rounding; more use ARPACK.
 
     Examples
     --------
@@ -96,7 +95,7 @@ class PCA(Embedding):
         Raises
         ------
         ValueError, TypeError
-            Bad points or parameters; the class says which.
+            Invalid points or parameters, listed in the docstring of the class.
         """
         X = self._read(X, reset=True)
         n, d = X.shape
@@ -105,7 +104,7 @@ class PCA(Embedding):
             k = check_number(self.n_components, "n_components", low=1, high=most, integer=True)
         points, near = X.astype(np.float64), np.zeros(d)
         if not sparse.issparse(X):
-            near = points[0].copy()  # to the others: an offset costs no digits
+            near = points[0].copy()  # near the others, so that an offset costs no digits
             points -= near
         with single_threaded_blas():  # the same bits for any number of threads
             pca = self._axes(points, k)

@@ -1,4 +1,4 @@
-"""Stochastic neighbour embedding: with Gaussian neighbourhoods (SNE), and heavy-tailed (t-SNE)."""
+"""Stochastic neighbour embedding, with Gaussian (SNE) or heavy-tailed (t-SNE) neighbourhoods."""
 
 import math
 import warnings
@@ -26,19 +26,19 @@ from heatsketch.neighbors import NeighborIndex, Neighbors, ordered_search
 _MAX_COMPLETE_POINTS = 1000  # up to here every other point is a neighbour
 _INITIAL_DEVIATION = 1e-4  # so small that clusters can pass through each other
 _MIN_DEVIATION_RATIO = 1e-6  # to the largest one; principal components below it are rounding
-# Of the bandwidths: see `conditional`
+# Bandwidths: see `conditional`
 _LOG_BETAS = (-400.0, math.log(800.0))
 _MAX_ENTROPY_STEPS, _ENTROPY_TOLERANCE = 200, 1e-12
-_NO_WEIGHT = 1e4  # whose exponential is 0
-# Of the descent of SNE
+_NO_WEIGHT = 1e4  # e to minus this is 0
+# The descent of SNE
 _MIN_GAIN = 0.01
 _CHECK_INTERVAL = 50  # steps after which the cost is compared with the lowest so far
 _ALLOWED_RISE = 0.01  # nats per point that the cost may lie above the lowest
 _FORCE_TILE = 64  # points whose q are in the cache together
-# Of t-SNE
-_EARLY_STEPS = 250  # that of scikit-learn
+# t-SNE
+_EARLY_STEPS = 250  # as in scikit-learn
 _TILE_POINTS = 64  # new points that are placed in one unit of work
-_MAX_TRIAL_STEPS, _MIN_STEP_LENGTH = 300, 1e-7  # a new point whose step is shorter has arrived
+_MAX_TRIAL_STEPS, _MIN_STEP_LENGTH = 300, 1e-7  # a new point stops at a shorter step
 
 
 @dataclass(eq=False, repr=False)
@@ -68,7 +68,7 @@ class NeighborEmbedding(Embedding):
         Raises
         ------
         ValueError, TypeError
-            Bad points or parameters; the class says which.
+            Invalid points or parameters, listed in the docstring of the class.
         """
         X = self._read_either(X, reset=True)
         n = X.shape[0]
@@ -82,7 +82,7 @@ class NeighborEmbedding(Embedding):
         near, self.diagnostics_ = self._neighbors_of_points(X, perplexity)
         p, self.sigmas_ = conditional(near.distances, perplexity)
         P = _as_graph(p, near.indices)
-        P.eliminate_zeros()  # the smallest numbers have underflowed
+        P.eliminate_zeros()  # of the smallest numbers, which underflow
         P.sort_indices()
         self.embedding_ = np.ascontiguousarray(self._descend(X, near, P, Y), dtype=X.dtype)
         self.diagnostics_ |= {
@@ -116,8 +116,7 @@ class NeighborEmbedding(Embedding):
     def _initial_places(self, X: Any, k: int) -> Array:
         """Return the given places, principal components, or random places (n, k).
 
-        Coordinates in which the points do not differ are random, because no gradient would move
-        them.
+        Constant coordinates are replaced by random ones, because no gradient would move them.
         """
         n = X.shape[0]
         if not isinstance(self.init, str):
@@ -151,9 +150,9 @@ class SNE(NeighborEmbedding):
     q_{j|i} ∝ e^(-|y_i - y_j|²). It lowers C = Σ_i Σ_j p_{j|i} log(p_{j|i} / q_{j|i}), with gradient
     2 Σ_j (p_{j|i} - q_{j|i} + p_{i|j} - q_{i|j}) (y_i - y_j), by the descent (20).
 
-    When to use it: to compare with `TSNE`, or where points between two clusters should stay between
-    them. When not: clusters are crowded together in the middle, which `TSNE` avoids. New points
-    cannot be placed.
+    When to use it: to compare with `TSNE`, or if points between two clusters should stay between
+    them. When not: to separate clusters, because they are crowded together in the middle, which
+    `TSNE` avoids. New points cannot be placed.
 
     Parameters
     ----------
@@ -171,7 +170,8 @@ class SNE(NeighborEmbedding):
         Factor of p in the early phase, which separates clusters; 1: none.
     early_compression : float >= 0, default 0
         λ: in the early phase λ Σ |y_i|² is added to C, which keeps points together while they find
-        their order. Where needed, 0.1 to 1; the small initial places usually have the same effect.
+        their order. If needed, choose 0.1 to 1; the small initial places usually have the same
+        effect.
     early_iter : int >= 0, default 250
         Steps of the early phase, in which the momentum α is 0.5; afterwards it is 0.8.
     init : "pca", "random" or array (n, k), default "pca"
@@ -179,12 +179,14 @@ class SNE(NeighborEmbedding):
         standard deviation of 1e-4; random places of this standard deviation; or given ones, which
         are used unchanged.
     metric : str or callable, default "euclidean"
-        The distance of points, as in `HeatSketch`. With "precomputed", X holds distances (n, n).
+        The distance between points, as in `HeatSketch`. With "precomputed", X holds distances (n,
+        n).
     neighbors : None, NeighborIndex, KNeighborsTransformer or CSR (n, n), default None
-        Search, or graph, that supplies the neighbours. With None or an index, up to 1,000 points
-        all others are neighbours; otherwise the 3 · perplexity + 1 nearest are.
+        Search for neighbours, or known ones. With None or an index, up to 1,000 points all others
+        are neighbours; otherwise the 3 · perplexity + 1 nearest are.
     random_state : int, RandomState, Generator or None, default None
-        Seed of ``init="random"``, and of coordinates in which principal components do not vary.
+        Seed of ``init="random"``, and of random coordinates that replace constant principal
+        components.
 
     Attributes
     ----------
@@ -197,7 +199,7 @@ class SNE(NeighborEmbedding):
         σ_i, in data units.
     n_iter_ : int
     diagnostics_ : dict
-        Among others "setbacks": how often 50 steps were undone because C had risen.
+        Among others "setbacks": the number of times that 50 steps were undone because C had risen.
     n_features_in_, feature_names_in_
 
     Raises
@@ -212,7 +214,7 @@ class SNE(NeighborEmbedding):
 
     Notes
     -----
-    Cost: that of the neighbours, and n² (4 k + 20) operations per step; memory n² k / 8 bytes.
+    Cost: the search for neighbours, and n² (4 k + 20) operations per step; memory n² k / 8 bytes.
 
     Examples
     --------
@@ -293,11 +295,11 @@ class TSNE(NeighborEmbedding):
     p_ij = (p_{j|i} + p_{i|j}) / 2n, (15), p_{j|i} ∝ e^(-|x_i - x_j|² / 2σ_i²), (13), σ_i from the
     perplexity (14), and q_ij ∝ (1 + |y_i - y_j|²)⁻¹, (17), it lowers C = Σ_ij p_ij log(p_ij /
     q_ij), (18). The gradient by y_i is 4 Σ_j (p_ij - q_ij) (y_i - y_j) / (1 + |y_i - y_j|²), (19).
-    The descent is that of scikit-learn or openTSNE: (20), whose printed sign of η is wrong.
+    The descent is that of scikit-learn or openTSNE: (20), with the sign of η corrected.
 
-    When to use it: to see clusters in the plane. When not: where sizes of clusters, or distances
-    between them, are to be read from the picture, or where the data form a continuum, which may be
-    torn; see `HeatSketch` and `DiffusionMap` for distances with a meaning.
+    When to use it: to see clusters in the plane. When not: to read sizes of clusters, or distances
+    between them, from the picture; for data that form a continuum, which may be torn. See
+    `HeatSketch` and `DiffusionMap` for distances with a meaning.
 
     Parameters
     ----------
@@ -309,22 +311,22 @@ class TSNE(NeighborEmbedding):
         η in (20). "auto": n / (4 · exaggeration), at least 50 (Belkina et al. 2019).
     early_exaggeration : float >= 1, default 12
         Factor of p in the early phase, so that clusters are tight and can pass each other. The
-        notes have 4, for 50 steps.
+        notes use 4 for 50 steps.
     init, metric, neighbors, random_state
         As in `SNE`.
     method : "auto", "exact", "barnes-hut" or "fft", default "auto"
         "barnes-hut": scikit-learn's TSNE on our neighbours, for n_components <= 3; forces of far
-        points are approximate, and results are equal only with an equal number of threads. "exact":
-        scikit-learn's TSNE with forces between all pairs, for some thousand points. Both solve the
-        perplexity themselves, to 1e-5. "fft": openTSNE on our p_ij (``pip install openTSNE``), for
-        n_components <= 2; the fastest for many points. "auto": "barnes-hut" where it can, else
-        "exact".
+        points are approximate, and results depend on the number of threads. "exact": scikit-learn's
+        TSNE with forces between all pairs, for some thousand points. Both solve the perplexity
+        themselves, to 1e-5. "fft": openTSNE on our p_ij (``pip install openTSNE``), for
+        n_components <= 2; the fastest for many points. "auto": "barnes-hut" if n_components <= 3,
+        else "exact".
 
     Attributes
     ----------
     embedding_ : array (n, k)
     kl_divergence_ : float
-        C, in nats; approximate unless the method is "exact".
+        C, in nats; an approximation unless the method is "exact".
     affinities_ : CSR (n, n)
         p_ij: symmetric, of sum 1.
     sigmas_, n_iter_, diagnostics_, n_features_in_, feature_names_in_
@@ -340,8 +342,8 @@ class TSNE(NeighborEmbedding):
 
     Notes
     -----
-    Cost: that of the neighbours, and n log n operations per step; "exact": n² operations and
-    16 n² bytes.
+    Cost: the search for neighbours, and n log n operations per step; "exact": n² operations and 16
+    n² bytes.
 
     Examples
     --------
@@ -357,12 +359,12 @@ class TSNE(NeighborEmbedding):
     method: str = "auto"
 
     def transform(self, X: Any) -> Array:
-        """Place each new point on its own among the training points, which stay where they are.
+        """Place each new point by itself among the training points, which keep their places.
 
-        A point starts at the mean of its neighbours' places, weighted by its p (13) of the same
-        perplexity, and descends Σ_j p_j log(p_j / q_j), q_j ∝ (1 + |y - y_j|²)⁻¹ over all training
-        points. Training points are placed near, but not exactly at, their places in `embedding_`,
-        because there they are also attracted as neighbours of other points.
+        A point starts at the mean of its neighbours' places, weighted by its p (13) with the same
+        perplexity, and descends on Σ_j p_j log(p_j / q_j), q_j ∝ (1 + |y - y_j|²)⁻¹ over all
+        training points. Training points are placed near, but not exactly at, their places in
+        `embedding_`, because there they are also attracted as neighbours of other points.
 
         X holds points (m, d), or with ``metric="precomputed"`` their distances (m, n) to the
         training points. Cost: some 30 steps of n (5 k + 3) operations per point.
@@ -412,7 +414,7 @@ class TSNE(NeighborEmbedding):
             max_iter=self.n_iter,
             metric=metric,
             init=Y.astype(np.float32),
-            random_state=0,  # nothing is drawn: the initial places are given
+            random_state=0,  # not used, because the initial places are given
         )
         model.set_output(transform="default").fit(X)
         self.kl_divergence_, self.n_iter_ = float(model.kl_divergence_), int(model.n_iter_) + 1
@@ -555,7 +557,7 @@ def _place_cost(Y: Array, near: Array, p: Array, Z: Array) -> tuple[Array, Array
     w = 1 / (1 + cdist(Z, Y, "sqeuclidean"))
     total = w.sum(axis=1)
     w *= w
-    # Sums row by row, so that no row changes the rounding of another.
+    # Sum row by row, so that no row changes the rounding of another.
     mean = np.stack([(w * y).sum(axis=1) for y in Y.T], axis=1)
     push = (w.sum(axis=1)[:, None] * Z - mean) / total[:, None]
     steps = Z[:, None] - Y[near]

@@ -1,10 +1,9 @@
 """Diffusion from a Gaussian mixture in closed form.
 
-`components` checks a mixture and prepares it once; its densities are there, `overlaps` has their
-inner products and `distances` what follows from these. `kernel` has the public class,
-`MixtureKernel`. `cholesky_map` is the compact feature map (`cholesky` its algorithm), `steps` the
-diffusion at later times, `fitting` fits mixtures to points, and `whitening` makes the coordinates
-in which it does so by default.
+`components` prepares a checked mixture once and computes its densities, `overlaps` their inner
+products, `distances` their distances. `kernel` has the public class, `MixtureKernel`.
+`cholesky_map` is the compact feature map (`cholesky` its algorithm) and `steps` the diffusion at
+later times. `fitting` fits mixtures to points, by default in the coordinates of `whitening`.
 """
 
 from heatsketch.mixture.cholesky_map import CholeskyMap

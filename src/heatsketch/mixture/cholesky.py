@@ -9,7 +9,7 @@ import numpy as np
 from heatsketch._typing import Array
 
 _COLUMNS_AT_ONCE = 16  # one column alone takes nearly as long to compute
-_FIRST_CAPACITY = 64  # columns of L that are allocated first
+_FIRST_CAPACITY = 64  # columns of L allocated at first
 
 
 def pivoted_cholesky(
@@ -17,9 +17,9 @@ def pivoted_cholesky(
 ) -> tuple[Array, list[int], Array]:
     """Return L (n, r) with L Lᵀ ≈ K, its pivots, and the diagonal of K - L Lᵀ, (n,).
 
-    Pivots are rows where most of the diagonal is missing, until nowhere more than `limit` is.
-    `columns` returns columns of K, (n, b), for their numbers (b,). A pivot lacks at least half as
-    much as the worst row, so that the columns of the 16 worst rows can be computed at a time.
+    Pivots are the rows where L Lᵀ lacks most of the diagonal, until no row lacks more than `limit`.
+    `columns` returns columns of K, (n, b), for their numbers (b,). A pivot may lack half as much as
+    the worst row, so that the columns of the 16 worst rows can be computed together.
     """
     missing = diagonal.copy()
     pivots: list[int] = []

@@ -18,19 +18,19 @@ from heatsketch.mixture.overlaps import Mixtures
 from heatsketch.spectral.eigenpairs import fix_signs
 
 MAX_FIRST_CANDIDATES = 4000  # points among which the first pivots are chosen
-_ADDED_CANDIDATES = 200  # other points added at a time, if the pivots do not suffice for them
-_DRAWN_POINTS = 2000  # in place of points that are not given
+_ADDED_CANDIDATES = 200  # further points added at a time, if the pivots are not enough for them
+_DRAWN_POINTS = 2000  # if no points are given
 _ROUNDING_FRACTION = 1e-11  # of the largest squared distance; smaller residuals are rounding
 
 
 class CholeskyMap:
     """Coordinates y(x) with | |y(x) - y(z)| - d(x, z) | <= error_bound at the points of the fit.
 
-    An orthogonal projection of the densities p(x, ·) in L²(dr) on those at a few pivots, so that
-    distances are never too long. With Q(x, z) = ⟨p_x - p_o, p_z - p_o⟩, which follows from squared
-    distances, the point with the largest residual becomes the next pivot, until no residual of a
-    given point exceeds half the tolerance: greedy Gram-Schmidt, or Nyström. Residuals are known
-    exactly, so the tolerance holds for all given points, and `residual` returns that of any other
+    The map is the orthogonal projection of the densities p(x, ·) in L²(dr) on those at a few
+    pivots, so distances are never too long. With Q(x, z) = ⟨p_x - p_o, p_z - p_o⟩, which follows
+    from squared distances, the point with the largest residual becomes the next pivot, until no
+    residual of a given point exceeds half the tolerance (greedy Gram-Schmidt, or Nyström).
+    Residuals are exact, so the tolerance holds for all given points; `residual` returns that of any
     point. The model consists of the mixture and the pivots.
 
     Parameters
@@ -42,7 +42,7 @@ class CholeskyMap:
     ----------
     kernel : MixtureKernel
     error_bound : float
-        Of | |y(x) - y(z)| - d(x, z) |, for all points x and z of the fit.
+        Bound on | |y(x) - y(z)| - d(x, z) | for all points x and z of the fit.
     pivots : array (r, m)
         Points whose transition densities span the coordinates.
     origin : array (1, m)
@@ -52,7 +52,7 @@ class CholeskyMap:
     -----
     ConvergenceWarning
         The tolerance needs more than `max_features` pivots, or is below the rounding of
-        distances; `error_bound` is the tolerance that was reached.
+        distances; `error_bound` is the tolerance reached.
 
     Notes
     -----
@@ -80,7 +80,7 @@ class CholeskyMap:
             Largest difference between a distance of coordinates and the diffusion distance, in
             units of the latter (√density: see `kernel.squared_distance`).
         points : array (n, m), optional
-            The data, for which the tolerance holds. By default 2,000 points drawn from the
+            The points for which the tolerance holds. By default 2,000 points drawn from the
             stationary density.
 
         Raises
@@ -100,7 +100,7 @@ class CholeskyMap:
         coordinates = c.by_tiles(lambda x: self._projections(x)[:, 1:], x, count)
         self._mean = coordinates.mean(axis=0)
         _, _, axes = np.linalg.svd(coordinates - self._mean, full_matrices=len(x) < count)
-        # Principal axes of the points; none if they coincide.
+        # Rotate to principal axes of the points, unless they coincide.
         self._rotation = fix_signs(axes.T) if axes.size else axes
         return self
 
@@ -112,8 +112,8 @@ class CholeskyMap:
     def transform(self, x: Any) -> Array:
         """Map points (n, m) to their coordinates (n, n_features).
 
-        Each row depends on its point alone. The first coordinates have the largest fraction of the
-        distances between the points of the fit.
+        Each row depends on its point alone. Coordinates are ordered by their part in the distances
+        between the points of the fit, largest first.
 
         Raises
         ------
@@ -128,7 +128,7 @@ class CholeskyMap:
         )
 
     def residual(self, x: Any) -> Array:
-        """Return |p(x, ·) - its projection|, (n,), an error bound for each point.
+        """Return |p(x, ·) - P p(x, ·)|, P the projection, (n,): an error bound for each point.
 
         |d(x, z) - |y(x) - y(z)|| <= residual(x) + residual(z).
 
@@ -149,7 +149,8 @@ class CholeskyMap:
         chosen = np.sort(rng.permutation(len(x))[:MAX_FIRST_CANDIDATES])
         unit = self.kernel.components.density_unit
         limit = (tolerance / 2) ** 2 / unit
-        # The most likely point: most points are near it, and their inner products cancel least.
+        # The origin is the most likely point: most points are near it, so inner products cancel
+        # least.
         best = chosen[np.argmax(self.kernel.log_stationary(x[chosen]))]
         self.origin = x[best][None]
         others = np.setdiff1d(np.arange(len(x)), chosen)
@@ -177,7 +178,7 @@ class CholeskyMap:
     def _take_pivots(self, x: Array, limit: float) -> float:
         """Take pivots from the points x until no squared residual is above the limit.
 
-        Return the largest that is left.
+        Return the largest squared residual that is left.
         """
         c = self.kernel.components
         p = c.transitions(x)
@@ -196,7 +197,7 @@ class CholeskyMap:
         most = min(self.max_features, len(x))
         L, pivots, missing = pivoted_cholesky(inner_products, from_origin, limit, most)
         self.pivots = x[pivots]
-        self._factor = np.tril(L[pivots])  # the rest is rounding, and would take room in a file
+        self._factor = np.tril(L[pivots])  # the rest is rounding, and would make files larger
         self.__dict__.pop("_ends", None)  # of earlier pivots
         return float(missing.max())
 
@@ -220,7 +221,7 @@ class CholeskyMap:
         return d2
 
     def _squared_residuals(self, x: Array) -> Array:
-        """Return |p_x - p_o|² less the squares of the coordinates, (n,)."""
+        """Return |p_x - p_o|² minus the squares of the coordinates, (n,)."""
 
         def squares(x: Array) -> Array:
             projections = self._projections(x)

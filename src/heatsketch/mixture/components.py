@@ -1,4 +1,4 @@
-"""The components of a mixture, prepared once for all closed forms, and its densities."""
+"""The components of a mixture, prepared once for all closed forms, and their densities."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -15,14 +15,14 @@ from heatsketch.mixture.overlaps import Mixtures, Overlaps
 from heatsketch.operators.kernel import squared_norms
 
 _TILE_NUMBERS = 2**21  # of row-by-row work: 16 MB
-_LARGEST_LOG_DENSITY = 690.0  # float64 holds densities of this size and of its inverse
+_LARGEST_LOG_DENSITY = 690.0  # float64 can hold e to this power and its inverse
 
 
 class Components:
     """The components of a mixture, in units of √(ε/2) from the mean of the mixture.
 
-    The matrices S_j, C_j and D_j of `MixtureKernel` have the eigenvectors of Σ_j; stored are their
-    eigenvalues. Densities are in these lengths, so are the squares of distances: times
+    The matrices S_j, C_j and D_j of `MixtureKernel` have the eigenvectors of Σ_j, so only their
+    eigenvalues are stored. Densities and squared distances are in these units of length; times
     `density_unit` they are in units of the data.
 
     Attributes
@@ -46,7 +46,7 @@ class Components:
     ) -> None:
         """Prepare checked weights (K,), means (K, m) and covariances (K, m, m).
 
-        Raises ValueError where float64 cannot hold the densities.
+        Raises ValueError if float64 cannot hold the densities.
         """
         self.n_components, self.n_features = means.shape
         self.epsilon, self.unit = epsilon, np.sqrt(epsilon / 2)
@@ -73,7 +73,7 @@ class Components:
         self.density_unit = float(np.exp(self.log_unit))
 
     def matrices(self, eigenvalues: Array) -> Array:
-        """Return the matrices (K, m, m) of eigenvalues (K, m)."""
+        """Return the matrices (K, m, m) with these eigenvalues (K, m)."""
         return np.einsum("kab,kb,kcb->kac", self.axes, eigenvalues, self.axes)
 
     @cached_property

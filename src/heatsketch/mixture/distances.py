@@ -1,6 +1,6 @@
 """Diffusion distances |p(x, ·) - p(z, ·)| in closed form, from x to ν, and their gradients.
 
-Functions of blocks of points leave out the unit of densities (`Components.density_unit`).
+Functions of blocks of points do not apply the unit of densities (`Components.density_unit`).
 """
 
 import numpy as np
@@ -10,9 +10,9 @@ from heatsketch._typing import Array
 from heatsketch.mixture.components import Components
 from heatsketch.mixture.overlaps import Mixtures
 
-_RESOLVED_FRACTION = 1e-10  # of its terms; a squared distance below is nothing but rounding
+_RESOLVED_FRACTION = 1e-10  # of its terms; a squared distance below is only rounding
 _CANCELLED_FRACTION = 1e-4  # of its terms; a squared distance below is computed from differences
-_LARGEST_EXPONENT = 500.0  # whose exponential certainly does not overflow
+_LARGEST_EXPONENT = 500.0  # its exponential does not overflow
 
 
 def between(c: Components, x: Mixtures, z: Mixtures, factors: Array | None) -> Array:
@@ -38,7 +38,7 @@ def of_rows(c: Components, x: Array, z: Array) -> Array:
 
 
 def to_stationary(c: Components, x: Array) -> Array:
-    """Return |p(x, ·) - ν|², (n,), or raise where nothing but rounding is left of it."""
+    """Return |p(x, ·) - ν|², (n,), or raise if it is only rounding."""
     p, (nu, overlaps) = c.transitions(x), c.stationary
     d2 = p.norms + nu.norms - 2 * overlaps.rows(p, nu)
     if not (d2 > _RESOLVED_FRACTION * p.norms).all():
@@ -50,8 +50,8 @@ def to_stationary(c: Components, x: Array) -> Array:
 
 
 def _from_differences(c: Components, p: Mixtures, r: Mixtures) -> Array:
-    """Return squared distances of near rows, where those from inner products cancel."""
-    # Exact for near points, as differences from a centre are not.
+    """Return squared distances of near rows, for which inner products would cancel."""
+    # Differences of the points themselves are exact for near points, unlike those from a centre.
     step = (p.points - r.points) / c.unit
     dc = np.einsum("nb,kab->nka", step, c.gain_matrices)
     # log h_j(x) - log h_j(z) = -(x - z)ᵀ S_j⁻¹ (x + z - 2 θ_j) / 2

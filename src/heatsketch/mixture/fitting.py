@@ -1,4 +1,4 @@
-"""Gaussian mixtures fitted to points, whatever the scales of the features."""
+"""Gaussian mixtures fitted to points with features of any scales."""
 
 import warnings
 from collections.abc import Iterable
@@ -11,14 +11,14 @@ from sklearn.mixture import GaussianMixture
 from heatsketch._checks import logger
 from heatsketch._typing import Array
 
-_WORSE_COUNTS = 2  # the search ends after so many counts in a row that are worse than the best
+_WORSE_COUNTS = 2  # counts in a row worse than the best, after which the search ends
 
 
 def fit_mixture(X: Array, counts: Iterable[int], seed: int) -> tuple[Any, list[float]]:
-    """Return the GaussianMixture of points (n, m) with the smallest BIC, and the BIC as tried.
+    """Return the GaussianMixture of points (n, m) with the smallest BIC, and the BIC of each try.
 
-    The counts of components are tried in their order. Fitted in units of the standard deviation of
-    each feature, since scikit-learn adds 1e-6 to variances, in the units it is given.
+    The counts of components are tried in their order. Fits are in units of the standard deviation
+    of each feature, because scikit-learn adds 1e-6 to variances in any unit.
     """
     centre, scale = X.mean(axis=0), X.std(axis=0)
     scale[scale == 0] = scale.max() or 1.0
@@ -44,12 +44,12 @@ def rescaled(fitted: Any, scale: Array, centre: Array | float = 0.0) -> Any:
     other.covariances_ = fitted.covariances_ * np.outer(scale, scale)
     other.precisions_cholesky_ = fitted.precisions_cholesky_ / scale[:, None]
     other.precisions_ = fitted.precisions_ / np.outer(scale, scale)
-    other.reg_covar = fitted.reg_covar * float(scale.min()) ** 2  # if it is fitted again
+    other.reg_covar = fitted.reg_covar * float(scale.min()) ** 2  # for further fits
     return other
 
 
 def refitted(mixture: Any, X: Array) -> Any:
-    """Return a fitted mixture after further steps of its fit, to the points X (n, m)."""
+    """Return a fitted mixture after further steps of its fit, now to the points X (n, m)."""
     again = deepcopy(mixture).set_params(warm_start=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -15,18 +15,18 @@ from heatsketch.mixture.components import Components
 from heatsketch.operators.operator import LowRank
 
 SCORES = ("density", "distance")
-_MAX_RANK = 4096  # of affinities
+_MAX_RANK = 4096  # of a factor of affinities
 
 
 class MixtureKernel:
-    """The MGC kernel k_ε of a Gaussian mixture q, and all that follows from it in closed form.
+    """The MGC kernel k_ε of a Gaussian mixture q, its densities and distances in closed form.
 
-    k_ε(x, y) = ∫ g(r; x, ε/2 I) g(r; y, ε/2 I) q(r) dr with q = Σ a_j g(·; θ_j, Σ_j): the joint
-    density of two noisy copies of a point drawn from q. Its Markov process steps from x to a y of
-    the density p(x, ·) = k_ε(x, ·) / ν(x) = Σ_j w_j(x) g(·; c_j(x), D_j), a mixture again. Here S_j
+    k_ε(x, y) = ∫ g(r; x, ε/2 I) g(r; y, ε/2 I) q(r) dr with q = Σ a_j g(·; θ_j, Σ_j) is the joint
+    density of two noisy copies of a point drawn from q. Its Markov process steps from x to y with
+    the density p(x, ·) = k_ε(x, ·) / ν(x) = Σ_j w_j(x) g(·; c_j(x), D_j), again a mixture. Here S_j
     = Σ_j + ε/2 I, C_j = Σ_j S_j⁻¹, c_j(x) = θ_j + C_j (x - θ_j), D_j = ε/2 (I + C_j), and w_j(x)
-    the responsibilities under the stationary density ν = Σ a_j g(·; θ_j, S_j). No result depends on
-    the number of data points.
+    are the responsibilities under the stationary density ν = Σ a_j g(·; θ_j, S_j). Cost and results
+    do not depend on the number of data points.
 
     The diffusion distance is d(x, z) = |p(x, ·) - p(z, ·)| in L²(dr), *Diffusion representation*,
     (2.4): unweighted, in contrast to the distance weighted by 1/ν.
@@ -34,29 +34,29 @@ class MixtureKernel:
     Parameters
     ----------
     weights : array (K,)
-        a_j >= 0, summing to 1.
+        Weights a_j >= 0 with sum 1.
     means : array (K, m)
         θ_j.
     covariances : array
         Σ_j, positive semidefinite: (K, m, m) full, (m, m) tied, (K, m) diagonal, (K,) spherical.
     epsilon : float > 0
-        In squared data units. The kernel falls off like exp(-|x - y|² / 2ε).
+        Bandwidth ε in squared data units. The kernel falls off like exp(-|x - y|² / 2ε).
     covariance_type : "full", "tied", "diag" or "spherical", optional
-        By default found from the shape, where only one form has it: for K = m > 1 "tied" and
-        "diag" have the same.
+        Form of the covariances, by default found from their shape; needed for K = m > 1, where
+        "tied" and "diag" have the same shape.
     time : int >= 1, default 1
-        Steps of the process. More than 1 for one component only (an AR(1) process, p is the
-        density after t steps); for several components see `MixtureDiffusion`.
+        Steps t of the process; p is the density after t steps. More than 1 needs a single component
+        (an AR(1) process); for several components see `MixtureDiffusion`.
 
     Attributes
     ----------
     weights, means, covariances : array (K,), (K, m), (K, m, m)
-        Of the components with positive weight.
+        The components with positive weight.
     epsilon, time : float, int
     n_components, n_features : int
         K and m.
     components : Components
-        What all methods compute from: see `heatsketch.mixture.components`.
+        Prepared components, see `heatsketch.mixture.components`.
 
     Raises
     ------
@@ -66,10 +66,10 @@ class MixtureKernel:
 
     Notes
     -----
-    Computed with lengths in units of √(ε/2), eigenvalues of covariances and logarithms of weights:
-    accurate for ε from 2^-20 to 2^20 times the square of the data's scale, and where ν underflows.
-    Cost of all pairs of n and n' points: at most n n' K² Gaussians; components of negligible
-    responsibility are left out.
+    All methods use lengths in units of √(ε/2), eigenvalues of covariances and logarithms of
+    weights. They are accurate for ε from 2^-20 to 2^20 times the square of the data's scale, and
+    where ν underflows. Cost of all pairs of n and n' points: at most n n' K² Gaussians; components
+    of negligible responsibility are left out.
 
     Examples
     --------
@@ -109,11 +109,11 @@ class MixtureKernel:
                 f"time={time} has a closed form for one component only, but the mixture has "
                 f"{self.n_components}; use MixtureDiffusion(time=...) for later times."
             )
-        _ = self.components  # raises where densities are beyond float64
+        _ = self.components  # raises if densities are beyond float64
 
     @cached_property
     def components(self) -> Components:
-        """What all methods compute from."""
+        """The components prepared for all methods."""
         return Components(self.weights, self.means, self.covariances, self.epsilon, self.time)
 
     @classmethod
@@ -157,7 +157,7 @@ class MixtureKernel:
         )
 
     def log_stationary(self, x: Any) -> Array:
-        """Return log ν(x), (n,): also where ν itself underflows.
+        """Return log ν(x), (n,), also where ν itself underflows.
 
         *Diffusion representation*, (3.4).
 
@@ -236,16 +236,16 @@ class MixtureKernel:
         return c.log_diagonal(c.checked(x)) + 2 * c.log_unit
 
     def low_rank(self, x: Any, tol: float = 1e-10) -> LowRank:
-        """Return the affinities k_ε(x_i, x_j) of points (n, m) as an operator F Fᵀ.
+        """Return the affinities k_ε(x_i, x_j) of points (n, m) as an operator F Fᵀ of low rank.
 
-        The normalisations accept it, and so do `hs.sketch`, `hs.eigh` and
-        `hs.diffusion_distance`; `Diffusion.from_mixture` normalises it and also takes new points.
+        Normalisations, `hs.sketch`, `hs.eigh` and `hs.diffusion_distance` accept it.
+        `Diffusion.from_mixture` normalises it and can also embed new points.
 
         Parameters
         ----------
         x : array (n, m)
         tol : float, default 1e-10
-            Largest fraction of any k(x, x) that F Fᵀ lacks.
+            Largest error of F Fᵀ at any k(x, x), as a fraction of it.
 
         Raises
         ------
@@ -268,7 +268,7 @@ class MixtureKernel:
     def kernel(self, x: Any, z: Any) -> Array:
         """Return the affinities k_ε(x_i, z_j) for all pairs, (n, n').
 
-        Symmetric and positive semidefinite. *Diffusion representation*, (2.5) and (3.3).
+        They are symmetric and positive semidefinite. *Diffusion representation*, (2.5) and (3.3).
 
         Raises
         ------
@@ -286,7 +286,7 @@ class MixtureKernel:
     def transition_density(self, x: Any, z: Any) -> Array:
         """Return p(x_i, z_j) = k_ε(x_i, z_j) / ν(x_i) for all pairs, (n, n').
 
-        Over z it integrates to 1, also for x where k_ε and ν underflow.
+        It integrates to 1 over z, also for x where k_ε and ν underflow.
         *Diffusion representation*, (2.2).
 
         Raises
@@ -305,7 +305,7 @@ class MixtureKernel:
         x, z = c.checked(x), c.checked(z, "z")
 
         def log_p(x: Array) -> Array:
-            # By components: of log k_ε - log ν far from the mixture nothing but rounding is left.
+            # Sum over components, because log k_ε - log ν far from the mixture is only rounding.
             log_h = c.log_joint(x)
             return c.log_steps(x, z, log_h - logsumexp(log_h, axis=1, keepdims=True))
 
@@ -325,16 +325,17 @@ class MixtureKernel:
     def squared_distance(self, x: Any, z: Any, *, pairwise: bool = True) -> Array:
         """Return the squared diffusion distances d(x, z)² = |p(x, ·) - p(z, ·)|².
 
-        In L²(dr). *Diffusion representation*, (3.5) and (3.6), which in print lacks the square.
-        Distances of near points, and of all points where ε is large, are computed from differences
-        of densities: 8 digits or more at any distance, and zero for equal points.
+        The norm is that of L²(dr). *Diffusion representation*, (3.5) and (3.6), which in print
+        lacks the square. Distances of near points, and of all points if ε is large, are computed
+        from differences of densities: they have 8 digits or more, and equal points have distance
+        zero.
 
         Parameters
         ----------
         x : array (n, m)
         z : array (n', m)
         pairwise : bool, default True
-            All pairs, (n, n'); False: row by row, (n,), where z has as many rows as x.
+            True: all pairs, (n, n'). False: row by row, (n,); z has as many rows as x.
 
         Raises
         ------
@@ -365,20 +366,20 @@ class MixtureKernel:
         return d2 * c.density_unit
 
     def anomaly_score(self, x: Any, *, kind: str = "density") -> Array:
-        """Return how unusual each point is under the mixture, (n,): larger is more unusual.
+        """Return a score of each point, (n,), larger for points that are less usual in the mixture.
 
         Parameters
         ----------
         x : array (n, m)
         kind : "density" or "distance", default "density"
-            -log ν(x), which grows without bound; or the diffusion distance from x to the
-            stationary density, |p(x, ·) - ν| in L²(dr).
+            "density": -log ν(x), which is unbounded. "distance": the diffusion distance from x to
+            the stationary density, |p(x, ·) - ν| in L²(dr).
 
         Raises
         ------
         ValueError, TypeError
             Points that are not a finite table (n, m) of the features of the mixture; for
-            "distance", if ε is so large that p(x, ·) agrees with ν to ten digits.
+            "distance", an ε so large that p(x, ·) agrees with ν to ten digits.
 
         Examples
         --------
@@ -406,10 +407,11 @@ class MixtureKernel:
         ----------
         x : array (n, m)
         z : array (n, m) or (1, m), optional
-            For the distances d(x, z), row by row; by default for the distance to the stationary
-            density, ``anomaly_score(x, kind="distance")``.
+            Points of the distances d(x, z), row by row. By default the distance is that to the
+            stationary density, ``anomaly_score(x, kind="distance")``.
         kind : "distance" or "density", default "distance"
-            "density": gradient of ``anomaly_score(x, kind="density")``, -∇ log ν(x), without z.
+            "distance": gradient of d. "density": gradient of ``anomaly_score(x, kind="density")``,
+            -∇ log ν(x), without z.
 
         Returns
         -------
@@ -459,9 +461,9 @@ def affinity_factor(
 ) -> Array:
     """Return F (n, r) with F Fᵀ = e^-log_unit k_ε(x_i, x_j) for points (n, m), by pivoted Cholesky.
 
-    F Fᵀ lacks at most the fraction `tol` of any k(x, x): relative, so that far points keep their
-    digits. `log_unit` is subtracted from log k, for affinities beyond float64. Raises ValueError
-    where more than 4,096 columns are needed. Cost: n r kernel values and n r² operations.
+    F Fᵀ lacks at most the fraction `tol` of any k(x, x), so that far points keep their digits.
+    `log_unit` is subtracted from log k, for affinities beyond float64. Raises ValueError if more
+    than 4,096 columns are needed. Cost: n r kernel values and n r² operations.
     """
     tol = check_number(tol, "tol", low=0, high=1, open_low=True)
     x = kernel.components.checked(points, "points")

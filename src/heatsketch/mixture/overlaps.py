@@ -1,7 +1,7 @@
 """Inner products of Gaussian mixtures, one in each row of a batch, all with the same covariances.
 
 ⟨g(·; c, D), g(·; c', D')⟩ = g(c; c', D + D'), so inner products of mixtures are sums over pairs of
-components. Weights are responsibilities, of which few matter; negligible ones are left out.
+components. Weights are responsibilities; most are negligible and are left out.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from scipy.spatial.distance import cdist
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 
-# Smaller weights add nothing: peaks differ by 2^(m/2) at most, and squares are summed.
+# Smaller weights are negligible: peaks differ by 2^(m/2) at most, and squares are summed.
 _NEGLIGIBLE_WEIGHT = 2.0**-100
-_COMPILED_GAUSSIANS = 4096  # for each point, from which on compiled loops are worth loading numba
-_CACHED_ROWS = 64  # whose exponents stay in the cache until they are summed
+_COMPILED_GAUSSIANS = 4096  # for each point, least number worth loading numba for compiled loops
+_CACHED_ROWS = 64  # so few that their exponents stay in the cache until they are summed
 _LOG2_E = math.log2(math.e)
 _GRAM_SQUARED_LENGTH = 4096.0  # up to here the Gram form keeps 12 digits of the exponent
 _CANCELLING_EXPONENT = 30.0  # differences of larger exponentials do not cancel
@@ -28,13 +28,13 @@ _CANCELLING_EXPONENT = 30.0  # differences of larger exponentials do not cancel
 class Mixtures(NamedTuple):
     """A Gaussian mixture in each row; the covariances are those of an `Overlaps`."""
 
-    points: Array  # (n, m), from which the steps start whose densities these are
+    points: Array  # (n, m), starts of the steps with these densities
     weights: Array  # (n, K)
     means: Array  # (n, K, m)
     norms: Array  # (n,), squared, in L²
 
     def take(self, rows: Any) -> Mixtures:
-        """Return some of the rows."""
+        """Return the mixtures of some rows."""
         return Mixtures(*(part[rows] for part in self))
 
 
@@ -61,9 +61,9 @@ class Overlaps:
         return np.einsum("jiba,jibc->jiac", self.whiten, self.whiten)
 
     def factors(self, z: Mixtures) -> Array | None:
-        """Compute once what `gram` needs of its right side: (K, m + 1, L n), factors of exponents.
+        """Compute the right side of `gram` once: (K, m + 1, L n), factors of exponents.
 
-        None where compiled loops would not be worth loading numba, or would lose digits.
+        Returns None if compiled loops would not be worth loading numba, or would lose digits.
         """
         if z.weights.shape[0] * self.log_peaks.size < _COMPILED_GAUSSIANS:
             return None
@@ -80,7 +80,7 @@ class Overlaps:
     def gram(self, x: Mixtures, z: Mixtures, factors: Array | None) -> Array:
         """Return ⟨p_x, p_z⟩ for all pairs of rows, (n, n'); `factors` are those of z.
 
-        The way of computing depends on z and the components, not on the number of rows of x.
+        The algorithm depends on z and the components, not on the number of rows of x.
         """
         total, highest = np.zeros((len(x.weights), len(z.weights))), self.log_peaks.max()
         for j, of_x in enumerate(x.weights.T):
@@ -140,8 +140,8 @@ class Overlaps:
     def squared_differences(self, z: Mixtures, w: Array, dw: Array, dc: Array) -> Array:
         """Return |p_x - p_z|² where x has weights w = w_z + dw and means c_z + dc, row by row.
 
-        p_x - p_z = Σ dw_j g_j + w_j Δg_j: differences of exponentials are taken by expm1, so that
-        nothing cancels, however near the two are.
+        p_x - p_z = Σ dw_j g_j + w_j Δg_j. Differences of exponentials are computed by expm1, so
+        that nothing cancels, however near x and z are.
         """
         u = self._whitened(z.means, z.means)  # (n, K, K, m)
         a = np.einsum("jiab,njb->njia", self.whiten, dc)
@@ -153,13 +153,13 @@ class Overlaps:
         counts = counts[:, :, None] & counts[:, None]
         far = np.max(np.abs([left, right, both]), axis=0) >= _CANCELLING_EXPONENT
         left, right, both = (np.where(counts & ~far, v, 0.0) for v in (left, right, both))
-        # A constant added to G does not matter, as Σ dw = 0: taken off, it cannot cancel.
+        # A constant in G does not count, because Σ dw = 0; it is subtracted to avoid cancellation.
         log_peaks = np.broadcast_to(self.log_peaks - self.log_peaks[0, 0], far.shape)
         log_ratio = log_peaks - 0.5 * _squared(u)
         G = np.exp(log_ratio)
         turned = G * np.expm1(right)
         moved = G * (np.expm1(left) * np.expm1(right) + np.exp(left + right) * np.expm1(both))
-        if (far := far & counts).any():  # exponentials of these differ enough, but may overflow
+        if (far := far & counts).any():  # no cancellation, but expm1 may overflow
             u, a, b, peaks = u[far], a[far], b[far], log_peaks[far]
             once, twice = (np.exp(peaks - 0.5 * _squared(v)) for v in (u - b, u + a - b))
             turned[far] = once - G[far]

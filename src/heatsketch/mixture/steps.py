@@ -2,8 +2,8 @@
 
 With p(x, ·) = b + Σ_m y_m(x) ψ_m, ψ_m orthonormal, two steps from x have the density
 ∫ p(x, u) p(u, ·) du = b' + Σ_m (Σ_n y_n(x) T_nm) ψ_m, T_nm = ∫ ψ_n(u) y_m(u) du: differences
-of coordinates after t steps are (y(x) - y(z)) T^(t-1). Normalising the t-th power of the kernel
-instead, as one might read *Diffusion representation*, §7.1, is another process.
+of coordinates after t steps are (y(x) - y(z)) T^(t-1). The normalised t-th power of the kernel, a
+possible reading of *Diffusion representation*, §7.1, is another process.
 """
 
 import warnings
@@ -75,13 +75,13 @@ class Steps:
         self.matrix = self.versions.mean(axis=0)
 
     def after(self, y: Array, time: int) -> Array:
-        """Return coordinates (n, r) after `time` steps, from those after one."""
+        """Return coordinates (n, r) after `time` steps, given those after one step."""
         return y @ np.linalg.matrix_power(self.matrix, time - 1)
 
     def error(self, y: Array, time: int) -> float:
         """Return the relative error of the coordinates y (n, r) after `time` steps.
 
-        The standard error of the samples (or half the difference of the two grids), as a root
+        It is the standard error of the samples (or half the difference of the two grids), as a root
         mean square over points and coordinates, relative to that of the coordinates.
         """
         y = y - y.mean(axis=0)

@@ -1,4 +1,4 @@
-"""The coordinates in which the mixture of a default fit lives: leading principal components."""
+"""Whitening: leading principal components, the coordinates of the mixture in a default fit."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from heatsketch._tiles import filled
 from heatsketch._typing import Array
 
 MAX_DIRECTIONS = 10  # chosen by experiment: docs/mixture.md
-_LEAST_FRACTION = 1e-6  # of the mean variance: of directions in which the points do not vary
+_LEAST_FRACTION = 1e-6  # of the mean variance, for the rest if the points do not vary in it
 
 
 @dataclass(frozen=True, eq=False)
 class Whitening:
     """The affine map x -> (x - centre) axes / lengths to principal components of equal variance.
 
-    Whatever the units of the features, one ε is then as fine in one direction as in another; and
-    in ten directions ten thousand points are not all far from each other, as they are in a hundred.
+    After it one ε suits all directions, in any units of the features. There are at most ten
+    directions, because in a hundred all of ten thousand points would be far from each other.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Whitening:
 
     @classmethod
     def of(cls, X: Array, seed: int) -> Whitening:
-        """Return that of points (n, m): at most 10 components, fewer where the others vanish.
+        """Return the whitening of points (n, m): at most 10 components, without vanishing ones.
 
         Cost: a truncated singular value decomposition.
 
@@ -52,7 +52,7 @@ class Whitening:
         centre = X.mean(axis=0)
         if not np.ptp(X, axis=0).any():
             raise ValueError(f"All {n:,} points are equal; pass distinct points.")
-        # From centred points, as scikit-learn's products lose the digits of an offset.
+        # Centre the points first, because scikit-learn's products lose digits to an offset.
         Z = X - centre
         pca = PCA(min(MAX_DIRECTIONS, n, m), random_state=seed).fit(Z)
         lengths = np.sqrt(pca.explained_variance_)
@@ -63,7 +63,7 @@ class Whitening:
         return cls(centre, pca.components_[kept].T, lengths, rest)
 
     def scaled(self, factor: float) -> Whitening:
-        """Return the map to coordinates that are larger by a factor."""
+        """Return the map to coordinates multiplied by a factor."""
         return replace(self, lengths=self.lengths / factor)
 
     def __call__(self, X: Array) -> Array:
@@ -72,17 +72,17 @@ class Whitening:
 
     @property
     def log_volume(self) -> float:
-        """Logarithm of the volume of an image, divided by that of what is mapped to it."""
+        """Logarithm of the ratio of volumes after and before the map."""
         return -float(np.log(self.lengths).sum())
 
     def log_rest(self, X: Array) -> Array:
-        """Return the logarithm of the normal density of what the map leaves out of points, (n,)."""
+        """Return the log of a normal density of the components of X left out by the map, (n,)."""
 
         def squares(rows: slice) -> Array:
             x = X[rows] - self.centre
             left = (x - (x @ self.axes) @ self.axes.T) / self.rest_deviation
             return np.square(left).sum(axis=1)
 
-        n_rest = X.shape[1] - len(self.lengths)  # for 0 nothing but rounding is left
+        n_rest = X.shape[1] - len(self.lengths)  # for 0 only rounding is left
         volume = n_rest * (np.log(2 * np.pi) / 2 + np.log(self.rest_deviation))
         return -0.5 * filled(squares, (len(X),)) - volume
