@@ -36,7 +36,7 @@ def table(path):
     return list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
 
 
-def test_points_with_common_ids_are_matched(files, run):
+def test_points_with_common_ids_are_matched_and_others_left_out(files, run):
     folder, first, second, X, Z = files
     found, out = expected(X, Z), folder / "out.csv"
     lines = run("compare", first, second, "-o", out, *OPTIONS).lines
@@ -49,10 +49,6 @@ def test_points_with_common_ids_are_matched(files, run):
     assert [row[0] for row in rows] == [f"p{i}" for i in range(40)]
     numbers = np.array([row[1:] for row in rows], dtype=float).T
     np.testing.assert_allclose(numbers, found.point_interval(), rtol=1e-5)
-
-
-def test_ids_that_one_file_lacks_are_left_out(files, run):
-    folder, first, _, _, Z = files
     fewer = write_csv(folder / "fewer.csv", Z[10:], id=[f"p{i}" for i in range(10, 40)])
     lines = run("compare", first, fewer, "-o", folder / "out.tsv", *OPTIONS).lines
     assert lines["points"] == "30 points of both, by their ids; 10 and 0 only in one"
@@ -76,7 +72,6 @@ def test_other_points_are_samples(files, run):
     folder, first, _, X, _ = files
     other = write_csv(folder / "c.csv", cloud(30, 3, seed=9), id=range(30))
     out, picture = folder / "out.csv", folder / "out.png"
-    pytest.importorskip("matplotlib")
     lines = run("compare", first, other, "-o", out, "--plot", picture, *OPTIONS).lines
     found = hs.uncertainty.sample_discrepancy(
         X, cloud(30, 3, seed=9), time=4, n_components=16, n_neighbors=6, rng=0

@@ -1,8 +1,7 @@
 """heatsketch distances: exact for few points, the intervals of a sketch for many, by id or row."""
 
-import csv
-
 import numpy as np
+import pandas as pd
 import pytest
 
 import heatsketch as hs
@@ -102,9 +101,8 @@ def test_without_ids_points_are_numbers_and_the_table_goes_to_a_file(points, run
     out = folder / "out.tsv"
     given = ("distances", folder / "points.npy", "--from", "7", "-o", out, *OPTIONS)
     assert str(out) in run(*given).lines["written"]
-    rows = list(csv.reader(out.read_text(encoding="utf-8").splitlines(), delimiter="\t"))[1:]
-    wanted = exact(X, 7, [int(row[1]) for row in rows])
-    np.testing.assert_allclose(numbers(rows)[:, 0], wanted, rtol=1e-5)
+    rows = pd.read_csv(out, sep="\t")
+    np.testing.assert_allclose(rows["distance"], exact(X, 7, rows["to"]), rtol=1e-5)
     run(*given, code=1)  # is not overwritten
     run(*given, "--force")
 

@@ -2,6 +2,7 @@
 
 import json
 
+import anndata
 import networkx as nx
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ def test_the_embedding_has_one_row_for_each_node_and_score_confirms_it(output, t
 
 
 def test_an_entry_of_obsp(tmp_path, run):
-    anndata, matrix = pytest.importorskip("anndata"), hs.graph(G).matrix
+    matrix = hs.graph(G).matrix
     path, out = tmp_path / "graph.h5ad", tmp_path / "out.h5ad"
     obsp = {"connectivities": matrix, "other": 2 * matrix}
     anndata.AnnData(np.zeros((77, 1), np.float32), obsp=obsp).write_h5ad(path)
@@ -62,25 +63,6 @@ def test_nodes_without_edges_and_components_are_named_in_what_is_said(tmp_path, 
     assert "1 node(s) without edges stay where they are" in said.out
     assert "connects them" in said.err
     assert io.read_table(out).values.shape == (8, 2)
-
-
-def test_messages_name_options(tmp_path, run):
-    path = csv(tmp_path / "edges.csv", header="a,b", edges=["cd"])
-    said = run("embed", path, "--graph", "-o", tmp_path / "o.npz", code=1).err
-    assert "(a, b) may be a header or an edge; pass --read header=yes or" in said
-    assert not (tmp_path / "o.npz").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--graph", "--standardize"], "--standardize is for points, but INPUT is a graph"),
-        (["--graph", "--method", "pca"], "--graph: pca is about points; choose a diffusion method"),
-    ],
-)
-def test_options_that_do_not_go_with_a_graph(options, message, tmp_path, run):
-    edges = csv(tmp_path / "edges.csv")
-    assert message in run("embed", edges, "-o", tmp_path / "o.npz", *options, code=2).err
 
 
 def test_scales_and_distances_of_a_graph_are_those_of_the_estimators(tmp_path, run):

@@ -11,8 +11,6 @@ from heatsketch import cli
 from problems.clouds import cloud
 from problems.tables import UNITS, write_csv, write_european
 
-pytest.importorskip("pyarrow")
-
 
 @pytest.fixture
 def table(tmp_path):
@@ -55,8 +53,9 @@ def test_score_reads_the_points_as_embed_did(table, tmp_path, run, missing, scal
 
 
 def test_messages_name_options_and_not_arguments_of_python(table, tmp_path, run):
-    gaps, large = tmp_path / "gaps.csv", tmp_path / "large.npy"
+    gaps, large, edges = (tmp_path / name for name in ("gaps.csv", "large.npy", "edges.csv"))
     gaps.write_text("a,b\n1,2\n,3\n4,5\n")
+    edges.write_text("a,b\nc,d\n")
     np.save(large, 2**60 + np.arange(20).reshape(10, 2))
     for given, words in (
         ((gaps,), "for gaps pass --missing drop or median, or exclude it (--exclude)"),
@@ -66,6 +65,7 @@ def test_messages_name_options_and_not_arguments_of_python(table, tmp_path, run)
         ((table, *EUROPEAN[:2], "--exclude", "mas"), "did you mean 'mass'?"),
         ((large,), "an id? pass --id x0"),
         ((large, "--read", "key=X"), "is a single table; leave out --read key=X"),
+        ((edges, "--graph"), "(a, b) may be a header or an edge; pass --read header=yes or"),
     ):
         (line,) = run("embed", *given, "-o", tmp_path / "out.csv", code=1).err.splitlines()
         assert words in line

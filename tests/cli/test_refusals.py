@@ -10,8 +10,6 @@ import pytest
 import heatsketch as hs
 from heatsketch.cli import common
 
-pytest.importorskip("pyarrow")
-
 
 @pytest.fixture
 def no_computing(monkeypatch):
@@ -75,6 +73,8 @@ def test_what_cannot_be_written_stops_the_run(clouds, tmp_path, given, message, 
         ("--pseudotime p3 -m isomap", "--pseudotime belongs to heat-embedding"),
         ("--pseudotime p3 -o out.npy", "other than .npy"),
         ("-o new.csv --save-model new.csv", "new.csv is another output"),
+        ("--graph --standardize", "--standardize is for points, but INPUT is a graph"),
+        ("--graph --method pca", "--graph: pca is about points; choose a diffusion method"),
     ],
 )
 def test_wrong_usage_is_named(clouds, tmp_path, given, message, run):

@@ -7,8 +7,6 @@ import pytest
 
 import heatsketch as hs
 
-pytest.importorskip("pyarrow")
-
 
 @pytest.mark.parametrize(
     ("make", "metric", "suffix"),

@@ -1,7 +1,9 @@
 """heatsketch embed of files that are read by blocks."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import heatsketch as hs
 from heatsketch.cli import embed
@@ -87,7 +89,6 @@ def test_points_mapped_by_a_sample_are_scored_at_its_time_with_a_warning(big, tm
 
 
 def test_warnings_of_a_stream_name_the_columns(big, tmp_path, run):
-    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     columns = dict(zip("xyz", np.load(big).T, strict=True)) | {"frame": np.arange(900.0)}
     parquet.write_table(pa.table(columns), tmp_path / "big.parquet", row_group_size=200)
     out = ("-o", tmp_path / "o.parquet")

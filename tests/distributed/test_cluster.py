@@ -3,8 +3,11 @@
 import os
 import signal
 
+import dask.array as da
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import heatsketch as hs
 from heatsketch import io
@@ -13,9 +16,6 @@ from heatsketch.distributed import embed, stream
 from heatsketch.distributed.run import Run
 from heatsketch.distributed.sample import Sample
 from problems.clusters import OPTIONS, SAMPLE, SKETCH, N, points, warned_of, written
-
-da = pytest.importorskip("dask.array")
-pytest.importorskip("dask.distributed")
 
 pytestmark = [
     pytest.mark.cluster,
@@ -31,11 +31,9 @@ def client():
 
 @pytest.mark.parametrize("name", ["out.npy", "out.parquet", "out"])
 def test_bytes_are_those_of_one_process(name, client, source, tmp_path):
-    pytest.importorskip("pyarrow")
     one, two = tmp_path / f"one-{name}", tmp_path / f"two-{name}"
     ids = [f"p{i}" for i in range(N)]
     if name == "out.parquet":
-        pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
         source = tmp_path / "x.parquet"
         columns = dict(zip("abcd", points().T, strict=True)) | {"id": ids}
         parquet.write_table(pa.table(columns), source, row_group_size=130)

@@ -1,9 +1,9 @@
 """Gaps in sources that are read by blocks: as in a whole table, learned of a sample."""
 
-import warnings
-
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import heatsketch as hs
 from heatsketch import io
@@ -46,7 +46,6 @@ def filled(X):
 def test_gaps_are_filled_by_medians_of_the_sample_or_their_rows_dropped(
     name, missing, source, tmp_path
 ):
-    pytest.importorskip("pyarrow")
     drops = missing == "drop"
     values, sample = filled(X), Sample.draw(N, SAMPLE, 0).rows
     rows = np.setdiff1d(np.arange(N), GAPS) if drops else np.arange(N)
@@ -105,19 +104,28 @@ def test_what_cannot_be_mended_is_named_by_its_row(missing, value, words, tmp_pa
 
 
 @pytest.mark.parametrize("missing", ["drop", "median"])
-def test_a_run_with_gaps_goes_on_to_the_same_bytes_and_notes(missing, source, tmp_path, stop):
-    whole = embed(source, tmp_path / "whole.npy", SKETCH, missing=missing, **OPTIONS)
-    stop(4)
+def test_a_run_with_gaps_goes_on_to_the_same_bytes_notes_and_warnings(missing, tmp_path, stop):
+    """Of far points it warns once, with the rows of the blocks before, counted in the source."""
+    values, sample = X.copy(), Sample.draw(N, SAMPLE, 0).rows
+    far = np.setdiff1d(np.arange(30, N), np.r_[sample, GAPS])[::60]
+    values[far] += 1e6
+    np.save(tmp_path / "x.npy", values)
+    given = {"estimator": SKETCH, "missing": missing, **OPTIONS}
+    with pytest.warns(hs.ScaleWarning) as caught:
+        whole = embed(tmp_path / "x.npy", tmp_path / "whole.npy", **given)
+    warned_of(caught, far)
+    stop(8)
     with pytest.raises(InterruptedError):
-        embed(source, tmp_path / "o.npy", SKETCH, missing=missing, **OPTIONS)
-    done = embed(source, tmp_path / "o.npy", SKETCH, missing=missing, resume=True, **OPTIONS)
+        embed(tmp_path / "x.npy", tmp_path / "o.npy", **given)
+    with pytest.warns(hs.ScaleWarning) as caught:
+        done = embed(tmp_path / "x.npy", tmp_path / "o.npy", resume=True, **given)
+    warned_of(caught, far)
     assert done.output.read_bytes() == whole.output.read_bytes()
     assert done.notes == whole.notes
 
 
 def test_columns_with_text_for_gaps_are_filled_like_a_whole_table(tmp_path):
     """Cells that are not numbers count as missing, in blocks as in the whole."""
-    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     values = hs.datasets.swiss_roll(N, rng=4)[0]
     text = [f"{v:.17g}" for v in values[:, 1]]
     text[5] = text[850] = "n/a"
@@ -131,22 +139,3 @@ def test_columns_with_text_for_gaps_are_filled_like_a_whole_table(tmp_path):
     assert np.array_equal(table.values, done.estimator.transform(whole.values))
     assert np.array_equal(table.extra["row"], whole.extra["row"])
     assert np.array_equal(table.extra["row_in_source"] + 7, whole.extra["row"])
-
-
-def test_far_points_are_warned_of_once_in_a_run(tmp_path, stop):
-    """Also after a break, with the rows of the blocks before it, and counted in the source."""
-    values = hs.datasets.swiss_roll(N, rng=4)[0]
-    sample = Sample.draw(N, SAMPLE, 0).rows
-    gaps = np.setdiff1d(np.arange(20), sample)[:3]
-    far = np.setdiff1d(np.arange(30, N), sample)[::60]
-    values[gaps] = np.nan
-    values[far] += 1e6
-    stop(8)
-    np.save(tmp_path / "x.npy", values)
-    source, out = tmp_path / "x.npy", tmp_path / "o.npy"
-    with pytest.raises(InterruptedError):
-        embed(source, out, SKETCH, missing="drop", **OPTIONS)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        embed(source, out, SKETCH, missing="drop", resume=True, **OPTIONS)
-    warned_of(caught, far)

@@ -70,6 +70,7 @@ def test_the_interval_holds_what_many_columns_find():
     assert few.whole > many.whole
     width = many.of_points[1] - many.of_points[0]
     assert width < 0.2 * (few.of_points[1] - few.of_points[0])
+    assert half_discrepancy(hs.HeatSketch(32), X[:500], half, X[500:505]) is None
 
 
 def test_methods_without_random_columns_have_no_interval(tmp_path):

@@ -5,13 +5,17 @@ import sys
 import time
 from pathlib import Path
 
+import anndata
 import numpy as np
+import pyarrow as pa
 import pytest
+import zarr
+from pyarrow import parquet
 
 import heatsketch as hs
 from heatsketch.distributed import embed, fit, stream
 from heatsketch.distributed.run import Run, assemble
-from heatsketch.distributed.sample import Sample, half_discrepancy
+from heatsketch.distributed.sample import Sample
 from heatsketch.io.formats import open_blocks
 from heatsketch.io.table import Reading
 from problems.clusters import OPTIONS, ROWS, SAMPLE, SKETCH, D, N, points, written
@@ -31,7 +35,6 @@ def source_of(kind, folder):
         path = path.with_suffix(".npy")
         np.save(path, np.asfortranarray(X) if kind == "fortran" else X)
     elif kind == "parquet":
-        pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
         # Gaps in an id only in some row groups: their types differ.
         ids = [None if i < 600 else f"cell {i}" for i in range(N)]
         table = pa.table({"id": ids} | {f"gene {j}": x for j, x in enumerate(X.T)})
@@ -40,10 +43,8 @@ def source_of(kind, folder):
         lines = [";".join(repr(float(x)).replace(".", ",") for x in row) for row in X]
         path.write_text("\n".join(["a;b;c;d", *lines]) + "\n")
     elif kind == "zarr":
-        zarr = pytest.importorskip("zarr")
         zarr.open(str(path), mode="w", shape=X.shape, chunks=(97, 3), dtype="f4")[:] = X
     elif kind == "h5ad":
-        anndata = pytest.importorskip("anndata")
         anndata.AnnData(np.zeros((N, 2), np.float32), obsm={"X_pca": X}).write_h5ad(path)
     else:
         path.mkdir()
@@ -76,7 +77,6 @@ def test_every_source_gives_the_rows_of_transform_in_order(kind, tmp_path, mappe
 
 
 def test_a_parquet_output_has_the_ids_and_says_how_it_was_made(tmp_path, mapped):
-    pytest.importorskip("pyarrow")
     done = embed(source_of("parquet", tmp_path), tmp_path / "out.parquet", SKETCH, **OPTIONS)
     table = hs.io.read_table(done.output)
     assert table.values.dtype == np.float32
@@ -204,21 +204,7 @@ def test_outputs_that_exist_are_kept(source, tmp_path):
         with pytest.raises(FileExistsError, match="--force"):
             embed(source, out, SKETCH, fit_points=SAMPLE, **given)
     assert out.read_text() == "mine"
-    with pytest.raises(ValueError, match="cannot be written by blocks"):
-        embed(source, tmp_path / "out.csv", SKETCH, fit_points=SAMPLE)
     assert not Path(f"{out}.partial").exists()
-
-
-def test_halves_of_one_law_differ_less_the_larger_they_are():
-    """On a circle, whose distances have one scale: halves of 100 and of 1,600 points."""
-    found = []
-    for n in (200, 3200):
-        X, _ = hs.datasets.circle(n + 200, rng=3)
-        model = hs.DiffusionMap(2, affinity="dense", epsilon=0.1, random_state=0)
-        half = np.arange(n) % 2 == 0
-        found.append(half_discrepancy(model, X[:n], half, X[n:]).whole)
-    assert 0 < found[1] < 0.5 * found[0]
-    assert half_discrepancy(model, X[:n], half, X[:5]) is None
 
 
 def test_parts_that_do_not_match_are_refused(tmp_path):

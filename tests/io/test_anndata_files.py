@@ -137,14 +137,18 @@ def replaced(path, place, content):
         ("obs/depth", [1.0, 2.0], "cannot be read: .*; save it again"),
         ("obs/type/codes", [0, 1, 99], "cannot be read: .*; save it again"),
         ("X/indices", [0, 10**6, 1], "cannot be read: .*; save it again"),
+        ("X/indptr", [0, 0, 0], "cannot be read"),
         ("X/data", None, "cannot be read"),
         ("X", [["a", "b"]] * 3, "X in .* has dtype object; pass real numbers"),
         ("X", np.eye(2), "damaged: it has 2 points but 3 rows in obs"),
     ],
 )
-def test_damaged_h5ad_is_explained(cells, place, content, words):
+def test_damaged_h5ad_is_explained_read_whole_and_by_blocks(cells, place, content, words):
+    path = replaced(cells, place, content)
     with pytest.raises(ValueError, match=words):
-        io.read_table(replaced(cells, place, content))
+        io.read_table(path)
+    with pytest.raises(ValueError, match=words):
+        list(open_blocks(path, Reading()).tables(2))
 
 
 def test_a_copy_has_the_points_of_the_file(cells, tmp_path):

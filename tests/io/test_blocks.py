@@ -6,6 +6,8 @@ import tracemalloc
 from io import StringIO
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from heatsketch import io
@@ -15,8 +17,6 @@ from heatsketch.io.formats import open_blocks
 from heatsketch.io.table import Reading
 from problems.messy_tables import saved
 from problems.messy_tables import text as messy
-
-pa = pytest.importorskip("pyarrow")
 
 N = 5000
 RNG = np.random.default_rng(0)
@@ -59,9 +59,7 @@ def test_blocks_are_the_rows_of_the_whole_table(tmp_path, name, start):
         path = tmp_path / name
         columns = {"id": [f"{j:05d}" for j in range(N)], "kind": KIND}
         columns |= dict(zip("xyz", VALUES.T, strict=True))
-        pytest.importorskip("pyarrow.parquet").write_table(
-            pa.table(columns), path, row_group_size=1700
-        )
+        pa.parquet.write_table(pa.table(columns), path, row_group_size=1700)
     else:
         path = saved(tmp_path, CONTENT[name], name)
     whole, found = io.read_table(path), open_blocks(path, Reading())

@@ -3,12 +3,14 @@
 import warnings
 
 import numpy as np
+import openpyxl
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
+from scipy import sparse
 
 from heatsketch import io
 from problems.messy_tables import X, saved, text
-
-pytest.importorskip("pyarrow")
 
 
 def written(folder, suffix, columns):
@@ -69,8 +71,7 @@ def test_integers_beyond_float64_are_refused_unless_they_are_ids(tmp_path, suffi
     if suffix == ".csv":
         saved(tmp_path, "x0,x1\n" + "".join(f"{a},{b}.5\n" for a, b in array))
     elif suffix == ".parquet":
-        table = pytest.importorskip("pyarrow").table({"x0": LARGE, "x1": X[:, 0]})
-        pytest.importorskip("pyarrow.parquet").write_table(table, path)
+        parquet.write_table(pa.table({"x0": LARGE, "x1": X[:, 0]}), path)
     else:
         np.save(path, array) if suffix == ".npy" else np.savez(path, X=array)
     with pytest.raises(ValueError, match=r"'x0' holds 900719925474[0-9]+.*an id\? .*--id x0"):
@@ -89,7 +90,6 @@ def test_large_numbers_that_are_not_integers_are_features(tmp_path):
 
 
 def test_a_sheet_with_numbers_and_numbers_in_text_is_read(tmp_path):
-    openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     for row in (["a", "b", "label"], [1.5, "2,5", 3], [2, 4.25, 4], [0.5, "1", None]):
         book.active.append(row)
@@ -130,8 +130,6 @@ def test_a_feature_that_is_asked_for_must_be_numbers(tmp_path):
 
 
 def test_text_columns_of_parquet_follow_the_same_rule(tmp_path):
-    pa = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
     columns = {"a": ["1,5", "2,5"], "b": ["1", " 2.5"], "c": ["x", "y"]}
     parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
     with pytest.raises(ValueError, match="column 'a' holds '1,5' in row 0"):
@@ -173,7 +171,6 @@ def test_standardised_columns_do_not_depend_on_units(tmp_path, dtype):
 
 
 def test_sparse_points_are_scaled_and_stay_sparse(tmp_path):
-    sparse = pytest.importorskip("scipy.sparse")
     sparse.save_npz(tmp_path / "t.npz", sparse.csr_matrix(np.eye(4) * [1, 2, 3, 4]))
     values = io.read_table(tmp_path / "t.npz", standardize=True).values
     np.testing.assert_allclose(values.toarray(), np.eye(4) / np.sqrt(3 / 16))

@@ -7,8 +7,6 @@ from heatsketch import io
 from heatsketch.io.header import is_header
 from problems.messy_tables import saved
 
-pytest.importorskip("pyarrow")
-
 ROWS = 40
 RNG = np.random.default_rng(0)
 

@@ -8,8 +8,6 @@ from heatsketch import plot
 from heatsketch.estimators.time_choice import TimeCurve
 from problems.clouds import even_circle
 
-pytest.importorskip("matplotlib")
-
 
 @pytest.fixture(scope="module")
 def roll():

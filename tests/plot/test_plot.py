@@ -4,17 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib import colormaps
+from matplotlib.colors import to_rgb
 from scipy.spatial.distance import pdist
 
 from heatsketch import plot
 from heatsketch.plot.labels import NO_LABEL_COLOUR, palette
 from heatsketch.plot.scatter import MAX_VECTOR_POINTS
 from heatsketch.reports.columns import column
-
-pytest.importorskip("matplotlib")
-
-from matplotlib import colormaps
-from matplotlib.colors import to_rgb
 
 
 def drawn(figure):

@@ -7,20 +7,14 @@ import numpy as np
 from heatsketch import io
 
 MEASURES, UNITS = ("length", "mass", "time"), np.array([1.0, 30.0, 1e-3])
-TEXT = ("plain", 'quoted "a", b', "tab\there", "naïve 点", "", "two\nlines")
+TEXT = ('"quoted a", b', "tab\there", "naïve 点", "", "two\nlines", "=1+1", "-3a", "\t=@", " b ")
 
 
-def table_of(n=6, d=3, source="made up", label="group", **extra):
+def table_of(n=len(TEXT), d=3, source="made up", label="group", **extra):
     values = np.random.default_rng(0).standard_normal((n, d))
     words = np.array([TEXT[j % len(TEXT)] for j in range(n)], dtype=object)
     columns = {"id": np.arange(n) * 7, "group": words, **extra}
     return io.Table(values, tuple("abcdefgh"[:d]), columns, label, source)
-
-
-def saved(folder, text, name="t.csv"):
-    path = folder / name
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 def write_csv(path, X, names="abc", **columns):
