@@ -30,8 +30,12 @@ class Said(NamedTuple):
 
 
 @pytest.fixture
-def run(capsys):
-    """Run a command, whose warnings become lines; check its exit code, return what it printed."""
+def run(capsys, tmp_path, monkeypatch):
+    """Run a command, whose warnings become lines; check its exit code, return what it printed.
+
+    It runs in `tmp_path`, and so does the test.
+    """
+    monkeypatch.chdir(tmp_path)
 
     def run(*words, code=0):
         capsys.readouterr()

@@ -82,8 +82,8 @@ def test_without_arguments_the_commands_are_listed(run):
     assert all(f"\n    {verb}" in said for verb in VERBS)
 
 
-def test_options_of_all_commands_stand_anywhere(circle, tmp_path, run):
-    out = ("-o", tmp_path / "out.npy")
+def test_options_of_all_commands_stand_anywhere(circle, run):
+    out = ("-o", "out.npy")
     run("embed", "--force", circle, *out)
     run("-q", "embed", circle, *out, code=1)
     run("--force", "embed", circle, "-q", *out)

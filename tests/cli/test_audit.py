@@ -1,6 +1,5 @@
 """heatsketch audit: pictures joined by id or by row, and what is written."""
 
-import csv
 import json
 from pathlib import Path
 
@@ -14,15 +13,14 @@ from problems.tables import write_csv
 
 
 @pytest.fixture
-def files(tmp_path, monkeypatch):
+def files(run):
     """Write points with ids and labels, and a picture in another order of the rows."""
-    monkeypatch.chdir(tmp_path)
     X, angle = hs.datasets.circle(200, rng=0)
     names = np.array([f"p{row}" for row in range(200)])
     order = np.random.default_rng(0).permutation(200)
-    write_csv(tmp_path / "points.csv", X, "ab", id=names, kind=np.where(angle < np.pi, "u", "d"))
-    write_csv(tmp_path / "picture.csv", X[order], "xy", id=names[order])
-    np.save(tmp_path / "picture.npy", X)
+    write_csv("points.csv", X, "ab", id=names, kind=np.where(angle < np.pi, "u", "d"))
+    write_csv("picture.csv", X[order], "xy", id=names[order])
+    np.save("picture.npy", X)
     return X
 
 
@@ -31,25 +29,26 @@ def test_pictures_are_joined_by_id_where_there_are_ids(files, picture, run):
     given = ("--label", "kind", "--table", "audit.csv", "--beside", "picture.npy")
     said = run("audit", "points.csv", picture, *given, "-o", "page.html").out
     found = hs.audit(files, files, random_state=0)
-    rows = list(csv.DictReader(Path("audit.csv").read_text("utf-8").splitlines()))
-    assert [row["id"] for row in rows] == [f"p{row}" for row in range(200)]
-    np.testing.assert_allclose([float(row["trust"]) for row in rows], found.trust, atol=1e-9)
-    assert [row["dubious"] == "True" for row in rows] == found.dubious.tolist()
+    rows = pd.read_csv("audit.csv")
+    assert rows["id"].tolist() == [f"p{row}" for row in range(200)]
+    np.testing.assert_allclose(rows["trust"], found.trust, atol=1e-9)
+    assert rows["dubious"].tolist() == found.dubious.tolist()
     assert "1 of 1 gaps between labels" in said
     assert "neighbors kept" in Path("page.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize("verb", ["report", "audit"])
-def test_pages_of_cells_have_genes_and_the_colours_of_the_file(verb, tmp_path, run):
-    path, page = tmp_path / "cells.h5ad", tmp_path / "page.html"
+def test_pages_of_cells_have_genes_and_the_colours_of_the_file(verb, run):
     adata = anndata.AnnData(np.random.default_rng(0).normal(size=(90, 60)).astype(np.float32))
     adata.obs["kind"] = pd.Categorical(["a", "b", "c"] * 30)
     adata.obsm["X_pca"] = adata.X[:, :12]
     adata.uns["kind_colors"] = ["#111111", "#222222", "#333333"]
     adata.obsm["X_umap"] = adata.obsm["X_pca"][:, :2]
-    adata.write_h5ad(path)
-    run(verb, path, *(["X_umap"] if verb == "audit" else []), "-o", page, "--genes", "7,3")
-    facts = json.loads(page.read_text().partition('id="facts">')[2].partition("</script>")[0])
+    adata.write_h5ad("cells.h5ad")
+    picture = ["X_umap"] if verb == "audit" else []
+    run(verb, "cells.h5ad", *picture, "-o", "page.html", "--genes", "7,3")
+    text = Path("page.html").read_text("utf-8")
+    facts = json.loads(text.partition('id="facts">')[2].partition("</script>")[0])
     columns = {column["name"]: column for column in facts["columns"]}
     assert columns["kind"]["colours"] == ["#111111", "#222222", "#333333"]
     assert {"7", "3"} <= set(columns)

@@ -1,5 +1,7 @@
 """heatsketch embed: what the estimator computes, what is said of it, pictures and columns."""
 
+from pathlib import Path
+
 import anndata
 import numpy as np
 import pandas as pd
@@ -33,8 +35,8 @@ FLAGS = (
         ("landmark-mds", {"n_landmarks": 20, "landmarks": "random"}),
     ],
 )
-def test_parameters_reach_the_estimator(clouds, tmp_path, run, method, expected):
-    out, words = tmp_path / "out.npy", []
+def test_parameters_reach_the_estimator(clouds, run, method, expected):
+    out, words = "out.npy", []
     for name, value in expected.items():
         text = str(value).strip("[]").replace(" ", "")
         flag = f"--{name.replace('_', '-')}"
@@ -46,12 +48,12 @@ def test_parameters_reach_the_estimator(clouds, tmp_path, run, method, expected)
         assert f"{name}={value!r}" in said.lines["method"]
 
 
-def test_the_default_method_is_the_heat_embedding(circle, tmp_path, run, monkeypatch):
-    out, picture = tmp_path / "out.npy", tmp_path / "time.png"
+def test_the_default_method_is_the_heat_embedding(circle, run, monkeypatch):
+    out, picture = "out.npy", "time.png"
     said = run("embed", circle, "-o", out, "--plot", picture)
     estimator = hs.HeatEmbedding(random_state=0)
     np.testing.assert_allclose(np.load(out), estimator.fit_transform(np.load(circle)), rtol=1e-12)
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert Path(picture).read_bytes().startswith(b"\x89PNG")
     drawn = {}
     monkeypatch.setattr(plot, "scatter", lambda *_, **options: drawn.update(options))
     run("embed", circle, "-o", out, "--plot", picture, "--whole", "--force")
@@ -61,9 +63,9 @@ def test_the_default_method_is_the_heat_embedding(circle, tmp_path, run, monkeyp
     assert said.lines["written"] == f"{out}, {picture}"
 
 
-def test_embed_says_what_was_found(tmp_path, run):
+def test_embed_says_what_was_found(run):
     """Of the distances also those of points not learned from, for which it takes more than 500."""
-    path, X = tmp_path / "circle.npy", hs.datasets.circle(600, rng=0)[0]
+    path, X = "circle.npy", hs.datasets.circle(600, rng=0)[0]
     np.save(path, X)
     models = {
         "heat-embedding": hs.HeatEmbedding(time=8, random_state=0).fit(X),
@@ -73,7 +75,7 @@ def test_embed_says_what_was_found(tmp_path, run):
     lines = {}
     for method in models:
         given = ("--method", method, "--time", 8) + ("-p", "mixture=2") * ("mixture" in method)
-        lines[method] = run("embed", path, "-o", tmp_path / "out.npy", "--force", *given).lines
+        lines[method] = run("embed", path, "-o", "out.npy", "--force", *given).lines
     kept, facts = models["heat-embedding"].distortion_, models["mixture-diffusion"].diagnostics_
     line = lines["heat-embedding"]["distances"]
     assert line.startswith(kept.describe().removeprefix("distances "))
@@ -87,28 +89,27 @@ def test_embed_says_what_was_found(tmp_path, run):
     assert f"within {100 * error:.2g} %" in line["distances"]
 
 
-def test_embed_of_few_or_equal_points_says_nothing_that_is_not_known(circle, tmp_path, run):
-    np.save(tmp_path / "three.npy", np.array([[0.0, 0], [1, 0], [0, 2]]))
-    np.save(tmp_path / "flat.npy", np.ones((6, 6)))
-    out = ("-o", tmp_path / "out.npy", "--force")
+def test_embed_of_few_or_equal_points_says_nothing_that_is_not_known(circle, run):
+    np.save("three.npy", np.array([[0.0, 0], [1, 0], [0, 2]]))
+    np.save("flat.npy", np.ones((6, 6)))
+    out = ("-o", "out.npy", "--force")
     given = ("--affinity", "dense", "--epsilon", 2, "--time", 2)
-    line = run("embed", tmp_path / "three.npy", *out, *given).lines["distances"]
+    line = run("embed", "three.npy", *out, *given).lines["distances"]
     assert "log L 0.00" in line
     assert "nan" not in line
-    said = run("embed", tmp_path / "flat.npy", *out, "--affinity", "precomputed")
+    said = run("embed", "flat.npy", *out, "--affinity", "precomputed")
     assert "distances" not in said.out
-    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), 0)
+    np.testing.assert_array_equal(np.load("out.npy"), 0)
     for method in ("heat-sketch", "diffusion-map"):
         assert "distances" not in run("embed", circle, *out, "--method", method).out
 
 
-def test_embed_says_how_labels_of_neighbours_agree(clouds, tmp_path, run):
-    out = tmp_path / "out.csv"
-    said = run("embed", clouds, "-o", out).lines
+def test_embed_says_how_labels_of_neighbours_agree(clouds, run):
+    said = run("embed", clouds, "-o", "out.csv").lines
     line = said["agreement"]
-    assert said["written"] == str(out)
+    assert said["written"] == "out.csv"
     assert "60 points, 3 features" in said["input"]
-    assert read_table(out).extra["id"].tolist() == [f"p{row}" for row in range(60)]
+    assert read_table("out.csv").extra["id"].tolist() == [f"p{row}" for row in range(60)]
     X = points_of(clouds)
     votes = np.linalg.norm(X[:, None] - X[None], axis=2).argsort(axis=1)[:, 1:11] % 3
     counts = np.array([(votes == label).sum(axis=1) for label in range(3)])
@@ -116,42 +117,40 @@ def test_embed_says_how_labels_of_neighbours_agree(clouds, tmp_path, run):
     assert f"input {share:.3f} (group by 10 nearest" in line
 
 
-def test_embed_by_classes_needs_them(circle, clouds, tmp_path, run):
-    out = tmp_path / "out.csv"
-    said = run("embed", circle, "-o", out, "--method", "multiple-discriminant", code=1)
+def test_embed_by_classes_needs_them(circle, clouds, run):
+    given = ("-o", "out.csv", "--method", "multiple-discriminant")
+    said = run("embed", circle, *given, code=1)
     assert "is fitted to classes" in said.err
-    said = run("embed", clouds, "-o", out, "--method", "fisher-discriminant", code=1)
+    said = run("embed", clouds, "-o", "out.csv", "--method", "fisher-discriminant", code=1)
     assert "3 classes" in said.err
-    assert not out.exists()
-    run("embed", clouds, "-o", out, "--method", "multiple-discriminant", "-p", "shrinkage=0.1")
-    assert points_of(out).shape == (60, 2)
+    assert not Path("out.csv").exists()
+    run("embed", clouds, *given, "-p", "shrinkage=0.1")
+    assert points_of("out.csv").shape == (60, 2)
 
 
-def test_intervals_add_a_column_that_is_no_coordinate(clouds, tmp_path, run):
-    out = tmp_path / "map.csv"
-    given = ("embed", clouds, "-o", out, "--n-neighbors", 6, "--intervals")
+def test_intervals_add_a_column_that_is_no_coordinate(clouds, run):
+    given = ("embed", clouds, "-o", "map.csv", "--n-neighbors", 6, "--intervals")
     said = run(*given, "--method", "heat-sketch")
     assert "certain, for a tenth of the points" in said.lines["neighbours"]
     model = hs.HeatSketch(n_neighbors=6, random_state=0).fit(points_of(clouds))
-    found = pd.read_csv(out)["neighbor_confidence"]
+    found = pd.read_csv("map.csv")["neighbor_confidence"]
     np.testing.assert_allclose(found, model.neighbor_confidence_)
-    assert "log L" in run("score", clouds, out).out
+    assert "log L" in run("score", clouds, "map.csv").out
 
 
-def test_pseudotime_adds_columns(clouds, tmp_path, run):
-    out = tmp_path / "late.csv"
+def test_pseudotime_adds_columns(clouds, run):
     given = ("embed", clouds, "--pseudotime", "p3", "--method", "diffusion-map")
-    assert "pseudotime" in run(*given, "-o", out).lines
+    assert "pseudotime" in run(*given, "-o", "late.csv").lines
     wanted = hs.DiffusionMap(random_state=0).fit(points_of(clouds)).pseudotime(3)
     names = ["heat_pseudotime", "heat_pseudotime_low", "heat_pseudotime_high"]
-    np.testing.assert_allclose(pd.read_csv(out)[names].T, np.array(wanted))
-    said = run(*given, "-o", tmp_path / "o.csv", "--pseudotime", "p77", code=1)
+    np.testing.assert_allclose(pd.read_csv("late.csv")[names].T, np.array(wanted))
+    said = run(*given, "-o", "o.csv", "--pseudotime", "p77", code=1)
     assert "has no point 'p77'" in said.err
     text = clouds.read_text(encoding="utf-8").replace("group", "heat_pseudotime")
     clouds.write_text(text, encoding="utf-8")
-    said = run(*given, "-o", tmp_path / "o.csv", code=1)
+    said = run(*given, "-o", "o.csv", code=1)
     assert "has a column 'heat_pseudotime', which this run adds" in said.err
-    assert not (tmp_path / "o.csv").exists()
+    assert not Path("o.csv").exists()
 
 
 @pytest.fixture
@@ -179,8 +178,8 @@ def test_in_place_adds_to_the_file_and_asks_before_it_replaces(cells, tmp_path, 
 
 
 @pytest.mark.parametrize("stream", [[], ["--fit-points", "120"]])
-def test_embed_and_python_agree_on_anndata(cells, tmp_path, run, stream):
-    data, out = anndata.read_h5ad(cells), tmp_path / "out.h5ad"
+def test_embed_and_python_agree_on_anndata(cells, run, stream):
+    data, out = anndata.read_h5ad(cells), "out.h5ad"
     for name, key in (("heat_embedding", "X_heat"), ("heat_sketch", "X_heat_sketch")):
         method = ("--method", name.replace("_", "-"), "--n-components", 2, "--time", 4)
         assert "60 genes" not in run("embed", cells, "-o", out, "--force", *method, *stream).err

@@ -3,6 +3,7 @@
 import csv
 import io as streams
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,24 +33,23 @@ EUROPEAN = ("--read", "decimal=,", "--exclude", "sample,year")
         ("drop", (), ".parquet"),
     ],
 )
-def test_score_reads_the_points_as_embed_did(table, tmp_path, run, missing, scale, suffix):
-    out = tmp_path / f"map{suffix}"
+def test_score_reads_the_points_as_embed_did(table, run, missing, scale, suffix):
     options = (*EUROPEAN, "--missing", missing, *scale)
-    made = () if suffix in (".npz", ".parquet") else ("--metadata", tmp_path / "made.json")
-    first = run("embed", table, "-o", out, "--time", 4, *options, *made)
+    made = () if suffix in (".npz", ".parquet") else ("--metadata", "made.json")
+    first = run("embed", table, "-o", f"map{suffix}", "--time", 4, *options, *made)
     said = first.lines
     assert f"{58 if missing == 'drop' else 60} points, 3 features" in said["input"]
     assert "2 cells of 'mass' count as missing: 'n.d.'" in said["changed"]
     assert ("columns standardised" in said["changed"]) == bool(scale)
     assert ("Feature 'mass' carries" in first.err) == (not scale)
-    found = run("score", table, out, *made)
+    found = run("score", table, f"map{suffix}", *made)
     assert found.err == first.err
     assert said["distances"].startswith(found.lines["distances"])
-    given = run("score", table, out, *options, *made)
+    given = run("score", table, f"map{suffix}", *options, *made)
     assert (given.lines["distances"], given.err) == (found.lines["distances"], first.err)
     other = ("--missing", "drop") if scale else ("--standardize",)
     if suffix == ".parquet":
-        assert "was not made from the numbers in" in run("score", table, out, *other).err
+        assert "was not made from the numbers in" in run("score", table, f"map{suffix}", *other).err
 
 
 def test_messages_name_options_and_not_arguments_of_python(table, tmp_path, run):
@@ -67,31 +67,31 @@ def test_messages_name_options_and_not_arguments_of_python(table, tmp_path, run)
         ((large, "--read", "key=X"), "is a single table; leave out --read key=X"),
         ((edges, "--graph"), "(a, b) may be a header or an edge; pass --read header=yes or"),
     ):
-        (line,) = run("embed", *given, "-o", tmp_path / "out.csv", code=1).err.splitlines()
+        (line,) = run("embed", *given, "-o", "out.csv", code=1).err.splitlines()
         assert words in line
         assert "='" not in line
-    assert not (tmp_path / "out.csv").exists()
+    assert not Path("out.csv").exists()
 
 
-def test_the_summary_names_the_first_features(table, tmp_path, run):
-    out, names = ("-o", tmp_path / "out.csv", "--force"), [f"gene{j}" for j in range(7)]
-    path = write_csv(tmp_path / "t.csv", cloud(50, 7, seed=1), names)
+def test_the_summary_names_the_first_features(table, run):
+    out, names = ("-o", "out.csv", "--force"), [f"gene{j}" for j in range(7)]
+    path = write_csv("t.csv", cloud(50, 7, seed=1), names)
     said = run("embed", path, *out, "--time", 4).lines["input"]
     assert said.endswith("50 points, 7 features: gene0, gene1, gene2, gene3, gene4 and 2 more")
-    np.save(tmp_path / "t.npy", cloud(50, 7, seed=1))
-    said = run("embed", tmp_path / "t.npy", *out, "--time", 4).lines["input"]
+    np.save("t.npy", cloud(50, 7, seed=1))
+    said = run("embed", "t.npy", *out, "--time", 4).lines["input"]
     assert said.endswith("50 points, 7 features")
     given = ("--features", "time,length", "--read", "decimal=,", "--standardize")
     said = run("embed", table, *out, *given).lines["input"]
     assert "2 features: time, length (passed through: sample, mass, year)" in said
-    with (tmp_path / "out.csv").open() as file:
+    with Path("out.csv").open() as file:
         assert next(csv.reader(file))[:3] == ["sample", "mass", "year"]
 
 
-def test_unscaled_columns_are_warned_of_once_and_by_name(tmp_path, run):
-    path = write_csv(tmp_path / "t.csv", cloud(50, 3, seed=1) * [1, 40, 1])
+def test_unscaled_columns_are_warned_of_once_and_by_name(run):
+    path = write_csv("t.csv", cloud(50, 3, seed=1) * [1, 40, 1])
     for method in ("heat-embedding", "pca", "tsne"):
-        given = ("embed", path, "-o", tmp_path / "out.npy", "--method", method, "--force")
+        given = ("embed", path, "-o", "out.npy", "--method", method, "--force")
         warned = run(*given).err
         assert warned.count("carries") == 1
         assert "Feature 'b' carries 99." in warned

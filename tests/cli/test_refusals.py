@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -20,9 +21,9 @@ def no_computing(monkeypatch):
 
 
 @pytest.mark.usefixtures("no_computing")
-def test_a_missing_writer_stops_the_run(clouds, tmp_path, monkeypatch, run):
+def test_a_missing_writer_stops_the_run(clouds, monkeypatch, run):
     monkeypatch.setitem(common.WRITERS, ".h5ad", "no_such_module")
-    said = run("embed", clouds, "-o", tmp_path / "out.h5ad", code=1)
+    said = run("embed", clouds, "-o", "out.h5ad", code=1)
     assert 'pip install "heatsketch[io]"' in said.err
 
 
@@ -43,12 +44,11 @@ def test_a_missing_writer_stops_the_run(clouds, tmp_path, monkeypatch, run):
     ],
 )
 def test_what_cannot_be_written_stops_the_run(clouds, tmp_path, given, message, run, monkeypatch):
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "access", lambda path, _: "locked" not in str(path))
     for folder in ("folder.csv", "locked"):
         (tmp_path / folder).mkdir()
-    (tmp_path / "old.csv").write_text("old")
-    (tmp_path / "old.png").write_text("old")
+    Path("old.csv").write_text("old")
+    Path("old.png").write_text("old")
     before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
     assert message in run("embed", clouds, *given.split(), code=1).err
     assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
@@ -77,30 +77,28 @@ def test_what_cannot_be_written_stops_the_run(clouds, tmp_path, given, message, 
         ("--graph --method pca", "--graph: pca is about points; choose a diffusion method"),
     ],
 )
-def test_wrong_usage_is_named(clouds, tmp_path, given, message, run):
-    said = run("embed", clouds, "-o", tmp_path / "out.csv", *given.split(), code=2)
+def test_wrong_usage_is_named(clouds, given, message, run):
+    said = run("embed", clouds, "-o", "out.csv", *given.split(), code=2)
     (line,) = said.err.splitlines()  # the usage would hide it
     assert line.startswith("heatsketch: error: ")
     assert message in line
 
 
-def test_misspelt_files_sets_and_commands_are_suggested(clouds, tmp_path, run, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_misspelt_files_sets_and_commands_are_suggested(clouds, run):
     for name, meant in (("cluods.csv", "clouds.csv"), ("digit", "digits")):
         assert f"did you mean {meant!r}?" in run("embed", name, "-o", "out.npy", code=1).err
     (line,) = run("embedd", "digits", code=2).err.splitlines()
     assert "did you mean 'embed'?" in line
 
 
-def test_errors_are_one_line_and_debug_adds_the_place(tmp_path, run):
-    path = tmp_path / "holes.csv"
-    path.write_text("a,b\n1,2\n3,nan\n4,5\n" + "6,7\n" * 20)
-    given = ("embed", path, "-o", tmp_path / "out.csv")
+def test_errors_are_one_line_and_debug_adds_the_place(run):
+    Path("holes.csv").write_text("a,b\n1,2\n3,nan\n4,5\n" + "6,7\n" * 20)
+    given = ("embed", "holes.csv", "-o", "out.csv")
     (line,) = run(*given, code=1).err.splitlines()
     assert line.startswith("heatsketch: error: ")
     assert "NaN" in line
     assert "Traceback" in run(*given, "--debug", code=1).err
-    assert not (tmp_path / "out.csv").exists()
+    assert not Path("out.csv").exists()
 
 
 def test_letters_that_a_pipe_cannot_hold_stop_nothing():
@@ -118,12 +116,12 @@ def test_letters_that_a_pipe_cannot_hold_stop_nothing():
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_unexpected_errors_are_named_with_their_type(clouds, tmp_path, monkeypatch, run):
+def test_unexpected_errors_are_named_with_their_type(clouds, monkeypatch, run):
     def fail(*_):
         raise KeyError("left")
 
     monkeypatch.setattr(hs.HeatEmbedding, "fit_transform", fail)
-    said = run("embed", clouds, "-o", tmp_path / "out.csv", code=1)
+    said = run("embed", clouds, "-o", "out.csv", code=1)
     assert "KeyError: 'left' (--debug" in said.err
 
 
@@ -145,17 +143,17 @@ def interrupt_a_compiled_loop(*_):
 @pytest.mark.parametrize("stop", [interrupt, interrupt_a_compiled_loop])
 def test_interrupting_leaves_nothing_half_written(stop, clouds, tmp_path, monkeypatch, run):
     monkeypatch.setattr(hs.HeatEmbedding, "fit_transform", stop)
-    said = run("embed", clouds, "-o", tmp_path / "out.csv", code=130)
+    said = run("embed", clouds, "-o", "out.csv", code=130)
     assert said.err.startswith("heatsketch: interrupted")
     assert list(tmp_path.iterdir()) == [clouds]
 
 
-def test_warnings_are_lines_and_quiet_drops_them_but_not_errors(clouds, tmp_path, monkeypatch, run):
+def test_warnings_are_lines_and_quiet_drops_them_but_not_errors(clouds, monkeypatch, run):
     def compute(self, X):
         warnings.warn("two\n groups", hs.DisconnectedWarning, stacklevel=2)
         raise ValueError("stop here")
 
     monkeypatch.setattr(hs.HeatEmbedding, "fit_transform", compute)
-    given, error = ("embed", clouds, "-o", tmp_path / "out.csv"), "heatsketch: error: stop here\n"
+    given, error = ("embed", clouds, "-o", "out.csv"), "heatsketch: error: stop here\n"
     assert run(*given, code=1).err == "heatsketch: warning: two groups\n" + error
     assert run(*given, "-q", code=1).err == error

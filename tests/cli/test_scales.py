@@ -1,6 +1,7 @@
 """heatsketch scales: times, bandwidth and dimension, printed, drawn and as JSON."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +13,10 @@ import heatsketch as hs
     ("make", "metric", "suffix"),
     [(hs.datasets.swiss_roll, "cosine", ".png"), (hs.datasets.circle, "euclidean", ".pdf")],
 )
-def test_scales_print_and_draw_what_the_library_finds(make, metric, suffix, tmp_path, run):
-    X, picture = make(300, rng=0)[0], tmp_path / f"scales{suffix}"
-    np.save(tmp_path / "X.npy", X)
-    given = ("scales", tmp_path / "X.npy", "--metric", metric)
+def test_scales_print_and_draw_what_the_library_finds(make, metric, suffix, run):
+    X, picture = make(300, rng=0)[0], Path(f"scales{suffix}")
+    np.save("X.npy", X)
+    given = ("scales", "X.npy", "--metric", metric)
     facts = json.loads(run(*given, "--json").out)
     model = hs.HeatEmbedding(metric=metric, random_state=0).fit(X)
     assert facts["time"] == model.time_
@@ -37,18 +38,16 @@ def test_scales_print_and_draw_what_the_library_finds(make, metric, suffix, tmp_
     assert picture.read_bytes().startswith({".png": b"\x89PNG", ".pdf": b"%PDF"}[suffix])
 
 
-def test_scales_of_points_that_do_not_differ_are_an_error(tmp_path, run):
-    path = tmp_path / "ones.npy"
-    np.save(path, np.ones((12, 12)))
-    said = run("scales", path, "--affinity", "precomputed", code=1)
+def test_scales_of_points_that_do_not_differ_are_an_error(run):
+    np.save("ones.npy", np.ones((12, 12)))
+    said = run("scales", "ones.npy", "--affinity", "precomputed", code=1)
     assert "points that differ" in said.err
 
 
-def test_scales_say_why_there_is_no_dimension(tmp_path, run):
-    points = tmp_path / "two.csv"
-    points.write_text("x,y\n0,0\n3,4\n0,0\n")
+def test_scales_say_why_there_is_no_dimension(run):
+    Path("two.csv").write_text("x,y\n0,0\n3,4\n0,0\n")
     given = ("--n-components", 1, "--affinity", "dense", "--epsilon", 9)
-    facts = json.loads(run("scales", points, *given, "--json").out)
-    words = run("scales", points, *given).out
+    facts = json.loads(run("scales", "two.csv", *given, "--json").out)
+    words = run("scales", "two.csv", *given).out
     assert f"dimension 2  none by nearest neighbours: {facts['nearest_neighbors']}" in words
     assert "nan" not in words

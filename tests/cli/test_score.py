@@ -1,6 +1,7 @@
 """heatsketch score: it confirms what `embed` printed, and takes from the file what was recorded."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,12 +37,11 @@ def points(tmp_path):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_score_confirms_what_embed_printed(tmp_path, run, case):
+def test_score_confirms_what_embed_printed(run, case):
     values, given = CASES[case]
-    points = tmp_path / "points.npy"
-    np.save(points, values)
-    said = run("embed", points, "-o", tmp_path / "map.npz", *given.split()).lines
-    found = run("score", points, tmp_path / "map.npz")
+    np.save("points.npy", values)
+    said = run("embed", "points.npy", "-o", "map.npz", *given.split()).lines
+    found = run("score", "points.npy", "map.npz")
     assert said["distances"].startswith(found.lines["distances"])
     assert "; log L " in found.lines["distances"]
     assert "recorded in the file of the embedding" in found.lines["time"]
@@ -51,8 +51,8 @@ def test_score_confirms_what_embed_printed(tmp_path, run, case):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("time", "sample"), [(1, "points"), (500, "pairs")])
-def test_score_confirms_what_embed_printed_of_many_points(tmp_path, run, time, sample):
-    files = tmp_path / "points.npy", tmp_path / "map.csv"
+def test_score_confirms_what_embed_printed_of_many_points(run, time, sample):
+    files = "points.npy", "map.csv"
     np.save(files[0], hs.datasets.swiss_roll(2500, rng=0)[0])
     said = run("embed", files[0], "-o", files[1], "--time", time).lines
     found = run("score", *files, "--time", time).lines
@@ -60,22 +60,20 @@ def test_score_confirms_what_embed_printed_of_many_points(tmp_path, run, time, s
     assert f"random {sample} + the 64" in found["pairs"]
 
 
-def test_score_of_time_0_needs_a_time_that_is_given(points, tmp_path, run):
+def test_score_of_time_0_needs_a_time_that_is_given(points, run):
     """Eigenvectors alone: at time 0 itself no distance says anything of the data."""
-    out = tmp_path / "map.npz"
-    run("embed", points, "-o", out, "--method", "diffusion-map", "--time", 0)
-    (line,) = run("score", points, out, code=1).err.splitlines()
+    run("embed", points, "-o", "map.npz", "--method", "diffusion-map", "--time", 0)
+    (line,) = run("score", points, "map.npz", code=1).err.splitlines()
     assert "was made at time 0" in line
     assert "pass --time" in line
-    said = run("score", points, out, "--time", 4)
+    said = run("score", points, "map.npz", "--time", 4)
     assert said.lines["time"] == "4 (given)"
     assert "time 4 instead of 0" in said.err
 
 
-def test_embed_records_what_was_done(points, tmp_path, run):
-    out = tmp_path / "map.npz"
-    run("embed", points, "-o", out, "--n-neighbors", 9, "--random-state", 3)
-    metadata = io.read_table(out).metadata
+def test_embed_records_what_was_done(points, run):
+    run("embed", points, "-o", "map.npz", "--n-neighbors", 9, "--random-state", 3)
+    metadata = io.read_table("map.npz").metadata
     model = hs.HeatEmbedding(n_neighbors=9, random_state=3).fit(np.load(points))
     assert metadata["method"] == "heat-embedding"
     assert metadata["version"] == hs.__version__
@@ -84,8 +82,8 @@ def test_embed_records_what_was_done(points, tmp_path, run):
     assert metadata["data"] == io.data_hash(np.load(points))
 
 
-def test_given_options_win_and_are_named(points, tmp_path, run):
-    out, plain = tmp_path / "map.npz", tmp_path / "plain.npy"
+def test_given_options_win_and_are_named(points, run):
+    out, plain = "map.npz", "plain.npy"
     run("embed", points, "-o", out, "--time", 4)
     found = run("score", points, out, "--time", 8, "--n-neighbors", 15)
     assert found.lines["time"] == "8 (given)"
@@ -97,23 +95,22 @@ def test_given_options_win_and_are_named(points, tmp_path, run):
     assert found.lines["distances"] == expected.lines["distances"]
 
 
-def test_score_without_a_recorded_time_takes_that_of_heat_embedding(points, tmp_path, run):
+def test_score_without_a_recorded_time_takes_that_of_heat_embedding(points, run):
     time = hs.HeatEmbedding(random_state=0).fit(np.load(points)).time_
-    run("embed", points, "-o", tmp_path / "map.npz", "--method", "pca")
-    for embedding in (points, tmp_path / "map.npz"):  # of unknown making; without a diffusion
+    run("embed", points, "-o", "map.npz", "--method", "pca")
+    for embedding in (points, "map.npz"):  # of unknown making; without a diffusion
         said = run("score", points, embedding).lines["time"]
         assert said == f"{time:g} (chosen as heat-embedding does)"
 
 
-def test_score_notices_other_points_and_several_times(points, circle, tmp_path, run):
-    out = tmp_path / "map.npz"
-    run("embed", points, "-o", out, "--method", "heat-sketch", "--time", "2,4")
-    assert "coordinates of 2 times" in run("score", points, out, code=1).err
-    run("embed", points, "-o", out, "--time", 2, "--force")
-    np.save(tmp_path / "other.npy", cloud(90, 3, seed=2))
-    said = run("score", tmp_path / "other.npy", out)
+def test_score_notices_other_points_and_several_times(points, circle, run):
+    run("embed", points, "-o", "map.npz", "--method", "heat-sketch", "--time", "2,4")
+    assert "coordinates of 2 times" in run("score", points, "map.npz", code=1).err
+    run("embed", points, "-o", "map.npz", "--time", 2, "--force")
+    np.save("other.npy", cloud(90, 3, seed=2))
+    said = run("score", "other.npy", "map.npz")
     assert "was not made from the numbers in" in said.err
-    assert "has 90 rows but" in run("score", circle, out, code=1).err
+    assert "has 90 rows but" in run("score", circle, "map.npz", code=1).err
 
 
 @pytest.mark.parametrize(
@@ -134,11 +131,11 @@ def test_what_is_recorded_is_not_believed(points, tmp_path, capsys, recorded):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_score_of_any_file_of_the_embedding_is_the_same(tmp_path, run, score, dtype):
-    points, made = tmp_path / "points.npy", ("--metadata", tmp_path / "made.json")
+def test_score_of_any_file_of_the_embedding_is_the_same(run, score, dtype):
+    points, made = "points.npy", ("--metadata", "made.json")
     np.save(points, cloud(90, 3, seed=1).astype(dtype))
-    run("embed", points, "-o", tmp_path / "a.npz")
-    expected = score(points, tmp_path / "a.npz")
+    run("embed", points, "-o", "a.npz")
+    expected = score(points, "a.npz")
     assert expected["all_pairs"]
     assert expected["pairs"] == 90 * 89 // 2
     for name, key, given in (
@@ -147,33 +144,33 @@ def test_score_of_any_file_of_the_embedding_is_the_same(tmp_path, run, score, dt
         ("a.h5ad", (), ()),
         ("b.h5ad", ("--output-key", "mine"), ("--embedding-key", "obsm/mine")),
     ):
-        run("embed", points, "-o", tmp_path / name, *made, *key, "--force")
-        assert score(points, tmp_path / name, *given) == expected
+        run("embed", points, "-o", name, *made, *key, "--force")
+        assert score(points, name, *given) == expected
 
 
-def test_score_joins_points_by_their_ids_and_names_the_worst_by_them(clouds, tmp_path, run, score):
-    out, moved = tmp_path / "out.csv", tmp_path / "moved.csv"
-    made = ("--label", "z", "--metadata", tmp_path / "made.json")
+def test_score_joins_points_by_their_ids_and_names_the_worst_by_them(clouds, run, score):
+    out, moved = "out.csv", "moved.csv"
+    made = ("--label", "z", "--metadata", "made.json")
     run("embed", clouds, "-o", out, *made)
-    header, *rows = out.read_text().splitlines()
-    moved.write_text("\n".join([header, *rows[::-1]]))
+    header, *rows = Path(out).read_text().splitlines()
+    Path(moved).write_text("\n".join([header, *rows[::-1]]))
     facts, said = score(clouds, out, *made), run("score", clouds, out, *made).lines
     assert score(clouds, moved, *made) == facts
     for end in ("expansion", "contraction"):
         i, j = facts["worst_pairs"][end][0]
         assert said[end] == f"{facts[end]:.4g} (points p{i} and p{j})"
     for kept, message in (([*rows, rows[1]], "several points 'p1'"), (rows[1:], "no point 'p0'")):
-        moved.write_text("\n".join([header, *kept]))
+        Path(moved).write_text("\n".join([header, *kept]))
         assert f"has {message}" in run("score", clouds, moved, code=1).err
 
 
-def test_score_of_many_points_says_where_it_looked(tmp_path, run, score):
+def test_score_of_many_points_says_where_it_looked(run, score):
     X = even_circle(2100)
     Y = X.copy()
     Y[3] = Y[1053]  # an opposite one in the same place
-    np.save(tmp_path / "X.npy", X)
-    np.save(tmp_path / "Y.npy", Y)
-    given = (tmp_path / "X.npy", tmp_path / "Y.npy", "--time", 4, "--pairs", 5000)
+    np.save("X.npy", X)
+    np.save("Y.npy", Y)
+    given = ("X.npy", "Y.npy", "--time", 4, "--pairs", 5000)
     facts = score(*given)
     assert facts["log_L"] is None  # infinite
     assert sorted(facts["worst_pairs"]["contraction"][0]) == [3, 1053]

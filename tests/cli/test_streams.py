@@ -1,5 +1,7 @@
 """heatsketch embed of files that are read by blocks."""
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -18,8 +20,8 @@ def big(tmp_path):
     return tmp_path / "big.npy"
 
 
-def test_a_sample_is_fitted_and_the_model_is_kept(big, tmp_path, run):
-    out, model, again = tmp_path / "o.npy", tmp_path / "o.model", tmp_path / "again.npy"
+def test_a_sample_is_fitted_and_the_model_is_kept(big, run):
+    out, model, again = "o.npy", "o.model", "again.npy"
     X = np.load(big)
     X[5, 1] = np.nan
     np.save(big, X)
@@ -35,28 +37,28 @@ def test_a_sample_is_fitted_and_the_model_is_kept(big, tmp_path, run):
     np.testing.assert_allclose(np.load(again), np.load(out), rtol=1e-5)
 
 
-def test_blocks_parts_and_few_points_give_the_same_bytes(big, tmp_path, run):
-    (tmp_path / "parts").mkdir()
+def test_blocks_parts_and_few_points_give_the_same_bytes(big, run):
+    Path("parts").mkdir()
     for number, part in enumerate(np.array_split(np.load(big), 11)):
-        np.save(tmp_path / "parts" / f"p{number}.npy", part)
+        np.save(f"parts/p{number}.npy", part)
     for one, other in (
-        ((big, *SAMPLE), (tmp_path / "parts", *SAMPLE)),
+        ((big, *SAMPLE), ("parts", *SAMPLE)),
         ((big,), (big, "--fit-points", "900")),  # few enough: as ever
         ((big, "--resume"), (big,)),  # there is nothing to go on with
     ):
         for name, given in (("a.npy", one), ("b.npy", other)):
-            run("embed", *given, "-o", tmp_path / name, *METHOD, "--force")
-        assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes()
+            run("embed", *given, "-o", name, *METHOD, "--force")
+        assert Path("a.npy").read_bytes() == Path("b.npy").read_bytes()
 
 
-def test_a_sample_is_taken_where_memory_holds_no_more(big, tmp_path, run, monkeypatch):
+def test_a_sample_is_taken_where_memory_holds_no_more(big, run, monkeypatch):
     monkeypatch.setattr(embed, "_READ_WHOLE_BYTES", 0)
     monkeypatch.setattr(embed, "_LEAST_SAMPLE", 100)
     monkeypatch.setattr("heatsketch.distributed.sample.points_that_fit", lambda *_: 500)
-    said = run("embed", big, "-o", tmp_path / "o.npy", *METHOD).out
+    said = run("embed", big, "-o", "o.npy", *METHOD).out
     assert "500 of 900 points were fitted" in said
     monkeypatch.setattr(embed, "_LEAST_SAMPLE", 501)
-    assert "by blocks" not in run("embed", big, "-o", tmp_path / "p.npy", *METHOD).out
+    assert "by blocks" not in run("embed", big, "-o", "p.npy", *METHOD).out
 
 
 @pytest.mark.parametrize(
@@ -71,16 +73,15 @@ def test_a_sample_is_taken_where_memory_holds_no_more(big, tmp_path, run, monkey
         ("big.npy", ["--method", "fisher-discriminant"], 1, "is fitted to labels"),
     ],
 )
-def test_what_blocks_cannot_do_is_said(source, given, code, words, big, tmp_path, run, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_what_blocks_cannot_do_is_said(source, given, code, words, big, tmp_path, run):
     method = () if "--method" in given else METHOD
     said = run("embed", source, "-o", "o.npy", *SAMPLE, *method, *given, code=code)
     assert words in said.err
     assert {path.name for path in tmp_path.iterdir()} == {"big.npy"}
 
 
-def test_points_mapped_by_a_sample_are_scored_at_its_time_with_a_warning(big, tmp_path, run):
-    out, made = tmp_path / "o.npy", ("--metadata", tmp_path / "made.json")
+def test_points_mapped_by_a_sample_are_scored_at_its_time_with_a_warning(big, run):
+    out, made = "o.npy", ("--metadata", "made.json")
     run("embed", big, "-o", out, *SAMPLE, "--time", "3", "--filter", "heat", *METHOD, *made)
     said = run("score", big, out, *made)
     assert said.lines["time"] == "3 (recorded in the file of the embedding)"
@@ -88,10 +89,10 @@ def test_points_mapped_by_a_sample_are_scored_at_its_time_with_a_warning(big, tm
     assert "among the 900 points" in said.err
 
 
-def test_warnings_of_a_stream_name_the_columns(big, tmp_path, run):
+def test_warnings_of_a_stream_name_the_columns(big, run):
     columns = dict(zip("xyz", np.load(big).T, strict=True)) | {"frame": np.arange(900.0)}
-    parquet.write_table(pa.table(columns), tmp_path / "big.parquet", row_group_size=200)
-    out = ("-o", tmp_path / "o.parquet")
-    warned = run("embed", tmp_path / "big.parquet", *out, *SAMPLE, *METHOD).err
+    parquet.write_table(pa.table(columns), "big.parquet", row_group_size=200)
+    out = ("-o", "o.parquet")
+    warned = run("embed", "big.parquet", *out, *SAMPLE, *METHOD).err
     assert warned.count("the features 'frame' may be ids") == 1
     assert "Feature 'frame' carries" in warned

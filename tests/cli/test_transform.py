@@ -1,5 +1,7 @@
 """Models on the command line: `embed --save-model`, `transform`, `info`."""
 
+from pathlib import Path
+
 import anndata
 import numpy as np
 import pandas as pd
@@ -36,31 +38,26 @@ def trained(tmp_path, run):
     return X, table, model, out
 
 
-def test_new_rows_are_read_as_those_of_the_fit_and_nothing_is_estimated_again(
-    trained, tmp_path, run
-):
+def test_new_rows_are_read_as_those_of_the_fit_and_nothing_is_estimated_again(trained, run):
     X, _, model, _ = trained
     new = 0.5 * points(9, seed=2) + 0.5 * SHIFT + 0.2 * UNITS  # of other means and variances
-    table = write_european(
-        tmp_path / "new.csv", new, order=(2, 0, 1), gaps={(3, 1), (4, 0)}, site=["x"] * 9
-    )
-    out = tmp_path / "new.npz"
-    said = run("transform", model, table, "-o", out).lines
+    table = write_european("new.csv", new, order=(2, 0, 1), gaps={(3, 1), (4, 0)}, site=["x"] * 9)
+    said = run("transform", model, table, "-o", "new.npz").lines
     assert "gaps filled with medians in 2 of 9 rows" in said["changed"]
     medians = np.nanmedian(X, axis=0)
     filled, wanted = np.where(np.isnan(X), medians, X), new.copy()
     wanted[3, 1], wanted[4, 0] = medians[1], medians[0]
     wanted = (wanted - filled.mean(axis=0)) / filled.std(axis=0)
-    found = io.read_table(out)
+    found = io.read_table("new.npz")
     assert_allclose(found.values, hs.load_model(model).transform(wanted), rtol=1e-9, atol=1e-12)
     assert found.extra["sample"].tolist() == [f"s{i}" for i in range(9)]
     assert found.extra["site"].tolist() == ["x"] * 9
 
 
-def test_what_does_not_fit_is_named(trained, tmp_path, run):
+def test_what_does_not_fit_is_named(trained, run):
     _, _, model, _ = trained
-    out, new = ("-o", tmp_path / "out.csv"), points(5, seed=2)
-    short = write_european(tmp_path / "short.csv", new, order=(0, 2))
+    out, new = ("-o", "out.csv"), points(5, seed=2)
+    short = write_european("short.csv", new, order=(0, 2))
     given = ("transform", model, short, *out)
     assert "has no column 'mass'" in run(*given, code=1).err
     assert "unrecognized" in run(*given, "--standardize", code=2).err
@@ -68,34 +65,30 @@ def test_what_does_not_fit_is_named(trained, tmp_path, run):
 
 
 @pytest.mark.parametrize("origin", ["array", "frame", "table"])
-def test_a_model_finds_columns_by_name_and_has_no_medians_of_whole_columns(tmp_path, run, origin):
+def test_a_model_finds_columns_by_name_and_has_no_medians_of_whole_columns(run, origin):
     """Medians of the new rows would place a row by the company it comes in."""
-    X, model, out = points(40, seed=1), tmp_path / "a.model", tmp_path / "out.csv"
-    frame = pd.DataFrame(X, columns=MEASURES)
-    pca = hs.classical.PCA().fit(X if origin == "array" else frame)
+    frame = pd.DataFrame(points(40, seed=1), columns=MEASURES)
+    pca = hs.classical.PCA().fit(frame.to_numpy() if origin == "array" else frame)
     if origin == "table":
-        frame.to_csv(tmp_path / "fit.csv", index=False)
-        given = ("--method", "pca", "--save-model", model)
-        run("embed", tmp_path / "fit.csv", "-o", tmp_path / "fit.npz", *given)
+        frame.to_csv("fit.csv", index=False)
+        run("embed", "fit.csv", "-o", "fit.npz", "--method", "pca", "--save-model", "a.model")
     else:
-        hs.save_model(pca, model)
+        hs.save_model(pca, "a.model")
     new = pd.DataFrame(points(5, seed=2), columns=MEASURES)
     moved = new if origin == "array" else new[[*MEASURES[::-1]]].assign(other=1.0)
-    moved.to_csv(tmp_path / "whole.csv", index=False)
-    run("transform", model, tmp_path / "whole.csv", "-o", out, "--missing", "median")
-    found = io.read_table(out)
+    moved.to_csv("whole.csv", index=False)
+    run("transform", "a.model", "whole.csv", "-o", "out.csv", "--missing", "median")
+    found = io.read_table("out.csv")
     assert_allclose(found.values[:, -2:], pca.transform(new.to_numpy()), rtol=1e-12)
-    moved.assign(mass=[*new["mass"][:2], None, *new["mass"][3:]]).to_csv(
-        tmp_path / "gap.csv", index=False
-    )
-    gap = ("transform", model, tmp_path / "gap.csv", "-o", tmp_path / "gap-out.csv")
+    moved.assign(mass=[*new["mass"][:2], None, *new["mass"][3:]]).to_csv("gap.csv", index=False)
+    gap = ("transform", "a.model", "gap.csv", "-o", "gap-out.csv")
     assert "--missing" in run(*gap, code=1).err
     said = run(*gap, "--missing", "median", code=1).err
     assert "no medians to fill them; pass --missing drop, or" in said
-    assert not (tmp_path / "gap-out.csv").exists()
+    assert not Path("gap-out.csv").exists()
     assert "1 of 5 rows left out" in run(*gap, "--missing", "drop").lines["changed"]
     wanted = found.values[[0, 1, 3, 4]]
-    assert_array_equal(io.read_table(tmp_path / "gap-out.csv").values, wanted)
+    assert_array_equal(io.read_table("gap-out.csv").values, wanted)
 
 
 def test_info_says_what_a_model_is(trained, run):
@@ -113,9 +106,9 @@ def test_info_says_what_a_model_is(trained, run):
     assert (facts["heatsketch"], facts["numpy"]) == (hs.__version__, np.__version__)
 
 
-def test_points_that_a_model_mapped_are_scored_as_those_of_its_fit(trained, tmp_path, run):
+def test_points_that_a_model_mapped_are_scored_as_those_of_its_fit(trained, run):
     _, table, model, out = trained
-    again, made = tmp_path / "again.csv", ("--metadata", tmp_path / "made.json")
+    again, made = "again.csv", ("--metadata", "made.json")
     run("transform", model, table, "-o", again, "-q", *made)
     assert_array_equal(io.read_table(again).values[:, -2:], io.read_table(out).values)
     found, direct = (
@@ -126,15 +119,14 @@ def test_points_that_a_model_mapped_are_scored_as_those_of_its_fit(trained, tmp_
     assert "warning" not in run("score", table, again, *made).err
 
 
-def test_entries_of_obsm_are_named_by_the_method_of_the_model(tmp_path, run):
+def test_entries_of_obsm_are_named_by_the_method_of_the_model(run):
     X = points(60, seed=1)
-    source, out, model = (tmp_path / name for name in ("x.h5ad", "o.h5ad", "a.model"))
-    anndata.AnnData(X).write_h5ad(source)
+    anndata.AnnData(X).write_h5ad("x.h5ad")
     for made, key in (
         (hs.HeatEmbedding(2, random_state=0), "X_heat"),
         (hs.classical.PCA(2), "X_pca"),
         (hs.NearIsometricProjection(2, random_state=0), "X_nearisometricprojection"),
     ):
-        hs.save_model(made.fit(X), model, force=True)
-        run("transform", model, source, "-o", out, "--force")
-        assert_allclose(anndata.read_h5ad(out).obsm[key], made.transform(X), atol=1e-12)
+        hs.save_model(made.fit(X), "a.model", force=True)
+        run("transform", "a.model", "x.h5ad", "-o", "o.h5ad", "--force")
+        assert_allclose(anndata.read_h5ad("o.h5ad").obsm[key], made.transform(X), atol=1e-12)

@@ -66,6 +66,8 @@ def test_a_file_is_the_graph_with_its_names(name, tmp_path):
     table = io.read_graph(tmp_path / name)
     found = ordered(table) if name.startswith("edges") else table.values.toarray()
     np.testing.assert_array_equal(found, MATRIX.matrix.toarray())
+    with pytest.raises(ValueError, match="Q'"):
+        io.read_graph(tmp_path / name, key="Q")
 
 
 def test_an_entry_of_obsp(tmp_path):
@@ -122,13 +124,6 @@ def test_what_is_refused(name, content, message, tmp_path):
     path.write_text(content) if isinstance(content, str) else np.save(path, content)
     with pytest.raises(ValueError, match=message):
         io.read_graph(path)
-
-
-@pytest.mark.parametrize("name", ["edges.parquet", "graph.mtx"])
-def test_a_key_is_refused_where_there_is_nothing_to_choose(name, tmp_path):
-    FILES[name](tmp_path / name)
-    with pytest.raises(ValueError, match="key='X'"):
-        io.read_graph(tmp_path / name, key="X")
 
 
 @pytest.mark.parametrize(

@@ -29,26 +29,6 @@ def npy(shape, descr="<f8", content=b""):
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + content
 
 
-HOSTILE_NPY = {
-    "claims more than it holds": (npy((10**6, 100)), "mmap length is greater"),
-    "empty": (b"", "cannot be read"),
-    "code in the header": (npy("__import__('os').getcwd()"), "malformed node"),
-    "pickle": (npy((1, 1), "|O", b"cos\nsystem\n(S'x'\ntR."), "Python objects"),
-    "text": (npy((1, 1), "<U2", b"\0" * 8), "dtype <U2"),
-    "complex": (npy((1, 1), "<c8", b"\0" * 8), "dtype complex64"),
-    "one-dimensional": (npy((2,), content=b"\0" * 16), r"shape \(2,\)"),
-}
-
-
-@pytest.mark.parametrize("case", HOSTILE_NPY)
-def test_hostile_npy_is_refused(tmp_path, case):
-    content, words = HOSTILE_NPY[case]
-    (tmp_path / "t.npy").write_bytes(content)
-    with pytest.raises(ValueError, match=words) as caught:
-        io.read_table(tmp_path / "t.npy")
-    assert "t.npy" in str(caught.value)
-
-
 def test_npz_prefers_x_and_passes_vectors_through(tmp_path):
     X = np.arange(6.0).reshape(3, 2)
     np.savez(
@@ -69,23 +49,8 @@ def test_npz_prefers_x_and_passes_vectors_through(tmp_path):
         "names": ["a", "b", "c"],
     }
     np.testing.assert_array_equal(io.read_table(tmp_path / "t.npz", key="Z").values, X + 1)
-
-
-@pytest.mark.parametrize(
-    ("arrays", "key", "words"),
-    [
-        ({"P": np.eye(2), "Q": np.eye(2)}, None, "holds P, Q, none of them"),
-        ({"v": np.zeros(2)}, None, r"holds v \(2,\), none of them"),
-        ({"P": np.eye(2)}, "Q", "no array 'Q'; choose from P"),
-        ({"X": np.zeros(3)}, None, r"X in .* has shape \(3,\)"),
-        ({"X": np.eye(2), "label": np.array([1, "a"], object)}, None, "label: Object arrays"),
-        ({"X": np.array([["a", "b"]])}, None, "X in .* has dtype"),
-    ],
-)
-def test_bad_npz_is_explained(tmp_path, arrays, key, words):
-    np.savez(tmp_path / "t.npz", **arrays)
-    with pytest.raises(ValueError, match=words):
-        io.read_table(tmp_path / "t.npz", key=key)
+    with pytest.raises(ValueError, match="no array 'Q'; choose from Z, X"):
+        io.read_table(tmp_path / "t.npz", key="Q")
 
 
 @pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_matrix])
@@ -99,21 +64,39 @@ def test_sparse_npz_is_read_as_csr(tmp_path, kind, dtype):
     np.testing.assert_array_equal(values.toarray(), X)
 
 
-@pytest.mark.parametrize("layout", ["csr", "csc"])
+WILD = [
+    {"indices": [0, 999]},
+    {"indices": [0, -1]},
+    {"indptr": [0, 5, 2]},
+    {"data": [1.0]},
+    {"data": ["a", "b"]},
+    {"shape": [10**15, 10**15]},
+    {"format": "evil"},
+]
+PARTS = {"data": [1.0, 2.0], "indices": [0, 1], "indptr": [0, 1, 2], "shape": [2, 2]}
+
+
 @pytest.mark.parametrize(
-    "change",
+    ("content", "words"),
     [
-        {"indices": [0, 999]},
-        {"indices": [0, -1]},
-        {"indptr": [0, 5, 2]},
-        {"data": [1.0]},
-        {"data": ["a", "b"]},
-        {"shape": [10**15, 10**15]},
-        {"format": "evil"},
+        (npy((10**6, 100)), "mmap length is greater"),
+        (b"", "cannot be read"),
+        (npy("__import__('os').getcwd()"), "malformed node"),
+        (npy((1, 1), "|O", b"cos\nsystem\n(S'x'\ntR."), "Python objects"),
+        (npy((1, 1), "<U2", b"\0" * 8), "dtype <U2"),
+        (npy((1, 1), "<c8", b"\0" * 8), "dtype complex64"),
+        (npy((2,), content=b"\0" * 16), r"shape \(2,\)"),
+        ({"P": np.eye(2), "Q": np.eye(2)}, "holds P, Q, none of them"),
+        ({"v": np.zeros(2)}, r"holds v \(2,\), none of them"),
+        ({"X": np.zeros(3)}, r"X in .* has shape \(3,\)"),
+        ({"X": np.eye(2), "label": np.array([1, "a"], object)}, "label: Object arrays"),
+        ({"X": np.array([["a", "b"]])}, "X in .* has dtype"),
+        *(({"format": form} | PARTS | wild, "") for form in ("csr", "csc") for wild in WILD),
     ],
 )
-def test_sparse_npz_with_wild_indices_is_refused(tmp_path, layout, change):
-    parts = {"data": [1.0, 2.0], "indices": [0, 1], "indptr": [0, 1, 2], "shape": [2, 2]}
-    np.savez(tmp_path / "t.npz", **{"format": layout, **parts, **change})
-    with pytest.raises(ValueError, match=r"t\.npz"):
-        io.read_table(tmp_path / "t.npz")
+def test_hostile_files_are_refused(tmp_path, content, words):
+    path = tmp_path / ("t.npy" if isinstance(content, bytes) else "t.npz")
+    path.write_bytes(content) if isinstance(content, bytes) else np.savez(path, **content)
+    with pytest.raises(ValueError, match=words) as caught:
+        io.read_table(path)
+    assert path.name in str(caught.value)

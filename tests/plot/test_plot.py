@@ -282,9 +282,10 @@ def test_of_all_kinds_of_pictures_far_points_stand_at_the_edge():
     assert plot.space(far_cloud(k=3)).axes[0].get_zlim()[1] < 1.2
     x0, x1, y0, y1 = plot.density(F).axes[0].images[0].get_extent()
     np.testing.assert_allclose([[x0, y0], [x1, y1]], [F[11:].min(axis=0), F[11:].max(axis=0)])
-    far, near = plot.panels({"far": F, "near": points()}).axes  # each has a window of its own
-    assert far.get_title("left").startswith("far\n11 of 2,000")
-    assert near.get_title("left") == "near"
+    figure = plot.panels({"far": F, "near": points()}, notes={"far": "one", "near": "two"})
+    far, near = figure.axes  # each has a window of its own
+    assert far.get_title("left").startswith("far\none\n11 of 2,000")
+    assert near.get_title("left") == "near\ntwo"
 
 
 @pytest.mark.parametrize("labels", ["none", "groups", "numbers", "gaps"])

@@ -1,6 +1,7 @@
 """Tables with ids, labels and words that files must not change."""
 
 import csv
+from pathlib import Path
 
 import numpy as np
 
@@ -19,7 +20,7 @@ def table_of(n=len(TEXT), d=3, source="made up", label="group", **extra):
 
 def write_csv(path, X, names="abc", **columns):
     """Write other columns, and points after them, to a file."""
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with Path(path).open("w", encoding="utf-8", newline="") as file:
         rows = zip(*columns.values(), *np.asarray(X).T.tolist(), strict=True)
         csv.writer(file).writerows([[*columns, *names], *rows])
     return path
@@ -27,7 +28,7 @@ def write_csv(path, X, names="abc", **columns):
 
 def write_european(path, X, order=(0, 1, 2), gaps=(), gap="", ids=None, **extra):
     """Write points with ; between cells and decimal commas, in an order of the three columns."""
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with Path(path).open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter=";")
         writer.writerow(["sample", *(MEASURES[j] for j in order), *extra])
         for i, row in enumerate(X.tolist()):

@@ -97,13 +97,6 @@ def test_facts_are_those_of_the_estimator(roll, embedded, found):
     assert sum(found["distortion"]["histogram"][1]) == embedded.distortion_.n_pairs
 
 
-def test_the_embedding_stands_as_it_is_at_its_time(embedded, found):
-    at = found["frames"]["chosen"]
-    assert found["frames"]["times"][at] == embedded.time_
-    Y = embedded.embedding_ - embedded.embedding_.mean(axis=0)
-    np.testing.assert_allclose(placed(found)[at], Y, atol=1e-5 * np.abs(Y).max())
-
-
 def test_frames_have_one_scale_and_are_turned_to_their_neighbours(found):
     P = unpacked(found["frames"]["positions"]).astype(float)
     np.testing.assert_allclose(np.mean(np.sum(P**2, axis=2), axis=1), 1, rtol=1e-5)
@@ -316,18 +309,17 @@ def test_a_report_refuses_what_it_cannot_show(tmp_path, roll, embedded):
 
 def test_a_page_has_at_most_150_bytes_for_each_point_with_its_sketch(monkeypatch):
     """As of 20,000 points, which have half of the columns: 3 MB."""
-    monkeypatch.setattr(truth_module, "_MOST_POINTS", 500)
-    X = np.random.default_rng(0).random((2_000, 3)).astype(np.float32)
+    monkeypatch.setattr(truth_module, "_MOST_POINTS", 300)
+    X = np.random.default_rng(0).random((1_200, 3)).astype(np.float32)
     model = hs.HeatSketch(32, 8, random_state=0).fit(X)
     found = hs.audit(model, X[:, :2], labels=X[:, 2] > 0.5, random_state=0)
     size = len(hs.report(found, labels=X[:, 2] > 0.5).html)
-    assert size - len(hs.report(hs.classical.PCA(1).fit(X[:3])).html) <= 150 * 2_000
+    assert size - len(hs.report(hs.classical.PCA(1).fit(X[:3])).html) <= 150 * 1_200
 
 
 @pytest.fixture
 def page_of(tmp_path, capsys):
     """Run `heatsketch report` on a table and return the facts of the page, and what was printed."""
-    pytest.importorskip("pyarrow")
 
     def run(header, rows, *given):
         lines = [header, *(",".join(map(str, row)) for row in rows)]
