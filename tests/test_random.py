@@ -18,11 +18,11 @@ from heatsketch._random import (
     numbers_of,
     random_block,
 )
+from problems.chance import ALARM
 from problems.clouds import cloud
 
 KINDS = ("gaussian", "rademacher")
 N = 2 * RANDOM_TILE + 900  # three random tiles, the last one short
-ALARM = 1e-6
 
 
 @pytest.mark.parametrize("kind", KINDS)

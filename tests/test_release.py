@@ -17,15 +17,12 @@ def text_of(name):
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_the_version_stands_in_one_place():
+def test_the_version_stands_in_one_place_and_in_the_citation():
     assert "version" not in PROJECT["project"]
     assert PROJECT["project"]["dynamic"] == ["version"]
     place = PROJECT["tool"]["hatch"]["version"]["path"]
     if (ROOT / place).exists():  # the sources are not where an installed package is tested
         assert f'__version__ = "{hs.__version__}"' in text_of(place)
-
-
-def test_the_citation_has_the_version():
     (version,) = re.findall(r"^version: (\S+)", text_of("CITATION.cff"), re.MULTILINE)
     assert version == hs.__version__
 
