@@ -38,7 +38,7 @@ class PathScaling(Embedding):
         Raises
         ------
         ValueError, TypeError, MemoryError
-            Bad points or parameters, or too many points; the class says which.
+            Invalid points or parameters, or too many points; see the docstring of the class.
         """
         X = self._read_either(X, reset=True)
         graph, self._neighborhoods = self._graph_of(X)
@@ -62,7 +62,7 @@ class PathScaling(Embedding):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Embed points (m, d), each row independently; far ones raise a warning.
+        """Embed points (m, d), each row independently; warn of points far from all training points.
 
         With ``metric="precomputed"`` X holds the distances to the training points, (m, n).
 
@@ -142,7 +142,8 @@ class Isomap(PathScaling):
     Attributes
     ----------
     embedding_ : array (n, n_components)
-        In the units and the precision of X; mean 0 (points with equal coordinates count once).
+        Coordinates in the units and the precision of X; mean 0 (points with equal coordinates count
+        once).
     diagnostics_ : dict
         `mean_neighbors`, `components` (number of components of the graph before these are joined),
         `duplicates` (points that share the vertex of an equal point).
@@ -206,7 +207,7 @@ class LandmarkIsomap(PathScaling):
     landmarks_ : array of int (l,)
         The row indices of the landmarks.
     embedding_ : array (n, n_components)
-        In the units and the precision of X; the mean of the landmarks is 0.
+        Coordinates in the units and the precision of X; the mean of the landmarks is 0.
     diagnostics_, n_features_in_, feature_names_in_
         As in `Isomap`.
 

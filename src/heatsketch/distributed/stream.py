@@ -116,14 +116,15 @@ def embed(
         coordinates in obsm. Without a suffix, a folder of .npy parts. It appears when it is
         complete.
     estimator : estimator with `transform`
-        As for `fit`; it is cloned. `HeatSketch`, `HeatEmbedding`, `DiffusionMap`, ...
+        An unfitted estimator, such as `HeatSketch`, `HeatEmbedding` or `DiffusionMap`; it is
+        cloned.
     fit_points : int >= 100, optional
         Size of the sample; by default about as many as fit, with the work of their fit, in half of
         the available memory. If there are no more points than this, all are fitted, and the output
         is `embedding_`.
     resume : bool, default False
-        Go on with a run that was killed, from the folder OUTPUT.partial. The bits are those of a
-        run without a break.
+        Resume a killed run from the folder OUTPUT.partial. The result has the same bits as that of
+        an uninterrupted run.
     force : bool, default False
         Replace the output; discard an incomplete run and begin again.
     model : str or path, optional
@@ -163,7 +164,7 @@ def embed(
 
     Notes
     -----
-    The error by sampling is measured: each of two halves of the sample is fitted by itself, and
+    The error from sampling is measured: each of two halves of the sample is fitted by itself, and
     both map 1,000 points outside of it. `discrepancy` is the root mean square difference of their
     distances in the two embeddings, relative to the root mean square distance. It holds for samples
     of half the size. For a `HeatSketch` it includes the error of the random columns, which alone is
@@ -244,7 +245,7 @@ def fit(source: Any, estimator: Any, *, fit_points: int | None = None, **reading
     Parameters
     ----------
     source, estimator, fit_points, **reading
-        As of `embed`.
+        As in `embed`.
 
     Returns
     -------

@@ -67,8 +67,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Parameters
         ----------
         X : array or DataFrame (n, d)
-            Points; sparse only where the class says so. With ``metric="precomputed"`` distances (n,
-            n).
+            Points, sparse if the class accepts it; with ``metric="precomputed"`` distances (n, n).
         y : ignored
             Only the discriminants use it: the labels (n,) of the points.
 

@@ -89,8 +89,9 @@ class DiffusionMap(DiffusionEstimator):
         density of the sample with ``affinity="variable"``, or with one small ε, not on the default
         graph.
     tol, max_iter : float and int, default 1e-8 and 1000
-        For the bistochastic scaling. `tol` also bounds the residuals of the eigenpairs
-        (6e-6 at best for float32 data of more than 16,384 points, which are computed in float32).
+        Tolerance and largest number of iterations of the bistochastic scaling. `tol` also bounds
+        the residuals of the eigenpairs (6e-6 at best for float32 data of more than 16,384 points,
+        which are computed in float32).
     random_state : int, RandomState, Generator or None, default None
         Seed of the first block of the iteration for eigenpairs.
     memory : str or joblib.Memory, optional
@@ -100,11 +101,11 @@ class DiffusionMap(DiffusionEstimator):
     ----------
     embedding_ : array (n, k)
     eigenvalues_ : array (k,)
-        In descending order, without the trivial 1.
+        Eigenvalues λ_m of A in descending order, without the trivial 1.
     eigenvectors_ : array (n, k)
         Eigenvectors of A of unit length; in the Markov form r_m, with Σ π r_m² = 1.
     residuals_ : array (k,)
-        |A v - λ v|.
+        Residuals |A v - λ v|, bounds on the errors of the eigenvalues.
     explained_diffusion_variance_ratio_ : array (k,) or (k · times,)
         λ_m^2t / (tr A^2t - 1), computed at each access; `explained_diffusion_variance` adds
         intervals.

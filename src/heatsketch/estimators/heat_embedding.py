@@ -97,7 +97,7 @@ class HeatEmbedding(DiffusionEstimator):
         density of the sample with ``affinity="variable"``, or with one small ε, not on the default
         graph.
     tol, max_iter : float and int, default 1e-8 and 1000
-        For the bistochastic scaling.
+        Tolerance and largest number of iterations of the bistochastic scaling.
     random_state : int, RandomState, Generator or None, default None
         Seed of the random starts, which there are only if `n_init` is above 4.
     memory : str or joblib.Memory, optional

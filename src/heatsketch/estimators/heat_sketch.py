@@ -33,7 +33,7 @@ class HeatSketch(DiffusionEstimator):
     D is the diffusion distance, `diffusion_distance(model.diffusion_, t)`, without the trivial
     direction √π (which only changes the symmetric form). In the default neighbour graph every
     point, also a new one, takes its first step M to its own nearest neighbours. So Y = M A^(t-1) G
-    / √k, and D is the distance of the rows of M A^(t-1) (`Diffusion.rows`).
+    / √k, and D is the distance between rows of M A^(t-1) (`Diffusion.rows`).
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class HeatSketch(DiffusionEstimator):
         alpha removes it: where points are dense, steps are short, so distances are large, at any
         number of points.
     tol, max_iter : float and int, default 1e-8 and 1000
-        For the bistochastic scaling.
+        Tolerance and largest number of iterations of the bistochastic scaling.
     tolerance : float, 0 < tolerance < 1, default 0.1
         For ``n_components="auto"``: the relative error of a distance that 95 of 100 sketches do not
         exceed. It takes `columns_for` (tolerance) columns: 192 for 0.1.
@@ -106,7 +106,7 @@ class HeatSketch(DiffusionEstimator):
         drawn again: a colour for pictures. Computed at each access, see
         `uncertainty.neighbor_confidence`.
     epsilon_ : float or array
-        Bandwidth used, or local scales.
+        Bandwidth ε used, or local scales of the points.
     diagnostics_ : dict
         `components`, `isolated`, `row_sum_error`, seconds per stage, ...
     n_iter_ : int

@@ -138,7 +138,7 @@ class MixtureDiffusion(Embedder):
         Raises
         ------
         ValueError
-            Bad points or parameters; more `n_components` than the tolerance needs.
+            Invalid points or parameters; more `n_components` than the tolerance needs.
 
         Warns
         -----

@@ -81,11 +81,13 @@ class NearIsometricProjection(Embedder):
         estimates log L for some 100 new points beside 800 known ones. As an extreme it grows with
         the number of pairs.
     rank_ : int
+        Number of leading directions that the map uses.
     history_ : list of dict
         `loss`, `pairs`, `objective` and `iterations` of each descent.
     n_iter_ : int
         Iterations of all descents.
     seconds_ : float
+        Time of the fit.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Raises

@@ -54,7 +54,7 @@ def read_table(
     decimal: str = ".",
     header: bool | None = None,
 ) -> Table:
-    """Read points, their ids and their labels from a file or a built-in set.
+    """Read points, their ids and their labels from a file or a built-in data set.
 
     Parameters
     ----------
@@ -70,11 +70,10 @@ def read_table(
         Further columns of ids, which are not features. Columns called id or index are ids, too,
         unless they are among `features`.
     key : str or None, default None
-        The array to read. In .npz its name; by default `X`, else `embedding`, else the only 2-d
-        array.
-        In .h5ad and .zarr "obsm/NAME" or "layers/NAME", or NAME alone for the first of these that
-        exists; by default X, or "X_pca" if there is one and X has more than 50 columns, as in
-        scanpy. In .xlsx the name of the sheet, by default the first.
+        The array to read. In .npz: its name; by default `X`, else `embedding`, else the only 2-d
+        array. In .h5ad and .zarr: "obsm/NAME" or "layers/NAME", or NAME alone for the first of
+        these that exists; by default X, or "X_pca" if it exists and X has more than 50 columns, as
+        in scanpy. In .xlsx: the name of the sheet, by default the first.
     features : str or sequence of str, default ()
         Columns to use as features; by default all numeric ones that are not ids, labels or
         excluded.

@@ -81,7 +81,7 @@ def save_model(model: Any, path: str | Path, *, force: bool = False) -> None:
     ValueError
         If it is not fitted.
     FileExistsError, FileNotFoundError
-        As for `heatsketch.io.write_atomically`.
+        As in `heatsketch.io.write_atomically`.
 
     Notes
     -----

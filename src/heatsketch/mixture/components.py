@@ -28,7 +28,7 @@ class Components:
     Attributes
     ----------
     epsilon : float
-        In squared units of the data.
+        Bandwidth ε in squared units of the data.
     unit, log_unit, density_unit : float
         √(ε/2), in units of the data; the logarithm of the unit of densities, and this unit.
     centre : array (m,)

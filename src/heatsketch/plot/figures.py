@@ -46,7 +46,7 @@ def new_figure(width: float, height: float, dpi: int = 160) -> Any:
     Parameters
     ----------
     width, height : float
-        In inches.
+        Size in inches.
     dpi : int, default 160
         Pixels per inch.
 

@@ -126,7 +126,7 @@ def density(
     F : array (n, k)
         The embedding.
     labels, title, names, path, legend, whole
-        As of `scatter`.
+        As in `scatter`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 
@@ -137,7 +137,7 @@ def density(
     Raises
     ------
     ValueError, ImportError
-        As of `scatter`.
+        As in `scatter`.
 
     Examples
     --------
@@ -200,7 +200,7 @@ def space(
     F : array (n, k)
         The embedding, k >= 3.
     labels, title, names, path, legend, whole
-        As of `scatter`.
+        As in `scatter`.
     ax : matplotlib Axes, optional
         Where to draw, with ``projection="3d"``; a new figure by default.
 
@@ -270,7 +270,7 @@ def panels(
     ImportError
         If matplotlib is missing.
     ValueError
-        As of `scatter`.
+        As in `scatter`.
 
     Examples
     --------

@@ -36,7 +36,7 @@ def slowest_eigenpairs(A: Operator, k: int, *, tol: float = 1e-8, rng: Rng = Non
     Parameters
     ----------
     A : Operator
-        A deflated operator without √π. Before deflation its largest eigenvalue is the bound 1 of
+        An operator with √π deflated. Before deflation its largest eigenvalue is the bound 1 of
         its spectrum.
     k, tol, rng
         As in `eigh`.
