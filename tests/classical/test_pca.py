@@ -10,11 +10,11 @@ from scipy import sparse
 from heatsketch.classical import PCA, pca
 from problems.checks import up_to_signs
 
-
-@pytest.fixture
-def wide():
-    """Twelve points of thirty features."""
-    return np.random.default_rng(2).normal(size=(12, 30)) * np.geomspace(9, 0.1, 30)
+POINTS = {
+    "tall": np.random.default_rng(1).normal(size=(40, 4)) * [5, 4, 3, 2],
+    "wide": np.random.default_rng(2).normal(size=(12, 30)) * np.geomspace(9, 0.1, 30),
+}
+every_shape = pytest.mark.parametrize("X", POINTS.values(), ids=POINTS)
 
 
 def svd(X):
@@ -27,9 +27,8 @@ def svd(X):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, np.asfortranarray])
-@pytest.mark.parametrize("name", ["X", "wide"])
-def test_it_is_the_svd_of_the_centred_data(name, form, request):
-    X = request.getfixturevalue(name)
+@every_shape
+def test_it_is_the_svd_of_the_centred_data(X, form):
     scores, sigma, W = svd(X)
     model = PCA(3).fit(form(X))
     assert_allclose(up_to_signs(model.components_.T, W[:, :3]), W[:, :3], atol=1e-13)
@@ -44,9 +43,8 @@ def test_it_is_the_svd_of_the_centred_data(name, form, request):
     assert_allclose(model.transform(form(X)), model.embedding_, atol=1e-13)
 
 
-@pytest.mark.parametrize("name", ["X", "wide"])
-def test_all_components_bring_the_points_back(name, request):
-    X = request.getfixturevalue(name)
+@every_shape
+def test_all_components_bring_the_points_back(X):
     model = PCA(None).fit(X)
     assert_allclose(model.inverse_transform(model.embedding_), X, atol=1e-12)
     rank_two = PCA(2).fit(X)
@@ -56,16 +54,15 @@ def test_all_components_bring_the_points_back(name, request):
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("scale", [1.0, 2.0**60])
-def test_iteration_finds_what_factoring_does(X, wide, form, scale, monkeypatch):
-    for points in (X, wide):
-        exact = PCA(2).fit(form(points * scale))
-        monkeypatch.setattr(pca, "_MAX_EXACT_SIZE", 1)
-        model = PCA(2, random_state=0).fit(form(points * scale))
-        monkeypatch.undo()
-        assert not np.array_equal(model.components_, exact.components_)  # it has iterated
-        for name in ("components_", "explained_variance_ratio_"):
-            assert_allclose(getattr(model, name), getattr(exact, name), atol=1e-10)
-        assert_allclose(model.embedding_ / scale, exact.embedding_ / scale, atol=1e-10)
+@every_shape
+def test_iteration_finds_what_factoring_does(X, form, scale, monkeypatch):
+    exact = PCA(2).fit(form(X * scale))
+    monkeypatch.setattr(pca, "_MAX_EXACT_SIZE", 1)
+    model = PCA(2, random_state=0).fit(form(X * scale))
+    assert not np.array_equal(model.components_, exact.components_)  # it has iterated
+    for name in ("components_", "explained_variance_ratio_"):
+        assert_allclose(getattr(model, name), getattr(exact, name), atol=1e-10)
+    assert_allclose(model.embedding_ / scale, exact.embedding_ / scale, atol=1e-10)
 
 
 @pytest.mark.parametrize("share", [1.0, 1e-6, 0.0])

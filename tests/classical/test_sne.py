@@ -1,7 +1,6 @@
 """SNE and t-SNE: probabilities, divergences and gradients written out from the notes' §8."""
 
 import sys
-from functools import cache
 from importlib.util import find_spec
 
 import numpy as np
@@ -25,13 +24,9 @@ from heatsketch.classical.sne import conditional, gaussian_forces
 from heatsketch.neighbors import NeighborIndex
 from problems.checks import up_to_signs
 
+needs_opentsne = pytest.mark.skipif(find_spec("openTSNE") is None, reason="needs openTSNE")
 both = pytest.mark.parametrize("method", [SNE, TSNE])
 SHORT = {SNE: {"n_iter": 30, "early_iter": 10}, TSNE: {"n_iter": 250}}
-
-
-@pytest.fixture
-def X():
-    return np.random.default_rng(1).normal(size=(40, 5))
 
 
 def gaussian_rows(squares, sigma):
@@ -242,32 +237,21 @@ def test_all_points_equal(method):
         assert np.isfinite(Y).all()
 
 
-@cache
-def two_clouds():
-    """Two clouds of 75 points, and the model of all pairs."""
+@pytest.mark.parametrize(
+    "method", ["barnes-hut", pytest.param("fft", marks=[pytest.mark.slow, needs_opentsne])]
+)
+def test_approximations_are_the_same_picture(method):
+    """Of two clouds of 75 points, beside the model of all pairs."""
     X = np.random.default_rng(0).normal(size=(150, 4))
     X[75:] += 20
-    return X, TSNE(method="exact", perplexity=10, random_state=0).fit(X)
-
-
-def test_barnes_hut_is_the_same_picture():
-    X, exact = two_clouds()
+    exact = TSNE(method="exact", perplexity=10, random_state=0).fit(X)
     with threadpool_limits(1, "openmp"):  # threads that wait for each other take minutes
-        model = TSNE(method="barnes-hut", perplexity=10, random_state=0).fit(X)
+        model = TSNE(method=method, perplexity=10, random_state=0).fit(X)
     q = student_q(model.embedding_.astype(float))
     own = rel_entr(model.affinities_.toarray(), q).sum()
     assert abs(own - exact.kl_divergence_) < 0.1 * exact.kl_divergence_
     assert abs(own - model.kl_divergence_) < 0.05 * own
     assert model.transform(X[:3]).shape == (3, 2)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(find_spec("openTSNE") is None, reason="openTSNE is not installed")
-def test_fft_is_the_same_picture():
-    X, exact = two_clouds()
-    model = TSNE(method="fft", perplexity=10, random_state=0).fit(X)
-    own = rel_entr(model.affinities_.toarray(), student_q(model.embedding_)).sum()
-    assert abs(own - exact.kl_divergence_) < 0.1 * exact.kl_divergence_
 
 
 def test_fft_without_its_library(X, monkeypatch):

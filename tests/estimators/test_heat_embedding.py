@@ -227,7 +227,7 @@ def test_points_with_the_same_affinities_are_all_zero(time):
 # What must not matter, and what must
 
 
-@pytest.mark.parametrize("change", ["rotation", "shift", "order", "seed"])
+@pytest.mark.parametrize("change", ["rotation", "shift", "order"])
 def test_what_leaves_distances_alone_leaves_the_distortion_alone(change):
     """Up to where the search ends: on the circle the maps that it finds are equally good."""
     X, _ = hs.datasets.circle(50, rng=0)
@@ -236,11 +236,9 @@ def test_what_leaves_distances_alone_leaves_the_distortion_alone(change):
         "rotation": X @ turn,
         "shift": X + 5.5,
         "order": X[np.random.default_rng(0).permutation(50)],
-        "seed": X,
     }[change]
     common = {"affinity": "dense", "epsilon": 0.25, "filter": "accumulated", "objective": "worst"}
-    first = make(2, 8, **common).fit(X).distortion_
-    second = make(2, 8, random_state=int(change == "seed"), **common).fit(same).distortion_
+    first, second = (make(2, 8, **common).fit(points).distortion_ for points in (X, same))
     assert second.log_L == pytest.approx(first.log_L, rel=0.1)
     assert_allclose(list(second.quantiles.values()), list(first.quantiles.values()), atol=0.01)
 

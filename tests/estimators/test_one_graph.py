@@ -60,8 +60,3 @@ def test_what_is_kept_changes_no_bit_and_depends_on_what_matters(tmp_path, built
     clone(model).set_params(n_neighbors=10).fit(X)
     clone(model).fit(X + 1)
     assert len(built) == 4
-
-
-def test_a_memory_that_is_none_is_refused():
-    with pytest.raises(ValueError, match="memory"):
-        hs.HeatSketch(2, memory=5).fit(np.random.default_rng(0).normal(size=(30, 2)))

@@ -7,7 +7,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import check_grad
 from scipy.spatial.distance import pdist
-from threadpoolctl import threadpool_limits
 
 from heatsketch.isometry import objective as module
 from heatsketch.isometry.objective import (
@@ -18,14 +17,6 @@ from heatsketch.isometry.objective import (
     stress,
 )
 from problems.clouds import cloud
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_blas_thread():
-    """Products are small here: threads would take longer to wake than to work."""
-    with threadpool_limits(1, "blas"):
-        yield
-
 
 SCALES = np.array([3, 2.5, 2, 1.5, 1, 0.5])
 every_loss = pytest.mark.parametrize(
