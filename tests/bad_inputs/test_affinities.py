@@ -22,7 +22,7 @@ from bad_inputs.cases import (
 )
 from problems.spectra import path_graph, star_graph
 
-STAR = star_graph(6).toarray()
+STAR, PATH = star_graph(6).toarray(), path_graph(5).toarray()
 DISTANCES = cdist(X, X)
 DOORS = {
     "symmetric": hs.symmetric_normalize,
@@ -171,11 +171,5 @@ def test_distances_are_told_from_affinities(door):
     for given in (DISTANCES, DISTANCES**2, DISTANCES.tolist(), sparse.csr_matrix(DISTANCES)):
         with pytest.warns(UserWarning, match=r"looks like distances, not affinities; pass exp\("):
             door(given)
-    for given in (
-        K,
-        gaussian_without_diagonal(X),
-        STAR,
-        path_graph(5).toarray(),
-        sparse.csr_matrix(STAR),
-    ):
+    for given in (K, gaussian_without_diagonal(X), STAR, PATH, sparse.csr_matrix(STAR)):
         strictly(lambda g=given: hs.Diffusion.from_affinity(g))

@@ -153,13 +153,6 @@ def test_new_points_find_nearly_all_their_neighbours(X):
     assert share_found(found, new, X).mean() > 0.9
 
 
-def test_duplicates_are_found_at_distance_exactly_zero():
-    X = np.repeat(cloud(500, 20) * np.pi, 3, axis=0)
-    distances = NeighborIndex(X).query(None, 4).distances
-    assert (distances[:, :3] == 0).all()
-    assert (distances[:, 3] > 0).all()
-
-
 @pytest.mark.parametrize("k", [1, 350, 400])
 def test_any_number_of_neighbours(k):
     X = SETS["cloud"][:400]

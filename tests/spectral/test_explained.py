@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import binom
 
 import heatsketch as hs
 from heatsketch.spectral import traces
 from heatsketch.spectral.traces import explained_variance, largest_gap
+from problems.chance import ALARM, in_band
 from problems.clouds import cloud, even_circle
 from problems.spectra import (
     circle_eigenvalues,
@@ -16,7 +16,6 @@ from problems.spectra import (
     lazy_torus_eigenvalues,
 )
 
-FALSE_ALARM = 1e-6
 TORUS = 24, 22
 
 
@@ -141,9 +140,8 @@ def test_intervals_hold_as_often_as_they_say(monkeypatch):
         assert not found.exact
         hits += low <= share <= high
         halved += abs(share - (low + high) / 2) <= (high - low) / 4
-    fewest = binom.ppf(FALSE_ALARM, trials, level)
-    assert fewest <= hits
-    assert halved < fewest
+    assert in_band(hits, trials, level, upper=1, alarm=2 * ALARM)
+    assert not in_band(halved, trials, level, upper=1, alarm=2 * ALARM)
 
 
 @pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")

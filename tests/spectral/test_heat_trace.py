@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import binom, norm
+from scipy.stats import norm
 
 import heatsketch as hs
 from heatsketch.spectral import traces
 from heatsketch.spectral.traces import _variance
+from problems.chance import ALARM, in_band
 from problems.counting import Counting
 from problems.spectra import PROBLEMS, lazy_torus, lazy_torus_eigenvalues, problem
 
-FALSE_ALARM = 1e-6
 TIMES = 2.0 ** np.arange(-1, 12)
 TORUS = 24, 22
 
@@ -84,10 +84,10 @@ def test_intervals_hold_as_often_as_they_say():
             hits[row] += (low <= want * (1 + 1e-6)) & (want <= high * (1 + 1e-6))
             middle, half = (low + high) / 2, (high - low) / 4
             halved[row] += np.abs(want - middle) <= half
-    fewest = binom.ppf(FALSE_ALARM, trials, level)
-    assert fewest <= hits.min()
+    assert in_band(hits, trials, level, upper=1, alarm=2 * ALARM)
     assert hits.mean() <= trials * (1 + level) / 2  # not far too wide
-    assert halved.min() < fewest  # half as wide would be noticed
+    # Half as wide would be noticed.
+    assert not in_band(halved, trials, level, upper=1, alarm=2 * ALARM)
 
 
 @pytest.mark.usefixtures("few_eigenvalues")

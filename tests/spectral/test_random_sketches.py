@@ -10,18 +10,8 @@ from scipy import sparse, stats
 from scipy.stats import chi2
 
 import heatsketch as hs
+from problems.chance import ALARM, Z_ALARM
 from problems.filtered import symmetric
-
-ALARM = 1e-6
-Z_ALARM = 5.0  # of a normal score: two-sided 6e-7
-
-
-BLOCKS, K_LAW, SEEDS = 1100, 16, 27  # 4400 rows: G comes from two random tiles
-
-
-def p_value_of_sum(ratios):
-    total, degrees = ratios.sum(), K_LAW * len(ratios)
-    return 2 * min(chi2.cdf(total, degrees), chi2.sf(total, degrees))
 
 
 @pytest.mark.statistical
@@ -30,19 +20,19 @@ def test_squared_distances_are_chi_square():
 
     k |F_i - F_j|²/D² of the same pair in 1100 copies of four points: independent draws.
     """
-    A = symmetric(4, 2.0, seed=3)
-    many = hs.Sparse(sparse.block_diag([A] * BLOCKS, format="csr"))
+    A, k, copies = symmetric(4, 2.0, seed=3), 16, 1100  # 4400 rows: G comes from two random tiles
+    many = hs.Sparse(sparse.block_diag([A] * copies, format="csr"))
     row_difference = matrix_power(A, 2)[0] - matrix_power(A, 2)[2]
     draws = []
-    for seed in range(SEEDS):
-        F = hs.sketch(many, hs.Power(2), K_LAW, deflate=False, rng=seed)
-        F = F.reshape(BLOCKS, 4, K_LAW)
+    for seed in range(27):
+        F = hs.sketch(many, hs.Power(2), k, deflate=False, rng=seed).reshape(copies, 4, k)
         draws.append(((F[:, 0] - F[:, 2]) ** 2).sum(axis=1))
-    ratios = K_LAW * np.concatenate(draws) / (row_difference @ row_difference)
-    assert p_value_of_sum(ratios) > ALARM
-    assert stats.kstest(ratios, chi2(K_LAW).cdf).pvalue > ALARM
-    for mutant in (1.02, 0.98, K_LAW / (K_LAW - 1), 1 / K_LAW):  # ..., 1/√(k-1), 1/k
-        assert p_value_of_sum(mutant * ratios) < ALARM
+    ratios = k * np.concatenate(draws) / (row_difference @ row_difference)
+    total = chi2(k * len(ratios))
+    assert total.ppf(ALARM / 2) < ratios.sum() < total.isf(ALARM / 2)
+    assert stats.kstest(ratios, chi2(k).cdf).pvalue > ALARM
+    for mutant in (1.02, 0.98, k / (k - 1), 1 / k):  # ..., 1/√(k-1), 1/k
+        assert not total.ppf(ALARM / 2) < mutant * ratios.sum() < total.isf(ALARM / 2)
 
 
 @pytest.mark.statistical

@@ -110,20 +110,14 @@ def test_between_disconnected_groups_the_difference_stays():
     np.testing.assert_allclose(F, expected, atol=1e-9)
 
 
-def test_columns_of_a_bistochastic_sketch_keep_their_mass():
+def test_columns_of_a_bistochastic_sketch_keep_their_mass_and_obey_the_maximum_principle():
     B, G = bistochastic(), normals(60, 5)
     for f in FILTERS:
         whole, rest = hs.sketch(B, f, G=G, deflate=False), hs.sketch(B, f, G=G)
         np.testing.assert_allclose(whole.sum(axis=0), G.sum(axis=0) / math.sqrt(5), atol=1e-10)
         np.testing.assert_allclose(rest.sum(axis=0), 0.0, atol=1e-12)
-
-
-def test_a_bistochastic_sketch_obeys_the_maximum_principle():
-    G = normals(60, 5)
-    for p in (1, 5, 40):
-        Y = hs.sketch(bistochastic(), hs.Power(p), G=G, deflate=False) * math.sqrt(5)
-        assert (Y.min(axis=0) >= G.min(axis=0) - 1e-12).all()
-        assert (Y.max(axis=0) <= G.max(axis=0) + 1e-12).all()
+        assert (whole.min(axis=0) * math.sqrt(5) >= G.min(axis=0) - 1e-12).all()
+        assert (whole.max(axis=0) * math.sqrt(5) <= G.max(axis=0) + 1e-12).all()
 
 
 # Relations between sketches
