@@ -29,12 +29,6 @@ X = points()
 GAPS = np.flatnonzero(np.isnan(X).any(axis=1))
 
 
-@pytest.fixture
-def source(tmp_path):
-    np.save(tmp_path / "x.npy", X)
-    return tmp_path / "x.npy"
-
-
 def filled(X):
     """Put the medians of the sample in place of gaps."""
     medians = np.nanmedian(X[Sample.draw(N, SAMPLE, 0).rows], axis=0)
@@ -43,14 +37,13 @@ def filled(X):
 
 @pytest.mark.parametrize("missing", ["median", "drop"])
 @pytest.mark.parametrize("name", ["o.npy", "o.parquet", "o"])
-def test_gaps_are_filled_by_medians_of_the_sample_or_their_rows_dropped(
-    name, missing, source, tmp_path
-):
+def test_gaps_are_filled_by_medians_of_the_sample_or_their_rows_dropped(name, missing, tmp_path):
     drops = missing == "drop"
     values, sample = filled(X), Sample.draw(N, SAMPLE, 0).rows
     rows = np.setdiff1d(np.arange(N), GAPS) if drops else np.arange(N)
     fitted = np.setdiff1d(sample, GAPS) if drops else sample
-    done = embed(source, tmp_path / name, SKETCH, missing=missing, **OPTIONS)
+    np.save(tmp_path / "x.npy", X)
+    done = embed(tmp_path / "x.npy", tmp_path / name, SKETCH, missing=missing, **OPTIONS)
     assert (done.n, done.fit_points) == (N, len(fitted))
     if done.output.is_dir():
         Y = np.concatenate([np.load(part) for part in sorted(done.output.iterdir())])

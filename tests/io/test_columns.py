@@ -108,9 +108,7 @@ def test_a_sheet_with_numbers_and_numbers_in_text_is_read(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
 def test_features_are_chosen_or_excluded(tmp_path, suffix):
-    table = io.Table(X, ("x", "y", "id"), {}, None, "made up")
-    path = tmp_path / f"t{suffix}"
-    io.write_table(path, X, table.columns, table)
+    path = written(tmp_path, suffix, dict(zip(("x", "y", "id"), X.T, strict=True)))
     chosen = io.read_table(path, features=["id", "x"])
     assert chosen.columns == ("id", "x")
     np.testing.assert_array_equal(chosen.values, X[:, [2, 0]])

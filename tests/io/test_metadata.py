@@ -6,19 +6,15 @@ from scipy import sparse
 
 from heatsketch import io
 from heatsketch.io.metadata import decoded, encoded, read_metadata, write_metadata
+from problems.tables import table_of
 
 METADATA = {"method": "heat-embedding", "time": 8, "parameters": {"epsilon": "ksum", "µ": None}}
 
 
-def table():
-    words = {"label": "abab", "heatsketch": "pqrs"}
-    extra = {name: np.array([*letters], object) for name, letters in words.items()}
-    return io.Table(np.arange(12.0).reshape(4, 3), ("a", "b", "c"), extra, "label", "made up")
-
-
 def write(path, metadata=METADATA, shift=0.0, **options):
     Y = np.arange(8.0).reshape(4, 2) + shift
-    io.write_table(path, Y, ("u", "v"), table(), metadata=metadata, **options)
+    table = table_of(4, heatsketch=np.array([*"pqrs"], object))
+    io.write_table(path, Y, ("u", "v"), table, metadata=metadata, **options)
     return Y
 
 
