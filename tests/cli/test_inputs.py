@@ -52,20 +52,19 @@ def test_score_reads_the_points_as_embed_did(table, run, missing, scale, suffix)
         assert "was not made from the numbers in" in run("score", table, f"map{suffix}", *other).err
 
 
-def test_messages_name_options_and_not_arguments_of_python(table, tmp_path, run):
-    gaps, large, edges = (tmp_path / name for name in ("gaps.csv", "large.npy", "edges.csv"))
-    gaps.write_text("a,b\n1,2\n,3\n4,5\n")
-    edges.write_text("a,b\nc,d\n")
-    np.save(large, 2**60 + np.arange(20).reshape(10, 2))
+def test_messages_name_options_and_not_arguments_of_python(table, run):
+    Path("gaps.csv").write_text("a,b\n1,2\n,3\n4,5\n")
+    Path("edges.csv").write_text("a,b\nc,d\n")
+    np.save("large.npy", 2**60 + np.arange(20).reshape(10, 2))
     for given, words in (
-        ((gaps,), "for gaps pass --missing drop or median, or exclude it (--exclude)"),
+        (("gaps.csv",), "for gaps pass --missing drop or median, or exclude it (--exclude)"),
         ((table, *EUROPEAN), "count such cells as missing with --missing drop or median"),
         ((table,), "if commas mark decimals, pass --read decimal=,"),
         ((table, *EUROPEAN[:2]), "'mass' holds 'n.d.' in row 7 (line 9 of the file) (2 such"),
         ((table, *EUROPEAN[:2], "--exclude", "mas"), "did you mean 'mass'?"),
-        ((large,), "an id? pass --id x0"),
-        ((large, "--read", "key=X"), "is a single table; leave out --read key=X"),
-        ((edges, "--graph"), "(a, b) may be a header or an edge; pass --read header=yes or"),
+        (("large.npy",), "an id? pass --id x0"),
+        (("large.npy", "--read", "key=X"), "is a single table; leave out --read key=X"),
+        (("edges.csv", "--graph"), "(a, b) may be a header or an edge; pass --read header=yes or"),
     ):
         (line,) = run("embed", *given, "-o", "out.csv", code=1).err.splitlines()
         assert words in line

@@ -20,48 +20,45 @@ def points(n, seed):
     return cloud(n, 3, seed=seed) * UNITS + SHIFT
 
 
+X = points(60, seed=1)
 READ = ("--read", "decimal=,", "--id", "sample", "--missing", "median", "--standardize")
 
 
 @pytest.fixture
-def trained(tmp_path, run):
-    """Embed a table in three units, with gaps, and keep the model."""
-    X, gaps = points(60, seed=1), {(7, 0), (20, 2)}
-    table = write_european(
-        tmp_path / "train.csv", X, gaps=gaps, year=[1990 + i % 3 for i in range(60)]
-    )
-    out, model = tmp_path / "map.npz", tmp_path / "map.model"
+def trained(run):
+    """Embed a table in three units, with gaps, to map.npz; keep the model in map.model."""
+    years = [1990 + i % 3 for i in range(60)]
+    write_european("train.csv", X, gaps={(7, 0), (20, 2)}, year=years)
     options = (*READ, "--exclude", "year", "--n-neighbors", 9)
-    run("embed", table, "-o", out, *options, "--save-model", model)
-    for i, j in gaps:
-        X[i, j] = np.nan
-    return X, table, model, out
+    run("embed", "train.csv", "-o", "map.npz", *options, "--save-model", "map.model")
 
 
-def test_new_rows_are_read_as_those_of_the_fit_and_nothing_is_estimated_again(trained, run):
-    X, _, model, _ = trained
+@pytest.mark.usefixtures("trained")
+def test_new_rows_are_read_as_those_of_the_fit_and_nothing_is_estimated_again(run):
     new = 0.5 * points(9, seed=2) + 0.5 * SHIFT + 0.2 * UNITS  # of other means and variances
-    table = write_european("new.csv", new, order=(2, 0, 1), gaps={(3, 1), (4, 0)}, site=["x"] * 9)
-    said = run("transform", model, table, "-o", "new.npz").lines
+    write_european("new.csv", new, order=(2, 0, 1), gaps={(3, 1), (4, 0)}, site=["x"] * 9)
+    said = run("transform", "map.model", "new.csv", "-o", "new.npz").lines
     assert "gaps filled with medians in 2 of 9 rows" in said["changed"]
-    medians = np.nanmedian(X, axis=0)
-    filled, wanted = np.where(np.isnan(X), medians, X), new.copy()
+    filled, wanted = X.copy(), new.copy()
+    filled[[7, 20], [0, 2]] = np.nan
+    medians = np.nanmedian(filled, axis=0)
+    filled = np.where(np.isnan(filled), medians, filled)
     wanted[3, 1], wanted[4, 0] = medians[1], medians[0]
     wanted = (wanted - filled.mean(axis=0)) / filled.std(axis=0)
     found = io.read_table("new.npz")
-    assert_allclose(found.values, hs.load_model(model).transform(wanted), rtol=1e-9, atol=1e-12)
+    model = hs.load_model("map.model")
+    assert_allclose(found.values, model.transform(wanted), rtol=1e-9, atol=1e-12)
     assert found.extra["sample"].tolist() == [f"s{i}" for i in range(9)]
     assert found.extra["site"].tolist() == ["x"] * 9
 
 
-def test_what_does_not_fit_is_named(trained, run):
-    _, _, model, _ = trained
-    out, new = ("-o", "out.csv"), points(5, seed=2)
-    short = write_european("short.csv", new, order=(0, 2))
-    given = ("transform", model, short, *out)
+@pytest.mark.usefixtures("trained")
+def test_what_does_not_fit_is_named(run):
+    write_european("short.csv", points(5, seed=2), order=(0, 2))
+    given = ("transform", "map.model", "short.csv", "-o", "out.csv")
     assert "has no column 'mass'" in run(*given, code=1).err
     assert "unrecognized" in run(*given, "--standardize", code=2).err
-    assert "cannot be read" in run("transform", short, short, *out, code=1).err
+    assert "cannot be read" in run("transform", "short.csv", *given[2:], code=1).err
 
 
 @pytest.mark.parametrize("origin", ["array", "frame", "table"])
@@ -91,11 +88,11 @@ def test_a_model_finds_columns_by_name_and_has_no_medians_of_whole_columns(run, 
     assert_array_equal(io.read_table("gap-out.csv").values, wanted)
 
 
-def test_info_says_what_a_model_is(trained, run):
-    _, _, model, out = trained
-    facts = run("transform", model, "--info").lines
-    recorded = io.read_table(out).metadata
-    assert facts["model"] == f"{model}, {model.stat().st_size:,} bytes"
+@pytest.mark.usefixtures("trained")
+def test_info_says_what_a_model_is(run):
+    facts = run("transform", "map.model", "--info").lines
+    recorded = io.read_table("map.npz").metadata
+    assert facts["model"] == f"map.model, {Path('map.model').stat().st_size:,} bytes"
     assert facts["kind"] == "HeatEmbedding"
     assert "n_neighbors=9" in facts["parameters"]
     assert (facts["n"], facts["n_features"]) == ("60", "3")
@@ -106,17 +103,16 @@ def test_info_says_what_a_model_is(trained, run):
     assert (facts["heatsketch"], facts["numpy"]) == (hs.__version__, np.__version__)
 
 
-def test_points_that_a_model_mapped_are_scored_as_those_of_its_fit(trained, run):
-    _, table, model, out = trained
-    again, made = "again.csv", ("--metadata", "made.json")
-    run("transform", model, table, "-o", again, "-q", *made)
-    assert_array_equal(io.read_table(again).values[:, -2:], io.read_table(out).values)
-    found, direct = (
-        run("score", table, again, *made).lines,
-        run("score", table, out).lines,
+@pytest.mark.usefixtures("trained")
+def test_points_that_a_model_mapped_are_scored_as_those_of_its_fit(run):
+    made = ("--metadata", "made.json")
+    run("transform", "map.model", "train.csv", "-o", "again.csv", "-q", *made)
+    assert_array_equal(io.read_table("again.csv").values[:, -2:], io.read_table("map.npz").values)
+    again, direct = (
+        run("score", "train.csv", *given) for given in (("again.csv", *made), ("map.npz",))
     )
-    assert {**found, "time": ""} == {**direct, "time": ""}
-    assert "warning" not in run("score", table, again, *made).err
+    assert {**again.lines, "time": ""} == {**direct.lines, "time": ""}
+    assert "warning" not in again.err
 
 
 def test_entries_of_obsm_are_named_by_the_method_of_the_model(run):
