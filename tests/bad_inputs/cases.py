@@ -15,8 +15,8 @@ from problems.clouds import cloud
 
 X = cloud(60, 4)
 K = np.exp(-cdist(X, X, "sqeuclidean") / 4.0)
-SELF_TUNING = {"knn": {"affinity": "knn"}, "dense": {"affinity": "dense"}}
-AFFINITIES = {**SELF_TUNING, "radius": {"affinity": "radius", "epsilon": 4.0}}
+AFFINITIES = {"knn": {"affinity": "knn"}, "dense": {"affinity": "dense"}}
+AFFINITIES["radius"] = {"affinity": "radius", "epsilon": 4.0}
 # Without a number as epsilon, and whose last step differs from those before:
 WITH_VARIABLE = {**AFFINITIES, "variable": {"affinity": "variable"}}
 ESTIMATORS = {"HeatSketch": hs.HeatSketch, "DiffusionMap": hs.DiffusionMap}

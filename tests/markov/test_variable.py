@@ -207,19 +207,16 @@ def test_new_points_of_another_density_lie_where_the_eigenfunctions_say(name):
 # Refusals
 
 
-@pytest.mark.parametrize("epsilon", [1.0, "ksum", "median", "nearest"])
-def test_a_bandwidth_is_refused(epsilon):
-    with pytest.raises(ValueError, match="affinity='variable' finds the bandwidth at each point"):
-        hs.diffusion(cloud(60, 2), affinity="variable", epsilon=epsilon)
-
-
-@pytest.mark.parametrize(("n", "k"), [(60, 1), (2, 15)])
-def test_one_neighbour_is_too_few(n, k):
-    with pytest.raises(ValueError, match="pass n_neighbors >= 2 and at least 3 distinct points"):
-        hs.diffusion(cloud(n, 2), affinity="variable", n_neighbors=k)
-
-
-def test_equal_distances_have_no_dimension():
-    corners = np.eye(4)
-    with pytest.raises(ValueError, match="equally distant, as on a grid"):
-        hs.diffusion(corners, affinity="variable", n_neighbors=3)
+@pytest.mark.parametrize(
+    ("X", "options", "message"),
+    [
+        *((np.eye(9), {"epsilon": e}, "at each point") for e in (1.0, "ksum", "median", "nearest")),
+        (cloud(60, 2), {"n_neighbors": 1}, "pass n_neighbors >= 2"),
+        (cloud(2, 2), {}, "at least 3 distinct points"),
+        (np.eye(4), {"n_neighbors": 3}, "equally distant, as on a grid"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:n_neighbors")
+def test_bandwidths_and_too_few_or_equal_distances_are_refused(X, options, message):
+    with pytest.raises(ValueError, match=message):
+        hs.diffusion(X, affinity="variable", **options)

@@ -81,6 +81,6 @@ def test_what_cannot_be_used_is_refused(neighbors, error, message):
 
 
 @pytest.mark.parametrize("recall", [0, -0.5, 1.5, np.nan])
-def test_recall_is_a_share(recall):
+def test_recall_is_a_fraction(recall):
     with pytest.raises(ValueError, match="recall"):
         NeighborIndex(X, recall=recall)

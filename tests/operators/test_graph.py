@@ -225,17 +225,15 @@ def test_halves_that_never_meet_are_warned_of():
     assert model.diffusion_.diagnostics["bipartite"] == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for quiet, G in ((model, odd), (clone(model).set_params(filter="heat"), grid)):
-            quiet.fit(G)
-        hs.DiffusionMap(2, affinity="precomputed").fit(nx.to_numpy_array(grid) + np.eye(20))
-    assert "bipartite" not in model.diffusion_.diagnostics
-    with pytest.warns(hs.DisconnectedWarning):
-        d = hs.Diffusion.from_graph(nx.disjoint_union_all([grid, odd, nx.star_graph(4)]))
-    assert d.diagnostics["bipartite"] == 2
-    odd.add_edge(0, 0)
-    with pytest.warns(hs.DisconnectedWarning):
-        d = hs.Diffusion.from_graph(nx.disjoint_union_all([odd, grid, odd]))
-    assert d.diagnostics["bipartite"] == 1
+        clone(model).set_params(filter="heat").fit(grid)
+        for G in (odd, nx.to_numpy_array(grid) + np.eye(20)):
+            assert "bipartite" not in model.fit(G).diffusion_.diagnostics
+    looped = odd.copy()
+    looped.add_edge(0, 0)
+    for parts, count in (([grid, odd, nx.star_graph(4)], 2), ([looped, grid, looped], 1)):
+        with pytest.warns(hs.DisconnectedWarning):
+            d = hs.Diffusion.from_graph(nx.disjoint_union_all(parts))
+        assert d.diagnostics["bipartite"] == count
 
 
 def with_weight(value):
