@@ -80,9 +80,9 @@ class Problem(NamedTuple):
     values: np.ndarray
 
 
-def circle(n=120, epsilon=0.25):
+def circle(n=120, epsilon=0.25, affinity=hs.gaussian_affinity):
     """Even points of a circle and the Gaussian kernel."""
-    A = hs.symmetric_normalize(hs.gaussian_affinity(even_circle(n), epsilon))
+    A = hs.symmetric_normalize(affinity(even_circle(n), epsilon))
     return Problem(A, circle_eigenvalues(circle_frequencies(n), epsilon))
 
 

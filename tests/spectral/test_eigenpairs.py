@@ -35,9 +35,9 @@ def assert_honest(spectrum: eigenpairs.Spectrum, A: object) -> None:
 
 
 @SIZES
-@pytest.mark.parametrize("epsilon", [0.1, 0.6])
-def test_circle_has_bessel_eigenvalues_twice_each(n: int, epsilon: float) -> None:
-    A, exact = circle(n, epsilon)
+@pytest.mark.parametrize(("epsilon", "affinity"), [(0.1, hs.gaussian_affinity), (0.6, hs.Kernel)])
+def test_circle_has_bessel_eigenvalues_twice_each(n, epsilon, affinity) -> None:
+    A, exact = circle(n, epsilon, affinity)
     spectrum = hs.eigh(A, 9, rng=0)
     assert_allclose(spectrum.values, exact[:9], atol=1e-10)
     assert_honest(spectrum, A)

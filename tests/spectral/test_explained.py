@@ -114,6 +114,16 @@ def test_fewer_probes_make_the_interval_wider():
         model.explained_diffusion_variance(n_probes=1)
 
 
+@pytest.mark.parametrize("scale", [1e-5, 3e-7])
+def test_points_that_hardly_differ(scale):
+    """Eigenvalues are of size scale², and f there is as small beside f(1)."""
+    X = scale * np.random.default_rng(0).normal(size=(60, 3))
+    A, f = hs.diffusion(X, affinity="dense", epsilon=1.0).deflated(), hs.Heat(4).minus_constant()
+    pairs = hs.eigh(A, 2, rng=0)
+    known = explained_variance(A, f, pairs.vectors, values=pairs.values)
+    assert_allclose(explained_variance(A, f, pairs.vectors).cumulative, known.cumulative, rtol=0.01)
+
+
 def test_components_side_by_side_count_each_by_itself():
     X = even_circle(60)
     apart = np.vstack([X, X + 100])

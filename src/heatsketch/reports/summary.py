@@ -49,7 +49,7 @@ def summary(estimator: Any, share: ExplainedVariance | None = None) -> dict[str,
     if type(estimator).__name__ in _EXPLAINING:
         times = estimator._fit_times
         shares = [share] if share else [explained(estimator, place) for place in range(len(times))]
-        words = [one.describe() if one else "nothing but rounding" for one in shares]
+        words = [one.describe() for one in shares]
         if len(times) > 1:
             words = [f"at time {t:g} {one}" for t, one in zip(times, words, strict=True)]
         count = estimator.embedding_.shape[1] // len(times)
@@ -69,14 +69,11 @@ def kept(distortion: Any) -> str:
     return f"{line}; log L {distortion.log_L:.2f}"
 
 
-def explained(estimator: Any, index: int = 0) -> ExplainedVariance | None:
-    """Return the diffusion variance explained at one of the times; None if points hardly differ."""
+def explained(estimator: Any, index: int = 0) -> ExplainedVariance:
+    """Return the diffusion variance explained at one of the times."""
     # A fraction that the user requested is reported with the probes by which it was reached.
     fewer = {} if isinstance(estimator.n_components, float) else {"n_probes": _PROBES}
-    try:
-        share: ExplainedVariance = estimator.explained_diffusion_variance(index=index, **fewer)
-    except ValueError:  # points hardly differ, so only rounding is left to explain
-        return None
+    share: ExplainedVariance = estimator.explained_diffusion_variance(index=index, **fewer)
     return share
 
 

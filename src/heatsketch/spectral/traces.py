@@ -342,7 +342,8 @@ def explained_variance(
         if values is not None:
             held = square(values)
         else:
-            held = np.square(apply([f], A, Q, None if exact else _SERIES)[0]).sum(axis=0)
+            tol = 0.0 if exact else _SERIES  # beside the largest f of an eigenvalue, however small
+            held = np.square(apply([f], A, Q, tol)[0]).sum(axis=0)
         if exact:
             rest = (max(float(square(all_eigenvalues(A)).sum() - held.sum()), 0.0),) * 3
         else:
