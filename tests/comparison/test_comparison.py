@@ -180,7 +180,7 @@ def test_a_method_that_fails_leaves_the_others():
             "need.* labels of at least two classes",
         ),
         ({"labels": [1, 2]}, r"labels has shape \(2,\) but X has 90 rows"),
-        ({"time": "gap"}, "time='gap'"),
+        ({"time": "gap"}, r"time='gap' .*, or 'auto'"),
         ({"time": 0}, "time=0"),
         ({"time": 1.5}, "whole"),
     ],

@@ -103,6 +103,9 @@ def test_no_gap_no_time(filter):
             hs.DiffusionMap(1, "gap", filter=filter, **DENSE).fit(clouds)
     with pytest.raises(ValueError, match="time='gap' finds no gap: the eigenvalues 1 and 2"):
         hs.DiffusionMap(1, "gap", filter=filter, **DENSE).fit(even_circle(50))
+    square, wide = np.array([[0.0, 0], [1, 0], [1, 1], [0, 1]]), DENSE | {"epsilon": 1e6}
+    with pytest.raises(ValueError, match="finds no gap: .* are both 5e-07"):  # but for rounding
+        hs.DiffusionMap(1, "auto", filter=filter, **wide).fit(square)
 
 
 # The limit ε -> 0: (1 - λ) 4/ε are eigenvalues of f'' + 2 (1 - α) (log ρ)' f'

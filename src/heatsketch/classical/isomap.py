@@ -96,7 +96,8 @@ class PathScaling(Embedding):
 
         def place(points: slice) -> Array:
             near = rows[points]
-            through = near.data + self._paths[:, near.indices]  # paths through a neighbour
+            through = np.take(self._paths, near.indices, axis=1)
+            through += near.data  # paths through a neighbour
             shortest = np.minimum.reduceat(through, near.indptr[:-1], axis=1)
             return self._scaling.place(np.square(shortest).T)
 

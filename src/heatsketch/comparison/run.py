@@ -120,7 +120,8 @@ def compare(
     codes = None if groups is None else groups[0]  # -1: missing; measurements are no classes
     options = {"n_components": n_components, "n_neighbors": n_neighbors}
     options["random_state"] = random_state
-    time = time if time == "auto" else Power.check_time(time, whole=True)
+    if check_number(time, "time", low=1, rules=("auto",)) != "auto":
+        time = Power.check_time(time, whole=True)
     estimators = _estimators(methods, X.shape[0], codes, options)
     index, seconds = _shared_index(X, estimators.values(), n_neighbors)
     large = X.shape[0] > _LARGE_DATA_POINTS

@@ -253,7 +253,7 @@ class DiffusionMap(DiffusionEstimator):
         number = 1 if rule == "auto" else len(lam) - 1
         ends = lam[[number - 1, -1]]
         first, following = map(float, np.abs(ends) if FILTERS[self.filter].of_powers else ends)
-        if not following < first - 1e-12 * abs(first):
+        if not following < first - max(1e-12 * abs(first), 1e-15):  # more than rounding
             raise ValueError(
                 f"time={rule!r} finds no gap: the eigenvalues {number} and {len(lam)} are both "
                 f"{first:.6g} (are the data disconnected?); pass a time, or another n_components."
