@@ -104,7 +104,7 @@ def test_no_gap_no_time(filter):
     with pytest.raises(ValueError, match="time='gap' finds no gap: the eigenvalues 1 and 2"):
         hs.DiffusionMap(1, "gap", filter=filter, **DENSE).fit(even_circle(50))
     square, wide = np.array([[0.0, 0], [1, 0], [1, 1], [0, 1]]), DENSE | {"epsilon": 1e6}
-    with pytest.raises(ValueError, match="finds no gap: .* are both 5e-07"):  # but for rounding
+    with pytest.raises(ValueError, match=r"finds no gap: .* are both 5e-07"):  # but for rounding
         hs.DiffusionMap(1, "auto", filter=filter, **wide).fit(square)
 
 
