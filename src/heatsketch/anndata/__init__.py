@@ -233,7 +233,7 @@ def pseudotime(
         require(names, adata.obs_names, "adata", "cell")
         root = adata.obs_names.get_indexer_for(names)
         if len(root) > len(names):
-            raise ValueError(f"Several cells are called as in {names}; pass the number of one.")
+            raise ValueError(f"Several cells have one of the names {names}; pass numbers of cells.")
     estimator, facts = _fitted(adata, DiffusionMap, {"n_components": 2} | options)
     adata.obs[key_added] = estimator.pseudotime(root, time=time).value
     adata.uns[key_added] = _storable(facts | {"time": time, "root": root})

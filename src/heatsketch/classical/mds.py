@@ -160,7 +160,7 @@ class ClassicalMDS(ProjectiveScaling):
 
 @dataclass(eq=False, repr=False)
 class LandmarkMDS(ProjectiveScaling):
-    """Embed many points by their distances to a few landmarks, which classical scaling places.
+    """Embed many points by their distances to a few landmarks, embedded by classical scaling.
 
     This is the method of de Silva and Tenenbaum (2004), in the last remark of §3 of *Linear and
     nonlinear dimensionality reduction*. The l landmarks are embedded by `ClassicalMDS`, with
@@ -174,9 +174,9 @@ class LandmarkMDS(ProjectiveScaling):
     rotation to the principal axes of all points, is left out; `PCA` of the embedding performs it.
 
     When to use it: for more points than fit in memory with `ClassicalMDS`, or if distances are
-    expensive, because n l of them are enough. When not: for points, because the map is then only
-    the projection on the principal axes of the landmarks (and computed as such); `PCA` uses those
-    of all points.
+    expensive, because n l of them are enough. When not: for Euclidean distances of points, because
+    the map is then only the projection on the principal axes of the landmarks (and computed as
+    such); `PCA` uses those of all points.
 
     Parameters
     ----------
@@ -199,11 +199,11 @@ class LandmarkMDS(ProjectiveScaling):
     Attributes
     ----------
     embedding_ : array (n, k)
-        The coordinates of the landmarks have mean zero and are orthogonal.
+        Coordinates; those of the landmarks have mean zero and orthogonal columns.
     landmarks_ : array (l,)
         The indices of the rows of X that are landmarks.
     eigenvalues_ : array (k,)
-        λ_m of the landmarks, descending.
+        Eigenvalues λ_m of the landmarks, descending.
     diagnostics_ : dict
         `n_landmarks`; the others as in `ClassicalMDS`, for the landmarks.
     n_features_in_, feature_names_in_ : as in scikit-learn

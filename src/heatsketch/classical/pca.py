@@ -49,16 +49,16 @@ class PCA(Embedding):
     Attributes
     ----------
     embedding_ : array (n, k)
-        z, in the units and the precision of X.
+        Coordinates z, in the units and the precision of X.
     components_ : array (k, d)
         The rows w_m, orthonormal; the entry of largest modulus of each is positive.
     mean_ : array (d,)
     singular_values_ : array (k,)
-        σ_m, descending, in the units of X.
+        Singular values σ_m, descending, in the units of X.
     explained_variance_ : array (k,)
-        σ_m² / (n - 1), the unbiased estimate, as in scikit-learn: λ_m n / (n - 1).
+        Variances σ_m² / (n - 1) = λ_m n / (n - 1), the unbiased estimates, as in scikit-learn.
     explained_variance_ratio_ : array (k,)
-        σ_m² / Σ σ², with the sum over all σ; 0 if all points coincide.
+        Fractions σ_m² / Σ σ², with the sum over all σ; 0 if all points coincide.
     diagnostics_ : dict
         `explained_share`, the sum of these ratios.
     n_features_in_, feature_names_in_ : as in scikit-learn

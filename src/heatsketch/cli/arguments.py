@@ -14,13 +14,13 @@ from heatsketch._words import did_you_mean
 
 VERBS = {  # the action of each, and an example
     "embed": ("Embed a file of points.", "table.csv -o map.csv --plot map.png"),
-    "transform": ("Place points by a model that embed has kept.", "my.model new.csv -o map.csv"),
+    "transform": ("Map points by a model that embed saved.", "my.model new.csv -o map.csv"),
     "report": ("Embed points, and show them in a page of HTML.", "table.csv -o page.html"),
     "score": ("Measure how an embedding distorts diffusion distances.", "table.csv map.csv"),
-    "audit": ("Say where a picture of points can be believed.", "table.csv umap.csv -o audit.html"),
+    "audit": ("Find where a picture can be believed.", "table.csv umap.csv -o audit.html"),
     "compare": ("Compare methods on one file, or the data of two.", "before.csv after.csv"),
     "distances": ("Print diffusion distances, the nearest first.", "table.csv --from sample_7"),
-    "scales": ("Show which times, bandwidth and dimension suit points.", "table.csv --plot s.png"),
+    "scales": ("Find diffusion times, bandwidth and dimension.", "table.csv --plot s.png"),
     "methods": ("List the methods, or the parameters of one.", "heat-embedding"),
 }
 FORMAT = ("key", "sep", "decimal", "header")  # names of --read
@@ -71,27 +71,27 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         ("embed report", "-m --method", "METHOD", "a name of 'heatsketch methods' (default "
          "heat-embedding)", {"default": "heat-embedding"}),
         ("embed compare scales", "--plot", "FILE", "draw a picture: .png, .pdf or .svg"),
-        ("embed compare", "--whole", None, "show far points in their places in pictures"),
-        ("embed", "--save-model", "FILE", "keep the fitted model, for transform and hs.load_model"),
+        ("embed compare", "--whole", None, "show far points at their places in pictures"),
+        ("embed", "--save-model", "FILE", "save the fitted model, for transform and hs.load_model"),
         ("embed", "--in-place", None, "add the embedding to INPUT, which is .h5ad"),
         ("embed transform", "--output-key", "NAME", "name in .h5ad (default X_heat, X_pca, ...)"),
         ("embed", "--intervals", None, "add a column: fraction of certain neighbours (sketches)"),
         ("embed", "--pseudotime", "ID", "add pseudotime with error bars from this root, id or row"),
         ("embed", "--fit-points", "N", "fit a sample of N points and map all others by blocks, as "
          "files larger than memory: .npy, .parquet, .csv, .h5ad, .zarr, folders of parts"),
-        ("embed", "--resume", None, "continue a run by blocks that was killed (OUTPUT.partial)"),
+        ("embed", "--resume", None, "resume a killed run by blocks (OUTPUT.partial)"),
         ("embed", "--cluster", "CLUSTER", "map blocks by workers of Dask: local:N on this machine, "
          "or a scheduler (tcp://HOST:PORT) whose workers share the folders of INPUT and OUTPUT"),
-        ("transform", "--info", None, "print what MODEL is, without INPUT"),
+        ("transform", "--info", None, "describe MODEL, without INPUT"),
         ("embed transform", "--metadata", "FILE", "record how the output was made, for score"),
         ("score", "--metadata", "FILE", "FILE of embed --metadata", {"dest": "made"}),
         ("score", "--embedding-key", "KEY", "array of EMBEDDING to read (.npz, .h5ad)"),
         ("score", "--pairs", "N", "random pairs (default: all of 2,048 points)"),
         ("score scales", "--json", None, "print the result as JSON"),
-        ("report", "--times", "T[,T...]", "times of the slider (default: some about the chosen)"),
-        ("report audit", "--genes", "NAME[,NAME...]", "genes to colour by, or how many (20)"),
+        ("report", "--times", "T[,T...]", "times of the slider (default: some around the chosen)"),
+        ("report audit", "--genes", "NAME[,NAME...]", "genes for colours, or their number (20)"),
         ("audit", "--table", "FILE", "a row for each point: trust, neighbours, order, dubious"),
-        ("audit", "--beside", "PICTURE", "another picture, which stands beside the first"),
+        ("audit", "--beside", "PICTURE", "another picture, shown beside the first"),
         ("compare", "--methods", "NAME[,NAME...]", "some methods, or all"),
         ("compare", "--seeds", "N", "runs with different seeds (default 2)", {"default": 2}),
         ("compare", "--same-rows", None, "OTHER holds the same points in the same order; else they "
@@ -99,7 +99,7 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         ("distances", "--from", "ID", "point, id or row, to measure from", {"dest": "origin"}),
         ("distances", "--pairs", "FILE", "text, two ids in each line", {"dest": "pairs_file"}),
         ("compare distances", "--level", "P", "probability of the intervals (default 0.95)"),
-        ("distances", "--simultaneous", None, "let all intervals hold at once, not each by itself"),
+        ("distances", "--simultaneous", None, "intervals that hold at once, not each by itself"),
     ],
     "reading INPUT": [
         (_READING, "--label", "COLUMN", "column of labels (may be repeated)"),
@@ -107,7 +107,7 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         (_READING, "--missing", "{error,drop,median}", "missing numbers: refuse them (default), "
          "drop their rows, or fill in medians of columns; with drop and median, cells that are not "
          "numbers are missing, too", {"choices": ("error", "drop", "median")}),
-        (_READING, "--read", "NAME=VALUE", "key (array or sheet), and of text sep (a character, "
+        (_READING, "--read", "NAME=VALUE", "key (array or sheet); for text sep (a character, "
          "tab or space), decimal (default .) and header (yes or no, whether the first row holds "
          "names); sep and header are recognised by default"),
     ],

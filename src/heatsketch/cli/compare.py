@@ -94,7 +94,7 @@ def _compare_data(args: Namespace) -> dict[str, str]:
         points = f"{n:,} and {m:,}, compared as different ones (no common ids)"
         X = (sparse.vstack if sparse.issparse(values[0]) else np.vstack)(values)
         lines = {
-            "p-value": f"{found.p_value:.3g}, that all points are of one law and independent",
+            "p-value": f"{found.p_value:.3g}, for independent points of one distribution",
             "mismatch": f"{found.mismatch:.2g} of the field, of length {found.scale:.3g}",
         }
         cells = [("file", "id", "discrepancy")]

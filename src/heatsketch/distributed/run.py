@@ -57,7 +57,7 @@ class Run:
             ]
             if differing:
                 other = f"{self.folder} holds another run: {'; '.join(differing)}"
-                raise ValueError(f"{other}. Pass the same, or force=True (--force) to begin anew.")
+                raise ValueError(f"{other}. Pass the same, or force=True (--force) to begin again.")
         elif self.facts and not force:
             raise FileExistsError(
                 f"{self.folder} holds a run that was not completed; pass resume=True (--resume) to "

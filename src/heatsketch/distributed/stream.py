@@ -228,7 +228,7 @@ def embed(
             metadata |= {"stream": facts, "reading": about["reading"]}
             assemble(run, target, path, output_key, metadata)
         except OSError as error:
-            kept = f"what is complete is kept in {run.folder}"
+            kept = f"complete parts are kept in {run.folder}"
             error.add_note(f"({kept}, and resume=True (--resume) goes on with it)")
             raise
     if model is not None:

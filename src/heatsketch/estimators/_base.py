@@ -259,8 +259,8 @@ class DiffusionEstimator(Embedder):
         check_is_fitted(self)
         if self._points is not None:
             raise ValueError(
-                "Points have come or gone since the fit, and the diffusion is that of the points "
-                "of the fit; call refresh() first."
+                "Points were added or removed since the fit, but the diffusion is that of the "
+                "points of the fit; call refresh() first."
             )
         return self.diffusion_
 

@@ -123,7 +123,7 @@ def _opened(path: Path) -> Iterator[Any]:
         return
     with need("h5py", path).File(path) as file:
         if any(hasattr(file.get(name), "shape") for name in ("obs", "obsm")):
-            what = "is in the format before anndata 0.7; bring it to the present one"
+            what = "is in the format before anndata 0.7; convert it to the present one"
             raise ValueError(f"{path} {what}: anndata.read_h5ad(path).write_h5ad(path).")
         yield file
 

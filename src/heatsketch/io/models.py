@@ -271,7 +271,7 @@ class _Nodes:
             if isinstance(value, form):
                 return {name: self.of(parts(value))}
         raise TypeError(
-            f"no file holds a {kind.__name__}; pass a fitted estimator of heatsketch or a "
+            f"a {kind.__name__} cannot be stored; pass a fitted estimator of heatsketch or a "
             "MixtureKernel, with neighbors=None or a NeighborIndex in place of a transformer."
         )
 

@@ -136,11 +136,11 @@ def _without_gaps(table: Table, how: Reading, medians: Array | None, first_row: 
     if sparse.issparse(values):
         raise ValueError(f"{source} is sparse and has gaps; pass missing='drop' (--missing drop).")
     if medians is None:
-        what = f"{source} has gaps, but the model no medians to fill them"
+        what = f"{source} has gaps, but the model has no medians to fill them"
         raise ValueError(f"{what}; pass --missing drop, or make the model with --missing median.")
     empty = first_row + np.flatnonzero(np.isnan(values).all(axis=1))
     if len(empty):
-        what = f"row(s) {name_rows(empty)} of {source} hold no number to go with medians"
+        what = f"row(s) {name_rows(empty)} of {source} hold no number at all"
         raise ValueError(f"{what}; delete them, or pass missing='drop' (--missing drop).")
     filled = np.where(np.isnan(values), medians, values).astype(values.dtype)
     return replace(table, values=filled)

@@ -25,8 +25,8 @@ class MixtureKernel:
     density of two noisy copies of a point drawn from q. Its Markov process steps from x to y with
     the density p(x, ·) = k_ε(x, ·) / ν(x) = Σ_j w_j(x) g(·; c_j(x), D_j), again a mixture. Here S_j
     = Σ_j + ε/2 I, C_j = Σ_j S_j⁻¹, c_j(x) = θ_j + C_j (x - θ_j), D_j = ε/2 (I + C_j), and w_j(x)
-    are the responsibilities under the stationary density ν = Σ a_j g(·; θ_j, S_j). Cost and results
-    do not depend on the number of data points.
+    are the responsibilities under the stationary density ν = Σ a_j g(·; θ_j, S_j). Results do not
+    depend on the number of data points.
 
     The diffusion distance is d(x, z) = |p(x, ·) - p(z, ·)| in L²(dr), *Diffusion representation*,
     (2.4): unweighted, in contrast to the distance weighted by 1/ν.
@@ -36,9 +36,10 @@ class MixtureKernel:
     weights : array (K,)
         Weights a_j >= 0 with sum 1.
     means : array (K, m)
-        θ_j.
+        Means θ_j.
     covariances : array
-        Σ_j, positive semidefinite: (K, m, m) full, (m, m) tied, (K, m) diagonal, (K,) spherical.
+        Covariances Σ_j, positive semidefinite: (K, m, m) full, (m, m) tied, (K, m) diagonal, (K,)
+        spherical.
     epsilon : float > 0
         Bandwidth ε in squared data units. The kernel falls off like exp(-|x - y|² / 2ε).
     covariance_type : "full", "tied", "diag" or "spherical", optional

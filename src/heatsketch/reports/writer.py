@@ -92,7 +92,7 @@ def report(
     beside: Any = None,
     images: tuple[int, int] | None = None,
 ) -> Report:
-    """Show an embedding in one page of HTML, to be looked at in any browser, offline.
+    """Show an embedding in one page of HTML for any browser, offline.
 
     The points can be zoomed, rotated (with three or more coordinates), coloured by any column,
     pointed at to see their ids, and circled to list them and save the list. A slider moves them
