@@ -52,10 +52,9 @@ def test_score_confirms_what_embed_printed(run, case):
 @pytest.mark.slow
 @pytest.mark.parametrize(("time", "sample"), [(1, "points"), (500, "pairs")])
 def test_score_confirms_what_embed_printed_of_many_points(run, time, sample):
-    files = "points.npy", "map.csv"
-    np.save(files[0], hs.datasets.swiss_roll(2500, rng=0)[0])
-    said = run("embed", files[0], "-o", files[1], "--time", time).lines
-    found = run("score", *files, "--time", time).lines
+    np.save("points.npy", hs.datasets.swiss_roll(2500, rng=0)[0])
+    said = run("embed", "points.npy", "-o", "map.csv", "--time", time).lines
+    found = run("score", "points.npy", "map.csv", "--time", time).lines
     assert said["distances"].startswith(found["distances"])
     assert f"random {sample} + the 64" in found["pairs"]
 
