@@ -119,6 +119,13 @@ def test_rows_alike_are_data(tmp_path, case):
     np.testing.assert_array_equal(read.values, expected)
 
 
+def test_rows_of_named_points_are_data(tmp_path):
+    for ids in (names, "p{}".format, "sample {:03d}".format):
+        rows = [[ids(j), *row] for j, row in enumerate(spectra(2))]
+        read = io.read_table(saved(tmp_path, table(rows[0], rows[1:])))
+        assert len(read.values) == ROWS
+
+
 def test_tables_without_header_are_seldom_asked_about(tmp_path):
     """Of 300 random tables none is read with a header; at most one in twenty is asked about."""
     asked = 0
