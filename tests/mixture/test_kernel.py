@@ -342,23 +342,13 @@ def test_scores_grow_away_from_one_component():
 # Forms of a mixture
 
 
-SHORT = {
-    "tied": np.array([[1.0, 0.3, 0.0], [0.3, 0.6, -0.2], [0.0, -0.2, 1.5]]),
-    "diag": np.array([[0.5, 1.0, 2.0], [1.0, 0.3, 0.7], [0.4, 0.4, 1.5]]),
-    "spherical": np.array([0.5, 1.0, 2.0]),
-}
-
-
 def test_form_is_told_by_the_shape_where_it_can_be():
+    tied, diagonals = covariances_of(3)[0], np.array([[0.5, 1.0, 2.0], [1.0, 0.3, 0.7]])
     with pytest.raises(ValueError, match="covariance_type"):
-        MixtureKernel(WEIGHTS, means_of(3), SHORT["tied"], EPSILON)
-    weights, means = [0.5, 0.5], means_of(3, 2)
-    for given_, want in [
-        (SHORT["tied"], SHORT["tied"]),
-        (SHORT["diag"][:2], np.diag(SHORT["diag"][0])),
-        (SHORT["spherical"][:2], 0.5 * np.eye(3)),
-    ]:
-        found = MixtureKernel(weights, means, given_, EPSILON).covariances[0]
+        MixtureKernel(WEIGHTS, means_of(3), tied, EPSILON)
+    wanted = (tied, tied), (diagonals, np.diag(diagonals[0])), ([0.5, 1.0], 0.5 * np.eye(3))
+    for short, want in wanted:
+        found = MixtureKernel([0.5, 0.5], means_of(3, 2), short, EPSILON).covariances[0]
         np.testing.assert_allclose(found, want, atol=1e-15)
     assert MixtureKernel([1.0], [[0.0]], [[2.0]], EPSILON).covariances.item() == 2
 
