@@ -107,6 +107,7 @@ REFUSED = [
     ("e.csv", "source,target\n", "has no edges"),
     ("g.mtx", "", "cannot be read"),
     ("g.mtx", f"{MTX}3 4 1\n1 2 5\n", SQUARE),
+    ("g.mtx", f"{MTX}3 3 0\n1 2 5\n", "numbers in place of"),
     ("g.mtx", f"{MTX}3 3 1\n1 9 5\n", "exceeds matrix dimension"),
     ("g.mtx", f"{MTX}3 3 2\n1 2 5\n", r"in place of \(2, 3\)"),
     ("g.mtx", f"{MTX}900000000000 900000000000 1\n1 2 5\n", "would unpack"),

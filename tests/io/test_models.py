@@ -63,8 +63,9 @@ def test_data_frames_go_in_by_name_and_come_out(tmp_path):
 
 
 def test_what_is_no_model_is_refused(tmp_path):
-    with pytest.raises(TypeError, match="fitted estimator of heatsketch"):
-        hs.save_model(PCA().fit(clouds()), tmp_path / "x")
+    for other in (PCA().fit(clouds()), clouds(), [1.0], None):
+        with pytest.raises(TypeError, match="fitted estimator of heatsketch"):
+            hs.save_model(other, tmp_path / "x")
     for model in (hs.HeatSketch(), hs.MixtureDiffusion(), hs.classical.TSNE()):
         with pytest.raises(ValueError, match="call fit first"):
             hs.save_model(model, tmp_path / "x")

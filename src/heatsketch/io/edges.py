@@ -220,7 +220,7 @@ def read_matrix_market(path: Path, how: Reading = Reading()) -> Table:
         table = np.empty((0, width))
         if entries:
             table = np.loadtxt(stream, comments="%", ndmin=2, encoding="latin-1")
-        if table.shape != (entries, width):
+        if table.shape != (entries, width) or stream.read().strip():
             raise ValueError(f"it has {table.shape} numbers in place of ({entries}, {width})")
         data = table[:, 2] if width == 3 else np.ones(entries)
         ends = (table[:, :2] - 1).astype(np.int64).T

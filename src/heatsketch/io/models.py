@@ -35,6 +35,10 @@ __all__ = ["Stored", "load_model", "read_facts", "read_model", "save_model", "wr
 FORMAT = 5
 _HEADER, _MODEL = "header.json", "model.json"
 _WHAT_TO_DO = "pass a file that save_model (or --save-model) wrote, or write it again"
+_REFUSED = (
+    "a {} cannot be stored; pass a fitted estimator of heatsketch or a MixtureKernel, with "
+    "neighbors=None or a NeighborIndex in place of a transformer."
+)
 _PLAIN = (type(None), bool, int, float, str)
 
 
@@ -142,6 +146,8 @@ def write_model(
     model: Any, path: str | Path, reading: dict[str, Any], *, force: bool = False
 ) -> None:
     """Write a model as `save_model` does, with the options of reading tables of points for it."""
+    if not type(model).__module__.startswith("heatsketch."):
+        raise TypeError(_REFUSED.format(type(model).__name__))
     if hasattr(model, "fit"):
         check_is_fitted(model, msg="model is not fitted; call fit first.")
     nodes = _Nodes()
@@ -270,10 +276,7 @@ class _Nodes:
         for name, (form, parts, _) in _FORMS.items():
             if isinstance(value, form):
                 return {name: self.of(parts(value))}
-        raise TypeError(
-            f"a {kind.__name__} cannot be stored; pass a fitted estimator of heatsketch or a "
-            "MixtureKernel, with neighbors=None or a NeighborIndex in place of a transformer."
-        )
+        raise TypeError(_REFUSED.format(kind.__name__))
 
     def _array(self, value: Array) -> dict[str, int]:
         """Return the node of an array of numbers, text or dates."""

@@ -87,7 +87,8 @@ def _table(array: Array, how: Reading, path: Path, what: str = "", names: Names 
     extra = {n: np.array(array[:, names.index(n)]) for n in how.label + how.ids if n in names}
     if array.dtype in (np.int64, np.uint64):
         features = {*(how.features or names)} - {*how.exclude, *extra}
-        for j in np.flatnonzero((np.abs(values) >= EXACT).any(axis=0)):
+        largest = np.maximum(values.max(axis=0, initial=0), -values.min(axis=0, initial=0))
+        for j in np.flatnonzero(largest >= EXACT):
             if names[j] in features:
                 refuse_merged(names[j], values[:, j], array[:, j], f"row {{}} of {source}".format)
     if extra:

@@ -180,7 +180,7 @@ def _layout(data: bytes, path: Path, how: Reading) -> Layout:
             if not line.startswith("#"):
                 break
             start, comment = start + 1, line
-        excel = re.match(r'"?sep=(.)"?\s*$', line, re.IGNORECASE)  # a line that Excel writes
+        excel = re.match(r'"?sep=([^\r\n])"?\s*$', line, re.IGNORECASE)  # a line that Excel writes
         sep = how.sep or (excel[1] if excel else None)
         start += bool(excel and excel[1] == sep)
         sep = sep or _separator(partial(_lines, data, start), path)
@@ -218,7 +218,8 @@ def _separator(lines: Callable[[], Iterable[str]], path: Path) -> str:
     def agreeing(sep: str) -> float:
         first, *below = [len(cells) for _, cells in _first_rows(lines(), sep)] or [0]
         width, count = Counter(below or [first]).most_common(1)[0]
-        return (count + (first == width) + (first == width - 1) / 2) * (width > 1)
+        agreed = count + (first == width) + (first == width - 1) / 2
+        return agreed if width > 1 else (sep == ",") / 2  # of one column
 
     has_blanks = not suffix_of(path).startswith((".csv", ".tsv"))
     return max((*_SEPARATORS, " ") if has_blanks else _SEPARATORS, key=agreeing)
