@@ -96,6 +96,7 @@ def test_new_h5ad_is_read_by_anndata(tmp_path, kind):
     values = np.array([[0, 1.5], [2, 0], [0, 3]])
     words = np.array(["B", None, "B"], object)
     extra = {"id": np.array([3, 1, 2]), "kind": words, "age": np.array([1, 2, 3], np.int8)}
+    extra["empty"] = np.full(3, None)
     table = io.Table(kind(values), ("g1", "g2"), extra, "kind", "made up")
     io.write_table(tmp_path / "t.h5ad", np.eye(3), ["a", "b", "c"], table)
     data = anndata.read_h5ad(tmp_path / "t.h5ad")
@@ -108,6 +109,7 @@ def test_new_h5ad_is_read_by_anndata(tmp_path, kind):
     assert data.obs["kind"].isna().tolist() == [False, True, False]
     back = io.read_table(tmp_path / "t.h5ad")
     assert (back.label, back.extra["kind"].tolist()) == ("kind", ["B", None, "B"])
+    assert back.extra["empty"].tolist() == [None] * 3
     data.write_h5ad(tmp_path / "again.h5ad")
 
 

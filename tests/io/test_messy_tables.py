@@ -84,6 +84,8 @@ def test_a_row_of_another_length_is_named_for_any_separator(tmp_path, sep):
     content = text(sep=sep) + sep.join("12") + "\n"
     with pytest.raises(ValueError, match="Row #32: Expected 4 columns, got 2"):
         io.read_table(saved(tmp_path, content))
+    with pytest.raises(ValueError, match="Expected 1 columns, got 2"):  # no cell to leave out
+        io.read_table(saved(tmp_path, "x\n1\n2\n3\n4,5\n"), missing="drop")
 
 
 def test_a_packed_file_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch):

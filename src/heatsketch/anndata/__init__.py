@@ -121,8 +121,9 @@ def heat_sketch(
     adata, n_components, key_added, copy
         As in `heat_embedding`.
     **options
-        `use_rep`, `n_pcs`, `layer`, `obsp`, and parameters of the estimator, as in
-        `heat_embedding`.
+        What represents the cells, as in `heat_embedding`: `use_rep` ("X" or a name in `obsm`),
+        `n_pcs` (its leading columns), `layer` in place of X, or `obsp`, a graph; and parameters of
+        the estimator, such as `time`, `n_neighbors` or `random_state`.
 
     Returns
     -------
@@ -157,9 +158,12 @@ def diffusion_map(
 
     Parameters
     ----------
-    adata, n_components, key_added, copy, **options
-        As in `heat_sketch`. With ``obsp="connectivities", normalization="symmetric"`` the result is
-        that of ``sc.tl.diffmap(adata)``, up to the lengths of columns and its trivial first column.
+    adata, n_components, key_added, copy
+        As in `heat_embedding`.
+    **options
+        `use_rep`, `n_pcs`, `layer`, `obsp`, and parameters of the estimator, as in `heat_sketch`.
+        With ``obsp="connectivities", normalization="symmetric"`` the result is that of
+        ``sc.tl.diffmap(adata)``, up to the lengths of columns and its trivial first column.
 
     Returns
     -------
@@ -195,14 +199,16 @@ def pseudotime(
 
     Parameters
     ----------
-    adata, copy, **options
-        As in `diffusion_map`.
+    adata, copy
+        As in `heat_embedding`.
     root : str, int, several of them, or mask (n,), optional
         Names (in `obs_names`) or numbers of the cells where time starts, or a mask; by default
         ``uns["iroot"]``, as in scanpy.
     time : float, default 8
         First step that counts, see `DiffusionMap.pseudotime`; 1 is the pseudotime of ``sc.tl.dpt``.
     key_added : str, default "heat_pseudotime"
+    **options
+        `use_rep`, `n_pcs`, `layer`, `obsp`, as in `heat_sketch`, and parameters of `DiffusionMap`.
 
     Returns
     -------
@@ -258,7 +264,8 @@ def audit(
     labels : str, optional
         A column of `obs`; the gaps between its groups are compared.
     **options
-        As in `heat_sketch`; by default 64 columns, ``filter="accumulated"`` and time 8.
+        `use_rep`, `n_pcs`, `layer`, `obsp`, and parameters of `HeatSketch`, as in `heat_sketch`; by
+        default 64 columns, ``filter="accumulated"``, time 8 and ``random_state=0``.
 
     Returns
     -------

@@ -225,6 +225,8 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
     for column, items in extra.items():
         if items.dtype.kind not in "biuf":
             items = objects([None if item is None else str(item) for item in items])
+            # As text anndata cannot write a column without any.
+            items = pd.Categorical(items) if column == table.label or not items.any() else items
         obs[column.replace("/", "_") or "rownames"] = items
     var = pd.DataFrame(index=pd.Index(table.columns, dtype=object))
     data = anndata.AnnData(table.values, obs=obs, var=var, obsm={name: embedding})

@@ -51,7 +51,8 @@ class Search(ABC):
     def query(self, x: Any, k: int) -> Neighbors:
         """Return the k nearest points of each row of x, (m, k).
 
-        If x is None, those of the points themselves; a point is then the first of its own list.
+        If x is None, those of the points themselves; a point is then in its own list, at
+        distance 0, unless k or more others are equal to it.
 
         Raises
         ------
