@@ -21,7 +21,7 @@ NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
 
 every_estimator = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS)
 # A learned map magnifies rounding: input that is equal to rounding gives another map, as good. What
-# it shares with the others there is in test_embedding.py, where nothing is left to learn.
+# it shares with the others there is in test_heat_embedding.py, where nothing is left to learn.
 every_formula = pytest.mark.parametrize(
     "make", [ESTIMATORS["sketch"], ESTIMATORS["map"]], ids=["sketch", "map"]
 )
