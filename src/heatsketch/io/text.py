@@ -219,8 +219,9 @@ def _separator(lines: Callable[[], Iterable[str]], path: Path) -> str:
         first, *below = [len(cells) for _, cells in _first_rows(lines(), sep)] or [0]
         width, count = Counter(below or [first]).most_common(1)[0]
         agreed = count + (first == width) + (first == width - 1) / 2
-        return agreed if width > 1 else (sep == ",") / 2  # of one column
+        return agreed if width > 1 else (sep == usual) / 2  # of one column
 
+    usual = "\t" if suffix_of(path).startswith(".tsv") else ","
     has_blanks = not suffix_of(path).startswith((".csv", ".tsv"))
     return max((*_SEPARATORS, " ") if has_blanks else _SEPARATORS, key=agreeing)
 
