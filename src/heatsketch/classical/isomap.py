@@ -13,7 +13,7 @@ from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding, check_fewer_components
 from heatsketch.graphs.landmarks import check_indices
 from heatsketch.graphs.neighborhoods import off_diagonal
-from heatsketch.graphs.shortest_paths import shortest_paths, spread_paths
+from heatsketch.graphs.shortest_paths import shortest_paths, spread_vertices
 from heatsketch.spectral.classical_scaling import classical_scaling
 
 _TILE_ENTRIES = 2**18  # distances of points to landmarks at a time: 2 MB for each neighbour
@@ -50,9 +50,8 @@ class PathScaling(Embedding):
         what = f"Paths between {count:,} and {n:,} points"
         require(8.0 * count * (n + count), what, "pass LandmarkIsomap with fewer landmarks.")
         if landmarks is None:
-            landmarks, self._paths = spread_paths(graph, count, self._neighborhoods.vertex[0])
-        else:
-            self._paths = shortest_paths(graph, landmarks)
+            landmarks = spread_vertices(graph, count, self._neighborhoods.vertex[0])
+        self._paths = shortest_paths(graph, landmarks)
         first = np.unique(self._neighborhoods.vertex, return_index=True)[1]
         self.landmarks_ = first[landmarks]
         squares = self._paths[:, landmarks]
@@ -93,13 +92,13 @@ class PathScaling(Embedding):
 
     def _place(self, rows: sparse.csr_matrix) -> Array:
         """Return coordinates (m, k) of points with these distances to vertices."""
+        from heatsketch.graphs.path_kernels import shortest_through  # compiled loops
 
         def place(points: slice) -> Array:
-            near = rows[points]
-            through = np.take(self._paths, near.indices, axis=1)
-            through += near.data  # paths through a neighbour
-            shortest = np.minimum.reduceat(through, near.indptr[:-1], axis=1)
-            return self._scaling.place(np.square(shortest).T)
+            starts = rows.indptr[points.start : points.stop + 1]
+            squares = np.empty((len(starts) - 1, len(self._paths)))
+            shortest_through(starts, rows.indices, rows.data, self._paths, squares)
+            return self._scaling.place(np.square(squares, out=squares))
 
         shape = (rows.shape[0], len(self._scaling.values))
         return filled(place, shape, _TILE_ENTRIES // len(self._paths) + 1)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from heatsketch._progress import track
+from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array
 
 
@@ -23,14 +24,28 @@ def shortest_paths(graph: sparse.csr_matrix, sources: Array) -> Array:
     -------
     array (s, n)
         Infinite where there is no path.
+
+    Notes
+    -----
+    SciPy's search is as fast for one source, but two of its searches do not run in parallel.
     """
-    lengths = np.empty((len(sources), graph.shape[0]))
-    for s in track(range(len(sources)), "shortest paths", len(sources), "starts"):
-        lengths[s] = dijkstra(graph, indices=sources[s])
+    from heatsketch.graphs.path_kernels import lower  # compiled loops
+
+    graph, order = _renumbered(graph)
+    first, n = np.argsort(order)[sources], graph.shape[0]
+    lengths = np.empty((len(sources), n))
+
+    def work(one: slice) -> None:
+        for s in range(one.start, one.stop):
+            d = np.full(n, np.inf)
+            lower(graph.indptr, graph.indices, graph.data, first[s], d)
+            lengths[s, order] = d
+
+    for_each_tile(work, len(sources), 1, track(None, "shortest paths", len(sources), "starts"))
     return lengths
 
 
-def spread_paths(graph: sparse.csr_matrix, count: int, start: int = 0) -> tuple[Array, Array]:
+def spread_vertices(graph: sparse.csr_matrix, count: int, start: int = 0) -> Array:
     """Choose vertices spread over a graph: each the farthest from those chosen before (max-min).
 
     The first is the farthest from `start`. Distances are lengths of shortest paths.
@@ -46,16 +61,31 @@ def spread_paths(graph: sparse.csr_matrix, count: int, start: int = 0) -> tuple[
 
     Returns
     -------
-    vertices : array of int (count,)
-        They are distinct.
-    lengths : array (count, n)
-        Those of the shortest paths from them.
+    array of int (count,)
+        Distinct vertices.
+
+    Notes
+    -----
+    Cost: a search visits only vertices nearer to its start than to those before, so that all take
+    about as long as log(count) full ones.
     """
-    chosen, lengths = np.empty(count, np.int64), np.empty((count, graph.shape[0]))
-    nearest = dijkstra(graph, indices=start)
-    for m in track(range(count), "shortest paths", count, "starts"):
+    from heatsketch.graphs.path_kernels import lower  # compiled loops
+
+    nearest = shortest_paths(graph, np.array([start]))[0]
+    chosen = np.empty(count, np.int64)
+    for m in range(count):
         chosen[m] = nearest.argmax()
-        lengths[m] = dijkstra(graph, indices=chosen[m])
-        nearest = np.minimum(nearest, lengths[m]) if m else lengths[m].copy()
-        nearest[chosen[: m + 1]] = -1.0  # not chosen again, even if others are at distance 0
-    return chosen, lengths
+        if m == 0:
+            nearest[:] = np.inf
+        lower(graph.indptr, graph.indices, graph.data, chosen[m], nearest)
+        nearest[chosen[m]] = -1.0  # not chosen again, even if others are at distance 0
+    return chosen
+
+
+def _renumbered(graph: sparse.csr_matrix) -> tuple[sparse.csr_matrix, Array]:
+    """Return the graph renumbered so that neighbours are close in memory, and the order.
+
+    This halves the time. Vertex i of the new graph is vertex order[i] of the given one.
+    """
+    order = reverse_cuthill_mckee(graph, symmetric_mode=True)
+    return sparse.csr_matrix(graph[order][:, order]), order

@@ -100,7 +100,8 @@ class PointRows:
         distances, others = search.query(search.points[points], self._k + 1)
         scales, without = self._scales(others)
         copied = _log_affinity(distances[:, :-1], scales[:, :-1])
-        scales = np.where(distances <= scales, without, scales)
+        nearer = distances <= scales * (1 + 1e-9)  # a search may round d(i, j) and d(j, i) apart
+        scales = np.where(nearer, without, scales)
         alone = _log_affinity(distances[:, 1:], scales[:, 1:])
         return np.sort(np.where(copies[points] > 1, copied, alone))
 
