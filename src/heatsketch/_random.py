@@ -105,26 +105,19 @@ def content_order(X: Points, columns: bool = True) -> Array:
     The same rows come first in any order of the table, so choices by position in the permutation do
     not change when a table is sorted. Rows that repeat others come last.
     """
-    order, new = _sorted_rows(X, columns)
-    return np.concatenate([order[new], order[~new]])
+    first, vertex = distinct_rows(X, columns)
+    repeats = np.delete(np.arange(len(vertex)), first)
+    return np.append(first, repeats[np.argsort(vertex[repeats], kind="stable")])
 
 
-def distinct_rows(X: Points) -> tuple[Array, Array]:
+def distinct_rows(X: Points, columns: bool = True) -> tuple[Array, Array]:
     """Return (first, vertex): the first row of each value, in an order that looks random but
     depends on the values alone, and for each row of X (n, d) the place of its value in it.
-    """
-    order, new = _sorted_rows(X)
-    vertex = np.empty(len(order), np.int64)
-    vertex[order] = np.cumsum(new) - 1
-    return order[new], vertex
 
-
-def _sorted_rows(X: Points, columns: bool = True) -> tuple[Array, Array]:
-    """Return an order of the rows of X (n, d) by a hash, and whether each differs from the last.
-
-    The hash is that of the bits in float64, after division by a common power of two. Zeros do not
-    count, so that sparse and dense rows agree; without `columns` neither does the order of the
-    entries of a row. Two of a million different rows have the same hash with probability 5e-8.
+    The order is that of a hash of the bits in float64, after division by a common power of two.
+    Zeros do not count, so that sparse and dense rows agree; without `columns` neither does the
+    order of the entries of a row. Two of a million different rows have the same hash with
+    probability 5e-8.
     """
     n, d = X.shape
     factors = mixed_bits(np.arange(1, d + 1, dtype=np.uint64)) | np.uint64(1)
@@ -141,9 +134,8 @@ def _sorted_rows(X: Points, columns: bool = True) -> tuple[Array, Array]:
         if sparse.issparse(X):
             hashes = sparse.csr_matrix((hashes, tile.indices, tile.indptr), tile.shape)
         keys[rows] = hashes @ factors
-    keys = mixed_bits(keys)
-    order = np.argsort(keys, kind="stable")
-    return order, np.append(True, np.diff(keys[order]) != 0)
+    _, first, vertex = np.unique(mixed_bits(keys), return_index=True, return_inverse=True)
+    return first, vertex
 
 
 def mixed_bits(bits: Array) -> Array:

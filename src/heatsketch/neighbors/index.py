@@ -195,7 +195,8 @@ class NeighborIndex(Search):
         """
         x = self.points if x is None else self._checked(x)
         radius = check_number(radius, "radius", low=0)
-        i, j, d = self._exact.pairs_within(x, np.full(x.shape[0], float(radius)))
+        search = ExactSearch(self.points) if self.approximate else self._search
+        i, j, d = search.pairs_within(x, np.full(x.shape[0], float(radius)))
         return sparse.csr_matrix((d, (i, j)), shape=(x.shape[0], self.n))
 
     def _searched(self, k: int) -> int:
@@ -212,13 +213,9 @@ class NeighborIndex(Search):
         return self._search.nearest(self._n_kept)
 
     @cached_property
-    def _exact(self) -> ExactSearch:
-        return ExactSearch(self.points)
-
-    @cached_property
     def _search(self) -> Any:
         if not self.approximate:
-            return self._exact
+            return ExactSearch(self.points)
         from heatsketch.neighbors.inverted_lists import InvertedLists  # compiled loops
 
         return InvertedLists(self.points, self.recall)
