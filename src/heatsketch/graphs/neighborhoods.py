@@ -236,6 +236,11 @@ def feasible_neighbors(k: int, n: int) -> int:
     return n - 1
 
 
+def scale_order(k: int) -> int:
+    """Return the number of the neighbour whose distance is the local scale: half of k."""
+    return max(1, k // 2)
+
+
 def symmetric(graph: sparse.csr_matrix) -> sparse.csr_matrix:
     """Return max(G, Gᵀ) without loops: an edge where either point is a neighbour of the other."""
     edges = off_diagonal(graph)

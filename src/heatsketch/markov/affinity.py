@@ -22,6 +22,7 @@ from heatsketch.graphs.neighborhoods import (
     Neighborhoods,
     feasible_neighbors,
     neighborhood_graph,
+    scale_order,
     warn_of_faint_points,
     warn_of_far_points,
 )
@@ -39,7 +40,7 @@ from heatsketch.operators.operator import (
     Sparse,
     inverse_permutation,
 )
-from heatsketch.scales.bandwidth import WIDE_CUT, rule_epsilon, scale_order
+from heatsketch.scales.bandwidth import WIDE_CUT, rule_epsilon
 from heatsketch.scales.dimension import graph_dimension
 
 STORED_POINTS = 4096  # up to here a dense kernel is stored (134 MB), else computed in blocks

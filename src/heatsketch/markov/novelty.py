@@ -11,10 +11,14 @@ import numpy as np
 from scipy.special import logsumexp
 
 from heatsketch._typing import Array, Points
-from heatsketch.graphs.neighborhoods import HARDLY_ANY, Neighborhoods, warn_of_faint_points
+from heatsketch.graphs.neighborhoods import (
+    HARDLY_ANY,
+    Neighborhoods,
+    scale_order,
+    warn_of_faint_points,
+)
 from heatsketch.neighbors import Distances, Search, in_metric, ordered_search
 from heatsketch.neighbors.metric import Metric
-from heatsketch.scales.bandwidth import scale_order
 
 _HARDLY_ANY = float(np.log(HARDLY_ANY))
 _MOST_LEFT_OUT = 2048  # training points: a fraction of 1 % has a standard error of 0.2 %

@@ -91,11 +91,6 @@ def ksum(X: Any, *, metric: str = "euclidean", rng: Rng = 0) -> Ksum:
     return _steepest(_squared_distances(X, np.random.default_rng(rng)), X.shape[0])
 
 
-def scale_order(k: int) -> int:
-    """Return the number of the neighbour whose distance is the local scale: half of k."""
-    return max(1, k // 2)
-
-
 def rule_epsilon(X: Any, rule: str, *, rng: Rng = 0, distances: Distances | None = None) -> float:
     """Return ε by a rule, in squared data units; of points in a metric without coordinates, too.
 
