@@ -132,6 +132,13 @@ def test_links_of_a_page_lead_somewhere(page):
             assert anchor in anchors_of(file), f"{target}#{anchor}"
 
 
+def test_scripts_that_pages_name_are_there():
+    pages = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+    text = "\n".join(page.read_text("utf-8") for page in pages)
+    scripts = set(re.findall(r"\b(?:benchmarks|docs|examples|papers|tests)/[\w/]+\.py\b", text))
+    assert [script for script in scripts if not (ROOT / script).exists()] == []
+
+
 def test_every_page_is_in_the_table_of_contents():
     listed = re.findall(r"^([\w/-]+)$", (DOCS / "index.md").read_text("utf-8"), re.MULTILINE)
     pages = {page.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES} - {"index"}
