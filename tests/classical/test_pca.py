@@ -104,8 +104,10 @@ def test_a_model_of_dense_points_takes_sparse_ones_and_the_reverse(X):
 # Odd input
 
 
+@pytest.mark.parametrize("most", [1, pca._MAX_EXACT_SIZE], ids=["iterated", "exact"])
 @pytest.mark.parametrize("k", [1, 3])
-def test_points_that_coincide_have_coordinates_zero(k):
+def test_points_that_coincide_have_coordinates_zero(k, most, monkeypatch):
+    monkeypatch.setattr(pca, "_MAX_EXACT_SIZE", most)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = PCA(k).fit(np.full((6, 4), 3.7))

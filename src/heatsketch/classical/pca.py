@@ -144,6 +144,7 @@ class PCA(Embedding):
         n, d = points.shape
         thin = sparse.issparse(points)
         iterated = k < min(n, d) and (d if thin else min(n, d)) > _MAX_EXACT_SIZE
+        iterated = iterated and (thin or points.any())  # points that coincide: nothing to iterate
         with np.errstate(invalid="ignore"):  # the ratios of points that coincide
             if iterated or thin or n >= _TALL * d:
                 solver = "arpack" if iterated else "covariance_eigh"
