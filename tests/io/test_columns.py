@@ -1,6 +1,4 @@
-"""Which columns of a table are features, in which units; those that number the rows are noticed."""
-
-import warnings
+"""Which columns of a table are features, and in which units."""
 
 import numpy as np
 import openpyxl
@@ -19,45 +17,6 @@ def written(folder, suffix, columns):
     table = io.Table(values, tuple(columns), {}, None, "made up")
     io.write_table(folder / f"t{suffix}", table.values, table.columns, table)
     return folder / f"t{suffix}"
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_columns_that_look_like_ids_or_labels_are_asked_about(tmp_path, suffix):
-    rng = np.random.default_rng(0)
-    columns = {
-        "height": rng.normal(size=60),
-        "nr": np.arange(60.0),
-        "patient_id": 1000.0 + rng.permutation(60),
-        "count": np.sort(rng.integers(0, 10**6, 60)).astype(float),
-        "acid": 1000.0 + rng.permutation(60),
-        "Outcome": rng.integers(0, 2, 60).astype(float),
-        "grade": rng.integers(1, 6, 60).astype(float),
-        "y": rng.normal(size=60),
-    }
-    path = written(tmp_path, suffix, columns)
-    with pytest.warns(UserWarning, match="may be") as noticed:
-        io.read_table(path)
-    ids, labels = (str(warning.message) for warning in noticed)
-    assert "the features 'nr', 'patient_id' may be ids; if so, name them with ids (--id)" in ids
-    assert "the features 'Outcome', 'grade' may be labels" in labels
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        kept = io.read_table(path, ids=("nr", "patient_id"), label="Outcome", exclude="grade")
-        assert kept.columns == ("height", "count", "acid", "y")
-        assert io.read_table(path, features=["Outcome"]).values.shape == (60, 1)
-
-
-def test_counts_answers_and_pixels_are_not_taken_for_labels(tmp_path):
-    """Where most columns hold few whole numbers, such are the data."""
-    rng = np.random.default_rng(0)
-    columns = {f"q{j}": rng.integers(1, 6, 50).astype(float) for j in range(8)}
-    path = written(tmp_path, ".csv", columns)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        io.read_table(path)
-    path = written(tmp_path, ".parquet", columns | {"cluster": columns["q1"]})
-    with pytest.warns(UserWarning, match="features 'cluster' may"):
-        io.read_table(path)
 
 
 # Integers that float64 does not tell apart

@@ -104,6 +104,7 @@ REFUSED = [
     ("e.csv", "b,a,1\nb,,1\n", "edge 1 of"),
     ("e.csv", "b,a,+1\nb,c,\n", "the weight of edge 1 of"),
     ("e.csv", "a,b\nc,d\n", r"\(a, b\) may be a header or an edge; pass header=True"),
+    ("e.csv", "from,Rome\nOslo,Paris\n", "may be a header or an edge"),
     ("e.csv", "source,target\n", "has no edges"),
     ("g.mtx", "", "cannot be read"),
     ("g.mtx", f"{MTX}3 4 1\n1 2 5\n", SQUARE),
@@ -134,6 +135,7 @@ def test_what_is_refused(name, content, message, tmp_path):
         ("from,b\nb,from\n", ["from", "b"]),  # so is this one
         ("source,target\na,b\n", "ab"),
         ("one,two,weight\na,b,1\n", "ab"),
+        ("u,v\n1,2\n", "12"),
         ("# FromNodeId\tToNodeId\n3\t1\n1\t007\n", ["3", "1", "007"]),
         ("a, b\n b,c \n", "abc"),
         ("1;2;0,5\n2;3;1,5\n", "123"),

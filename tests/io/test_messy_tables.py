@@ -260,8 +260,6 @@ def test_gaps_in_arrays(tmp_path):
 @pytest.mark.parametrize("front", [None, lambda j: f"p{j}"])
 def test_a_file_without_header_keeps_its_first_row(tmp_path, front):
     path = saved(tmp_path, text(header=None, front=front))
-    if front is not None and X[0, 0] < X[0, 1] < X[0, 2]:
-        pytest.skip("increasing numbers may be names")
     np.testing.assert_array_equal(io.read_table(path).values, X)
     np.testing.assert_array_equal(io.read_table(path, header=False).values, X)
     assert len(io.read_table(path, header=True).values) == 29
@@ -282,7 +280,6 @@ def test_a_bad_cell_in_the_first_row_is_not_a_name(tmp_path, order):
         io.read_table(saved(tmp_path, f"{first}\n1,2,3,4\n5,6,7,8\n4,5,6,7\n"))
 
 
-@pytest.mark.filterwarnings("ignore:column .1990. of .* grows by the same step")
 def test_years_are_names_above_numbers_and_categories(tmp_path):
     rows = "".join(f"{'ab'[j % 2]},{j}.5,{j * j},7\n" for j in range(12))
     table = io.read_table(saved(tmp_path, "group,1990,1991,1992\n" + rows))

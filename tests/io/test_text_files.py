@@ -32,7 +32,6 @@ def test_label_and_ids_are_taken_from_the_features(tmp_path):
         io.read_table(path, label="d")
 
 
-@pytest.mark.filterwarnings("ignore:.*may be ids")
 def test_text_with_many_values_is_no_label(tmp_path):
     rows = "".join(f"{j},w{j}\n" for j in range(51))
     assert io.read_table(saved(tmp_path, "a,w\n" + rows)).label is None

@@ -7,8 +7,8 @@ One module per format (`numpy_files`, `text`, `parquet`, `anndata_files`) has it
 and `blocks`, as far as the format has them; `formats` maps suffixes to modules. They share:
 
 - `table`: the record, the options, the rules for columns, float arrays and CSR matrices
-- `columns`: the definition of a number, and the choice of features in text, sheets and Parquet
-- `header`: the test whether the first row holds names
+- `columns`: the definition of a number, the choice of features in text, sheets and Parquet, and
+  the test whether the first row holds names
 - `refine`: gaps and scales
 - `blocks`: points that are read by blocks of rows
 - `files`: atomic writing, limits on size, errors

@@ -4,12 +4,11 @@ Text, sheets and Parquet files become Arrow tables; `table_of` turns these into 
 """
 
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from heatsketch._typing import Array
 from heatsketch.io.blocks import Blocks, stamp
 from heatsketch.io.files import listed
 from heatsketch.io.table import (
+    Names,
     Reading,
     Table,
     choose_label,
@@ -157,9 +157,7 @@ def table_of(table: Any, how: Reading, path: Path, place: Place, *, is_text: boo
             extra[name] = _typed(table[name], f"{name} in {path}")
     values = np.stack([*columns.values()], axis=1)
     label = choose_label(extra, (*how.ids, *how.exclude))
-    points = Table(values, tuple(columns), extra, label, str(path), notes=tuple(notes))
-    warn_of_ids_and_labels(points, how)
-    return points
+    return Table(values, tuple(columns), extra, label, str(path), notes=tuple(notes))
 
 
 def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array | None, str]:
@@ -290,45 +288,96 @@ def arrow_table(embedding: Array, names: Sequence[str], table: Table) -> Any:
     return pa.table(arrays)
 
 
-# Features that may be something else
+# The header
 
-_LOOKED_AT, _FEWEST_ROWS, _FEW_VALUES = 2000, 10, 20
-_LIKE_ID = re.compile(r"[\W_](id|ID|Id)$|[a-z](ID|Id)$")  # patient_id, patientId
-_LIKE_LABEL = re.compile(
-    r"(^|[\W_])(labels?|targets?|class|classes|outcomes?|clusters?|response|diagnosis|survived|"
-    r"species)($|[\W_])",
-    re.IGNORECASE,
+_Rows = list[list[str]]
+_NAMES = (
+    *("name", "names", "sample", "samples", "country", "city", "species", "gene", "subject"),
+    *("group", "source", "target", "from", "to", "src", "dst", "head", "tail", "start", "end"),
+    *("node1", "node2", "fromnodeid", "tonodeid", "from_node", "to_node", "parent", "child"),
 )
 
 
-def warn_of_ids_and_labels(table: Table, how: Reading) -> None:
-    """Warn of features that look like ids or labels, unless the user named the features.
+def column_names(header: list[str], rows: _Rows) -> Names:
+    """Return names for all columns; rows one cell longer begin with a row name, as R writes."""
+    if rows and all(len(cells) == len(header) + 1 for cells in rows):
+        ends_empty = all(cells[-1] == "" for cells in rows)
+        header = [*header, ""] if ends_empty else ["", *header]
+    return tuple(name or (f"column {j + 1}" if j else "") for j, name in enumerate(header))
 
-    An id has the name of one and no number twice, or counts the rows. A label has the name of one,
-    or holds few whole numbers where most columns do not; if most do, these are the data (counts,
-    answers, pixels).
+
+def names_columns(cell: str) -> bool:
+    """Return whether a text is a usual name of a column."""
+    return is_id(cell) or is_label(cell) or cell.lower() in _NAMES
+
+
+def is_header(rows: _Rows, decimal: str) -> bool | None:
+    """Return whether the first row holds names, None if it may be either names or data.
+
+    It does if it has no number, or a usual name beside numbers. It may if it has another text, or
+    an empty cell above row names, or numbers that differ from those below.
     """
-    if how.features or not how.strict or len(table.values) < _FEWEST_ROWS:
-        return
-    ids, labels, few = [], [], []
-    for name, column in zip(table.columns, table.values.T, strict=True):
-        seen = column[:_LOOKED_AT]
-        seen = seen[~np.isnan(seen)]
-        steps, whole = np.diff(seen), (seen == np.floor(seen)).all()
-        counts = len(steps) and steps[0] != 0 and (steps == steps[0]).all()
-        unique = _LIKE_ID.search(name) and len(np.unique(column)) == len(column)
-        if whole and (counts or unique):
-            ids.append(name)
-        elif _LIKE_LABEL.search(name):
-            labels.append(name)
-        elif whole and 2 <= len(np.unique(seen)) <= min(_FEW_VALUES, len(seen) // 5):
-            few.append(name)
-    labels += few if 2 * len(few) <= len(table.columns) else []
-    for kind, option, names in (("ids", "ids (--id)", ids), ("labels", "label (--label)", labels)):
-        if names:
-            warnings.warn(
-                f"{table.source}: the features {listed(map(repr, names), 5)} may be {kind}; if "
-                f"so, name them with {option}, or exclude (--exclude); if not, with features "
-                "(--features).",
-                stacklevel=6,
-            )
+    first, rest = rows[0], rows[1:]
+    counted = first[first[0] == "" :]  # the index of a pandas frame has no name
+    if counted == [str(j) for j in range(len(counted))] and (len(counted) > 2 or counted != first):
+        return True
+    if rest and all(len(cells) == len(first) + 1 for cells in rest):
+        return True  # as R writes names of rows
+    kinds = [kind_of(cell, decimal) for cell in first]
+    is_text = [kind not in ("number", "missing") for kind in kinds]
+    numbers = [j for j, kind in enumerate(kinds) if kind == "number"]
+    texts = [j for j, cell in enumerate(first) if is_text[j] and re.search(r"\w", cell)]
+    if not numbers:
+        return True
+    below = [[cells[j] for cells in rest if len(cells) > j] for j in range(len(first))]
+    filled = [first[j] for j in numbers + texts]
+    if len(set(filled)) < len(filled) or any(_is_alike(first[j], below[j]) for j in texts):
+        return False
+    if any(names_columns(first[j]) for j in texts):
+        return True
+    columns = [[cell for cell in below[j] if kind_of(cell, decimal) == "number"] for j in numbers]
+    is_corner = not first[0] and below[0] and all(below[0])
+    if texts or is_corner or _may_be_names([first[j] for j in numbers], columns):
+        return None
+    return False
+
+
+def question(first: list[str], other: str, path: Path) -> ValueError:
+    """Return the error that asks whether a first row is a header or something else."""
+    shown = ", ".join(first[:6]) + (", …" if len(first) > 6 else "")
+    do = "pass header=True (--read header=yes) or header=False (--read header=no)"
+    return ValueError(f"the first row of {path} ({shown}) may be a header or {other}; {do}.")
+
+
+def _is_alike(cell: str, column: list[str]) -> bool:
+    """Return whether a text occurs below, or differs from one below in digits alone (p0, p1)."""
+    forms = [re.sub(r"\d+", "9", text) for text in (cell, *column)]
+    return cell in column or (forms[0] != cell and forms[0] in forms[1:])
+
+
+def _may_be_names(cells: list[str], columns: _Rows) -> bool:
+    """Return whether numbers have other steps, digits or scales than those below them."""
+    if min(map(len, columns)) < 2:
+        return False
+    values, below = [*map(number_of, cells)], [[*map(number_of, column)] for column in columns]
+    if _step(values) not in {None, *map(_step, zip(*below, strict=False))}:
+        return True
+    return all(map(_has_fewer_digits, cells, columns)) or all(map(_is_far, values, below))
+
+
+def _step(values: Sequence[float]) -> float | None:
+    """Return the step between three or more evenly spaced numbers, None if it is uneven or 0."""
+    steps = {round(b - a, 9) for a, b in pairwise(values)}
+    return steps.pop() or None if len(values) > 2 and len(steps) == 1 else None
+
+
+def _has_fewer_digits(cell: str, column: list[str]) -> bool:
+    """Return whether a number has fewer digits after the point than nearly all below it."""
+    digits = [len(re.split("[eE]", re.sub("^[^.,]*[.,]?", "", c))[0]) for c in (cell, *column)]
+    return sum(d > digits[0] for d in digits) >= 0.95 * len(column)
+
+
+def _is_far(value: float, column: list[float]) -> bool:
+    """Return whether a number has another scale than a column: beyond three times its range."""
+    low, high = min(column), max(column)
+    return not low - 3 * (high - low) <= value <= high + 3 * (high - low)

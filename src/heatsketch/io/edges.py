@@ -11,9 +11,15 @@ from scipy import sparse
 
 from heatsketch._typing import Array
 from heatsketch.io import anndata_files, numpy_files
-from heatsketch.io.columns import classified, kind_of, numbers_in
+from heatsketch.io.columns import (
+    classified,
+    column_names,
+    kind_of,
+    names_columns,
+    numbers_in,
+    question,
+)
 from heatsketch.io.files import blame, listed, suffix_of
-from heatsketch.io.header import column_names, question
 from heatsketch.io.parquet import read_columns
 from heatsketch.io.table import (
     Reading,
@@ -29,10 +35,6 @@ from heatsketch.markov.affinity import as_matrix
 from heatsketch.operators.graph import graph
 
 NODE = "id"  # the column of node names
-_HEADERS = (
-    *("source", "target", "from", "to", "src", "dst", "head", "tail", "start", "end"),
-    *("node1", "node2", "fromnodeid", "tonodeid", "from_node", "to_node", "parent", "child"),
-)
 _MATRIX_MARKET = re.compile(
     r"%%matrixmarket\s+matrix\s+coordinate\s+(real|integer|pattern)\s+(general|symmetric)\s*"
 )
@@ -64,8 +66,9 @@ def read_graph(
     exclude : str or sequence of str, default ()
         Columns of an edge list to ignore: neither names nor weights.
     sep, decimal, header
-        For text, as in `read_table`. By default the first row is a header unless one of its names
-        is that of a node below, or both are numbers.
+        For text, as in `read_table`. By default the first row is an edge if one of its names is
+        that of a node below, or both are numbers; a header if it is above numbers, or its names are
+        usual (source, target, from, to, …). Otherwise an error asks for `header`.
 
     Returns
     -------
@@ -187,19 +190,17 @@ def _cells(path: Path, how: Reading) -> Any:
 
     table, _ = read_cells(path, replace(how, header=False))
     table = table.from_arrays([*map(pc.utf8_trim_whitespace, table.columns)], table.column_names)
-    first, *below = ([*row.values()] for row in table.slice(0, 2).to_pylist())
-    header = how.header
+    rows = [[*row.values()] for row in table.slice(0, 2).to_pylist()]
+    first, header = rows[0], how.header
     if header is None and len(first) > 1:
         nodes = {name for column in table.columns[:2] for name in column.to_pylist()[1:]}
-        numbers, *under = (
-            [kind_of(cell, how.decimal) == "number" for cell in row] for row in (first, *below)
-        )
-        above_numbers = any(n > word for row in under for word, n in zip(numbers, row, strict=True))
-        if nodes & {*first[:2]}:
+        numbers = [[kind_of(cell, how.decimal) == "number" for cell in row] for row in rows]
+        is_above_numbers = any(n > word for word, n in zip(numbers[0], numbers[-1], strict=True))
+        if nodes & {*first[:2]} or all(numbers[0][:2]):
             header = False
-        elif above_numbers or any(name.lower() in _HEADERS for name in first[:2]):
+        elif is_above_numbers or all(map(names_columns, first[:2])):
             header = True
-        elif not all(numbers[:2]):
+        else:
             raise question(first, "an edge", path)
     return table.rename_columns(column_names(first, [])).slice(1) if header else table
 

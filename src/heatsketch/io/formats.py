@@ -94,9 +94,9 @@ def read_table(
         For text: the decimal mark.
     header : bool, optional
         For text and .xlsx: whether the first row holds the names of the columns. By default it does
-        if it has no number, or if two facts show that its numbers are names: text above numbers, an
-        empty cell above row names, even steps, fewer digits than below, another scale. One such
-        fact alone raises an error that asks for this option.
+        if it has no number, or has a usual name (id, name, sample, group, …) beside its numbers. If
+        these may be names (even steps, fewer digits or another scale than below, beside a text that
+        does not occur below or an empty cell), an error asks for this option.
 
     Returns
     -------

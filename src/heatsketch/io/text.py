@@ -17,9 +17,17 @@ from typing import Any
 
 from heatsketch._typing import Array
 from heatsketch.io.blocks import Blocks
-from heatsketch.io.columns import Place, arrow_table, blocks_of, rows_from, table_of
+from heatsketch.io.columns import (
+    Place,
+    arrow_table,
+    blocks_of,
+    column_names,
+    is_header,
+    question,
+    rows_from,
+    table_of,
+)
 from heatsketch.io.files import blame, check_archive, check_budget, need, suffix_of
-from heatsketch.io.header import column_names, is_header
 from heatsketch.io.table import Names, Reading, Table, refuse_key, refuse_repeated, require
 
 STDIN = "-"
@@ -192,8 +200,9 @@ def _layout(data: bytes, path: Path, how: Reading) -> Layout:
     titles = titles if 1 < len(titles) == len(rows[0]) else []
     named, header = {*how.features, *how.others}, how.header
     if header is None:
-        header = bool(named) and named <= {*rows[0]}
-        header = header or is_header(rows, how.decimal, path, untitled=not titles)
+        header = (bool(named) and named <= {*rows[0]}) or is_header(rows, how.decimal)
+        if header is None and not titles:
+            raise question(rows[0], "data", path)
     if header or titles:
         names = column_names(rows[0] if header else titles, rows[header:])
     else:
