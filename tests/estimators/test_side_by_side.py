@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist, pdist
 
 import heatsketch as hs
 from heatsketch.estimators.heat_embedding import side_by_side
-from heatsketch.isometry import pairs
+from heatsketch.isometry import objective
 from heatsketch.metrics import diffusion_distortion, distortions
 from problems.clouds import cloud, even_circle
 
@@ -91,7 +91,7 @@ def test_the_distortion_is_that_of_pairs_within_components():
 
 
 def test_where_not_all_pairs_are_measured_score_finds_what_fit_found(monkeypatch):
-    for module in (pairs, distortions):
+    for module in (objective, distortions):
         monkeypatch.setattr(module, "ALL_PAIRS_UP_TO", 200)
     X = rings((110, 100))
     model = make(64).fit(X)

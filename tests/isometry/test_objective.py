@@ -10,9 +10,9 @@ from scipy.spatial.distance import pdist
 
 from heatsketch.isometry import objective as module
 from heatsketch.isometry.objective import (
-    LogDistortion,
-    OutsideFraction,
     PairObjective,
+    log_distortion,
+    outside_fraction,
     principal_axes,
     stress,
 )
@@ -20,7 +20,9 @@ from problems.clouds import cloud
 
 SCALES = np.array([3, 2.5, 2, 1.5, 1, 0.5])
 every_loss = pytest.mark.parametrize(
-    "loss", [stress, OutsideFraction(2.0), LogDistortion(4)], ids=["stress", "outside", "log L"]
+    ("loss", "parameters"),
+    [(stress, {}), (outside_fraction, {"factor": 2.0}), (log_distortion, {"beta": 4})],
+    ids=["stress", "outside", "log L"],
 )
 
 
@@ -85,7 +87,7 @@ def test_log_ratios_are_those_of_distances_and_pairs_join():
 
 @every_loss
 @pytest.mark.parametrize("kept", [None, 2])
-def test_the_objective_has_the_gradient_that_differences_give(loss, kept, monkeypatch):
+def test_the_objective_has_the_gradient_that_differences_give(loss, parameters, kept, monkeypatch):
     objective = stated(ellipsoid())
     seen = {}
 
@@ -98,26 +100,27 @@ def test_the_objective_has_the_gradient_that_differences_give(loss, kept, monkey
     minimize = module.minimize
     monkeypatch.setattr(module, "minimize", look)
     Q = random_map((6, 3))
-    objective.descend(Q, loss, 1, kept, 0.3 if kept else 0.0)
+    objective.descend(Q, loss, 1, kept, 0.3 if kept else 0.0, **parameters)
     assert seen["error"] < 1e-5 * seen["size"]
     variances = (objective.Z @ Q).var(axis=0)
     spare = 0.3 * variances[2:].sum() / variances.sum() if kept else 0.0
-    assert seen["value"] == pytest.approx(loss(objective.log_ratios(Q))[0] + spare)
+    value = loss(objective.log_ratios(Q), **parameters)[0]
+    assert seen["value"] == pytest.approx(value + spare)
 
 
 @every_loss
-def test_descent_lowers_the_loss_and_keeps_a_record(loss):
+def test_descent_lowers_the_loss_and_keeps_a_record(loss, parameters):
     objective = stated(ellipsoid())
     Q = random_map((6, 2))
-    lower = objective.descend(Q, loss, 50)
-    before, after = (loss(objective.log_ratios(at))[0] for at in (Q, lower))
+    lower = objective.descend(Q, loss, 50, **parameters)
+    before, after = (loss(objective.log_ratios(at), **parameters)[0] for at in (Q, lower))
     assert np.linalg.norm(lower) == pytest.approx(1)
     assert after < 0.8 * before
     (record,) = objective.history
     assert record["pairs"] == 30 * 29 // 2
     assert record["objective"] == pytest.approx(after, rel=1e-9)
     assert 1 <= record["iterations"] <= 50
-    assert record["loss"] == ("stress" if loss is stress else str(loss))
+    assert record.items() >= {"loss": loss.__name__, **parameters}.items()
 
 
 def test_a_minimum_is_left_as_it_is():
@@ -134,10 +137,10 @@ def test_points_that_coincide_are_moved_apart():
     objective = stated(grid)
     start = express(objective, grid, np.array([[1.0], [0.0]]))
     assert objective.log_ratios(start).min() < -20
-    after = objective.descend(start, LogDistortion(16), 60)
+    after = objective.descend(start, log_distortion, 60, beta=16.0)
     assert objective.log_ratios(after).min() > -4
     # The push is always the same.
-    assert_array_equal(objective.descend(start, LogDistortion(16), 60), after)
+    assert_array_equal(objective.descend(start, log_distortion, 60, beta=16.0), after)
 
 
 # Annealing

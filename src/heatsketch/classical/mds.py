@@ -18,7 +18,7 @@ from heatsketch.classical.pca import PCA
 from heatsketch.graphs.landmarks import check_indices, choose_landmarks
 from heatsketch.neighbors.metric import check_distances, check_non_negative
 from heatsketch.spectral.classical_scaling import Scaling, classical_scaling
-from heatsketch.spectral.eigenpairs import column_signs, fix_signs
+from heatsketch.spectral.eigenpairs import fix_signs
 
 _MAX_STEPS, _SHORTEST_STEP = 300, 1e-9  # of a new point; length relative to its distances
 _SPECTRUM_POINTS = 1000  # most points for the whole spectrum
@@ -58,7 +58,8 @@ class ProjectiveScaling(Embedding):
             self.eigenvalues_ = self._scaling.values
         else:  # B = Y Yᵀ of the centred points, so that V √Λ = U Σ = Y W
             self._pca = pca = PCA(k).fit(X)
-            pca.components_ *= column_signs(pca.embedding_)[:, None]
+            signs = np.copysign(1, np.sum(fix_signs(pca.embedding_) * pca.embedding_, axis=0))
+            pca.components_ *= signs[:, None]
             self.eigenvalues_ = pca.singular_values_**2
 
     def _place(self, X: Array) -> Array:

@@ -18,9 +18,8 @@ from heatsketch.isometry.learn import (
     PAIRS,
     first_equal,
     learn,
-    oriented,
 )
-from heatsketch.isometry.pairs import random_pairs
+from heatsketch.isometry.objective import random_pairs
 from heatsketch.markov.diffusion import Diffusion, component_labels, deflate_components
 from heatsketch.markov.rows import N_LEADING
 from heatsketch.metrics import Distortion, diffusion_distortion
@@ -257,7 +256,7 @@ class HeatEmbedding(DiffusionEstimator):
                     n_init=self.n_init,
                     validation_fraction=_HELD_OUT * spared,
                 )
-                map_ = oriented(learned.components, S).T
+                map_ = learned.components.T
                 i, j = random_pairs(len(S), PAIRS["worst"])
                 ratios = pair_distances(S @ map_, S @ map_, i, j) / pair_distances(S, S, i, j)
                 median, largest = float(np.median(ratios)), float(ratios.max())

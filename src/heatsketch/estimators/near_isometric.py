@@ -14,13 +14,7 @@ from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.estimators._base import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
-from heatsketch.isometry.learn import (
-    MAX_ROWS,
-    OBJECTIVES,
-    first_equal,
-    learn,
-    oriented,
-)
+from heatsketch.isometry.learn import MAX_ROWS, OBJECTIVES, first_equal, learn
 from heatsketch.metrics import row_distortion
 from heatsketch.operators.kernel import centre_of, centred
 
@@ -83,7 +77,7 @@ class NearIsometricProjection(Embedder):
     rank_ : int
         Number of leading directions that the map uses.
     history_ : list of dict
-        `loss`, `pairs`, `objective` and `iterations` of each descent.
+        `loss` (with its parameters), `pairs`, `objective` and `iterations` of each descent.
     n_iter_ : int
         Iterations of all descents.
     seconds_ : float
@@ -175,7 +169,7 @@ class NearIsometricProjection(Embedder):
         names = ("objective", "factor", "rank", "n_init", "max_iter", "validation_fraction")
         options = {name: getattr(self, name) for name in names}
         learned = learn(points[rows], self.n_components, rng, **options)
-        W = oriented(learned.components, points[rows])
+        W = learned.components
         distortion = row_distortion(points @ W.T, points)
         scale = distortion.median
         if scale < _COINCIDING * distortion.expansion:

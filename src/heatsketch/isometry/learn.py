@@ -12,14 +12,16 @@ from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.isometry.objective import (
     SEARCH_BETA,
-    LogDistortion,
-    OutsideFraction,
     PairObjective,
+    distortion_evaluator,
+    log_distortion,
+    near_pairs,
+    outside_fraction,
     principal_axes,
+    random_pairs,
 )
-from heatsketch.isometry.pairs import DistortionEvaluator, near_pairs, random_pairs
 from heatsketch.neighbors import distinct_rows
-from heatsketch.spectral.eigenpairs import column_signs
+from heatsketch.spectral.eigenpairs import fix_signs
 
 EQUAL_BITS = 40  # rows that agree in this many bits count as one point
 _SKEWED = 1e-6  # third moment of an axis, relative to its modulus: less is rounding
@@ -49,7 +51,7 @@ class LearnedMap(NamedTuple):
     rank: int  # leading principal directions of the input that it uses
     # log L over pairs with points that neither fitted the map nor chose its rank; NaN without.
     held_out_log_L: float
-    history: list[dict[str, Any]]  # `loss`, `pairs`, `objective`, `iterations` of each descent
+    history: list[dict[str, Any]]  # a record of each descent
 
 
 @single_threaded_blas()  # thousands of small products: threads would cost time
@@ -71,11 +73,10 @@ def learn(
     out, they choose the rank of maps for `objective="worst"`, and these maps are shrunk for new
     points.
     """
-    if k == F.shape[1]:
-        return LearnedMap(np.eye(k), k, math.nan, [])
     logger.info("learning %d of %d directions", k, F.shape[1])
     most = objective == "most"
-    axes = principal_axes(F, rank or max(MAX_RANK[objective], 2 * k))
+    full = k == F.shape[1]
+    axes = np.eye(k) if full else principal_axes(F, rank or max(MAX_RANK[objective], 2 * k))
     n_rows = len(F) if most else min(len(F), _VALIDATION_ROWS)
     n_held = max(0, min(round(validation_fraction * n_rows), n_rows - k - 2))
     n_held = n_held if n_held >= 2 else 0
@@ -83,39 +84,50 @@ def learn(
     if axes.shape[1] > k and n_held and not most:
         best, held_out = validate(F[:n_rows], n_held, k, rank, max_iter)
         axes, shrunk = axes[:, :best], not math.isnan(held_out)
-    n_axes = axes.shape[1]
+    n_axes, history = axes.shape[1], list[dict[str, Any]]()
     if n_axes <= k:  # the rotation to the principal directions, of which there are no more than k
-        rotation = np.zeros((k, F.shape[1]))
-        rotation[:n_axes] = (axes / np.linalg.norm(axes, axis=0)).T
-        return LearnedMap(rotation, n_axes, held_out, [])
-
-    # Maps of low stress: from the leading directions with some spare ones, and from random ones.
-    seen = F[n_held:] if most else F
-    pairs = PairObjective(seen, axes, random_pairs(len(seen), PAIRS[objective]))
-    count = AUTO_STARTS[objective] if n_init == "auto" else n_init
-    starts = [pairs.leading[:, : k + spare] for spare in _SPARE[:count]]
-    for start in range(len(_SPARE), count):
-        width = min(k + 1 + start % 2, n_axes)
-        starts.append(pairs.scales[:, None] * rng.standard_normal((n_axes, width)))
-    maps = [pairs.annealed(Q, k, max_iter) for Q in starts]
-
-    if most:
-        # The fraction of pairs outside the window, and then with a little log L, so that no two
-        # points coincide.
-        losses = []
-        for start, Q in enumerate(maps):
-            for weight in (0.0, _LOG_L_WEIGHT):
-                Q = pairs.descend(Q, OutsideFraction(factor, weight), max_iter)
-            maps[start] = Q
-            losses.append(pairs.history[-1]["objective"])
-        Q = maps[int(np.argmin(losses))]
-        if n_held:
-            unseen = _unseen(F, n_held, axes, _UNSEEN_PAIRS["most"])
-            held_out = float(np.ptp(unseen.log_ratios(Q)))
+        W = np.zeros((k, F.shape[1]))
+        W[:n_axes] = (axes / np.linalg.norm(axes, axis=0)).T
     else:
-        Q = _lower_log_L(pairs, maps, max_iter, () if shrunk else _BETAS)
-        Q = _shrunk(Q, pairs) if shrunk else Q
-    return LearnedMap((axes @ Q).T, n_axes, held_out, pairs.history)
+        seen = F[n_held:] if most else F
+        pairs = PairObjective(seen, axes, random_pairs(len(seen), PAIRS[objective]))
+        # Maps of low stress: from leading directions with some spare ones, and from random ones.
+        count = AUTO_STARTS[objective] if n_init == "auto" else n_init
+        starts = [pairs.leading[:, : k + spare] for spare in _SPARE[:count]]
+        for start in range(len(_SPARE), count):
+            width = min(k + 1 + start % 2, n_axes)
+            starts.append(pairs.scales[:, None] * rng.standard_normal((n_axes, width)))
+        maps = [pairs.annealed(Q, k, max_iter) for Q in starts]
+        if most:
+            # The fraction of pairs outside the window, and then with a little log L, so that no two
+            # points coincide.
+            losses = []
+            for start, Q in enumerate(maps):
+                for weight in (0.0, _LOG_L_WEIGHT):
+                    Q = pairs.descend(
+                        Q, outside_fraction, max_iter, factor=factor, log_L_weight=weight
+                    )
+                maps[start] = Q
+                losses.append(pairs.history[-1]["objective"])
+            Q = maps[int(np.argmin(losses))]
+            if n_held:
+                unseen = _unseen(F, n_held, axes, _UNSEEN_PAIRS["most"])
+                held_out = float(np.ptp(unseen.log_ratios(Q)))
+        else:
+            Q = _lower_log_L(pairs, maps, max_iter, () if shrunk else _BETAS)
+            Q = _shrunk(Q, pairs) if shrunk else Q
+        W, history = (axes @ Q).T, pairs.history
+
+    # Rotate the map so that the image has its principal axes, with the longer tail up; if both
+    # tails are alike, the largest weight is positive.
+    Y = F @ W.T
+    Y -= Y.mean(axis=0)
+    W = fix_signs((np.linalg.eigh(Y.T @ Y)[1][:, ::-1].T @ W).T).T
+    Y = F @ W.T
+    Y -= Y.mean(axis=0)
+    skew = np.sum(Y**3, axis=0) / np.maximum(np.sum(np.abs(Y) ** 3, axis=0), np.finfo(float).tiny)
+    W[skew < -_SKEWED] *= -1
+    return LearnedMap(W, n_axes, held_out, history)
 
 
 def _lower_log_L(
@@ -126,10 +138,11 @@ def _lower_log_L(
     Maps of low stress and the leading directions are improved at a small β, the best one at larger
     β. Between descents the worst of all pairs join the working set.
     """
-    evaluate = DistortionEvaluator(pairs.F)
+    evaluate = distortion_evaluator(pairs.F)
     leading = pairs.leading[:, : maps[0].shape[1]]
     pairs.add(*near_pairs(pairs.F))
-    maps = [pairs.descend(Q, LogDistortion(SEARCH_BETA), max_iter) for Q in (*maps, leading)]
+    starts = (*maps, leading)
+    maps = [pairs.descend(Q, log_distortion, max_iter, beta=SEARCH_BETA) for Q in starts]
     found = [(Q, *evaluate(pairs.Z @ Q)) for Q in (*maps, leading)]
     Q, ratios, i, j = min(found, key=lambda one: float(np.ptp(one[1])))
     least, best = np.ptp(ratios), Q
@@ -138,7 +151,7 @@ def _lower_log_L(
         order = np.argpartition(ratios, [count - 1, len(ratios) - count])
         worst = np.append(order[:count], order[len(order) - count :])
         pairs.add(i[worst], j[worst])
-        Q = pairs.descend(Q, LogDistortion(float(beta)), max_iter)
+        Q = pairs.descend(Q, log_distortion, max_iter, beta=float(beta))
         ratios, i, j = evaluate(pairs.Z @ Q)
         if np.ptp(ratios) < least:
             least, best = np.ptp(ratios), Q
@@ -178,14 +191,15 @@ def validate(F: Array, n_held: int, k: int, rank: int | None, max_iter: int) -> 
         ranks.append(max(ranks[-1] // 2, k))
     pairs = PairObjective(seen, axes, random_pairs(len(seen), _RANK_PAIRS))
     first = pairs.annealed(pairs.leading[:, : k + _SPARE[0]], k, max_iter)
-    search = LogDistortion(SEARCH_BETA)
     for one in ranks:
-        maps[one] = _shrunk(pairs.descend(first[:one], search, max_iter), pairs)
+        Q = pairs.descend(first[:one], log_distortion, max_iter, beta=SEARCH_BETA)
+        maps[one] = _shrunk(Q, pairs)
     choosing = 0
     if len(maps) > 1 and n_held >= _LEAST_TO_CHOOSE:
         choosing = n_held // 2
         unseen = _unseen(F[np.r_[:choosing, n_held : len(F)]], choosing, axes)
-        losses = {one: search(unseen.log_ratios(Q))[0] for one, Q in maps.items()}
+        ratios = {one: unseen.log_ratios(Q) for one, Q in maps.items()}
+        losses = {one: log_distortion(ratios[one], SEARCH_BETA)[0] for one in maps}
         best = min(losses, key=losses.__getitem__)
         if losses[k] <= (1 + _NO_WORSE) * losses[best]:
             best = k
@@ -207,17 +221,3 @@ def first_equal(points: Array) -> Array:
         first, inverse = distinct_rows(np.round(np.ldexp(points[same], EQUAL_BITS) + shift))
         same = same[first[inverse]]
     return same
-
-
-def oriented(W: Array, points: Array) -> Array:
-    """Rotate a map so that its image has its principal axes, with the longer tail up.
-
-    If both tails are alike, the largest weight is positive.
-    """
-    Y = points @ W.T
-    Y -= Y.mean(axis=0)
-    _, axes = np.linalg.eigh(Y.T @ Y)
-    W, Y = axes[:, ::-1].T @ W, Y @ axes[:, ::-1]
-    skew = np.sum(Y**3, axis=0) / np.maximum(np.sum(np.abs(Y) ** 3, axis=0), np.finfo(float).tiny)
-    signs = np.where(np.abs(skew) > _SKEWED, np.sign(skew), column_signs(W.T))
-    return W * signs[:, None]

@@ -354,11 +354,6 @@ def leading_vector(A: Operator, rng: Rng = None) -> Array:
 
 def fix_signs(vectors: Array) -> Array:
     """Return the columns with the sign that makes the entry of largest modulus positive."""
-    return vectors * column_signs(vectors)
-
-
-def column_signs(vectors: Array) -> Array:
-    """Return the sign of the entry of largest modulus of each column; 1 for zero columns."""
     largest = np.argmax(np.abs(vectors), axis=0)
     signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
-    return np.where(signs == 0, 1.0, signs).astype(vectors.dtype)
+    return vectors * np.where(signs == 0, 1.0, signs).astype(vectors.dtype)
