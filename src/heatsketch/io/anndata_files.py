@@ -23,13 +23,11 @@ from heatsketch.io.table import (
     Names,
     Reading,
     Table,
-    as_csr,
-    as_float,
+    as_points,
     choose_array,
     choose_label,
     default_names,
     is_id,
-    objects,
     refuse_key,
     require,
 )
@@ -104,10 +102,7 @@ def blocks(path: Path, how: Reading) -> Blocks:
 
 def _table(points: Any, columns: Names, place: str, frame: Any, path: Path) -> Table:
     """Return points as floats or CSR, with the columns of obs."""
-    if sparse.issparse(points):
-        values = as_csr(points, path)
-    else:
-        values = as_float(np.asarray(points), f"{place} in {path}" if place else str(path))
+    values = as_points(points, f"{place} in {path}" if place else path, path)
     return Table(values, columns, {} if frame is None else _columns_of(frame), None, str(path))
 
 
@@ -176,7 +171,7 @@ def _element(store: Any, place: str) -> Any:
 def _columns_of(frame: Any) -> dict[str, Array]:
     """Return the index and the columns, each (n,); numbers, or objects with None for gaps."""
     index = str(frame.index.name or ("_index" if "index" in frame else "index"))
-    columns = {index: objects(list(map(str, frame.index)))}
+    columns = {index: np.array([*map(str, frame.index)], dtype=object)}
     for name, column in frame.items():
         is_plain = isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf"
         items = column if is_plain else column.astype(object).where(column.notna(), None)
@@ -224,7 +219,7 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
     obs = pd.DataFrame(index=index.rename(None if own in ("", "index", "_index") else own))
     for column, items in extra.items():
         if items.dtype.kind not in "biuf":
-            items = objects([None if item is None else str(item) for item in items])
+            items = np.array([x if x is None else str(x) for x in items], dtype=object)
             # As text anndata cannot write a column without any.
             items = pd.Categorical(items) if column == table.label or not items.any() else items
         obs[column.replace("/", "_") or "rownames"] = items

@@ -25,7 +25,6 @@ from heatsketch.io.table import (
     is_id,
     is_label,
     named_extra,
-    objects,
     refuse_merged,
     refuse_repeated,
     require,
@@ -115,17 +114,21 @@ def classified(column: Any, decimal: str) -> tuple[Array, list[str], Array, Arra
     return values[codes], words, kinds, codes
 
 
-def table_of(table: Any, how: Reading, path: Path, place: Place, *, is_text: bool = False) -> Table:
+def table_of(
+    table: Any, how: Reading, path: Path, text_place: Place | None = None, *, first_row: int = 0
+) -> Table:
     """Return the points of an Arrow table, with its other columns as ids and labels.
 
     Features are the requested columns, or else all numeric ones that are not ids, labels or
-    excluded. They are float32 if all columns are; gaps are NaN.
+    excluded. They are float32 if all columns are; gaps are NaN. With `text_place`, which names the
+    places of rows, all cells are text, and ids and labels that are numbers become numbers.
 
     Raises
     ------
     ValueError
         If there is no feature, or a column looks numeric and is not; the message names the place.
     """
+    place = text_place or (lambda row: f"row {first_row + row}")
     names = table.column_names
     refuse_repeated(names, path)
     require(how.features + how.exclude, names, path)
@@ -149,7 +152,7 @@ def table_of(table: Any, how: Reading, path: Path, place: Place, *, is_text: boo
         reason = reason if table.num_rows else "no rows below its header; pass a table with some"
         raise ValueError(f"{path} has {reason}.")
     for name in [name for name in names if name not in columns]:
-        if is_text:  # a column that could have been a feature holds something else
+        if text_place:  # a column that could have been a feature holds something else
             may_be_number = bool(how.features or name in passed)
             may_be_number = may_be_number and not (name in how.ids or is_id(name))
             extra[name] = _from_text(table[name].combine_chunks(), how.decimal, may_be_number)
@@ -233,7 +236,7 @@ def _from_text(column: Any, decimal: str, may_be_number: bool) -> Array:
         found = numbers_in(column, decimal)
         if found is not None:
             return found
-    return objects(column.to_pylist())
+    return np.array(column.to_pylist(), dtype=object)
 
 
 def _typed(column: Any, what: str) -> Array:
@@ -245,7 +248,7 @@ def _typed(column: Any, what: str) -> Array:
     whole = types.is_integer(column.type) or types.is_boolean(column.type)
     if (whole and not column.null_count) or types.is_floating(column.type):
         return column.to_numpy()  # type: ignore[no-any-return]
-    return objects(column.to_pylist())
+    return np.array(column.to_pylist(), dtype=object)
 
 
 def rows_from(batches: Iterable[Any], start: int) -> Iterator[Any]:
@@ -263,20 +266,16 @@ def blocks_of(
     import pyarrow as pa
 
     head = pa.Table.from_batches([*islice(batches(0), 1)], schema)
-    first = table_of(head, how, path, "row {}".format)
+    first = table_of(head, how, path)
     known = replace(how, features=first.columns, exclude=())
 
     def tables(start: int) -> Iterator[Table]:
         for batch in batches(start):
-            rows, place = pa.Table.from_batches([batch]), partial(_row, start)
-            yield replace(table_of(rows, known, path, place), notes=())
+            rows = pa.Table.from_batches([batch])
+            yield replace(table_of(rows, known, path, first_row=start), notes=())
             start += batch.num_rows
 
     return Blocks(n, first.columns, first.values.dtype, str(path), partial(stamp, path), tables)
-
-
-def _row(first: int, row: int) -> str:
-    return f"row {first + row}"
 
 
 def arrow_table(embedding: Array, names: Sequence[str], table: Table) -> Any:
@@ -298,7 +297,7 @@ _NAMES = (
 )
 
 
-def column_names(header: list[str], rows: _Rows) -> Names:
+def column_names(header: list[str], rows: Sequence[list[str]] = ()) -> Names:
     """Return names for all columns; rows one cell longer begin with a row name, as R writes."""
     if rows and all(len(cells) == len(header) + 1 for cells in rows):
         ends_empty = all(cells[-1] == "" for cells in rows)

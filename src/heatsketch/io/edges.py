@@ -22,11 +22,11 @@ from heatsketch.io.columns import (
 from heatsketch.io.files import blame, listed, suffix_of
 from heatsketch.io.parquet import read_columns
 from heatsketch.io.table import (
+    WITH_ARRAYS,
     Reading,
     Table,
-    as_csr,
+    as_points,
     default_names,
-    objects,
     refuse_key,
     require,
 )
@@ -107,6 +107,8 @@ def read_graph(
         raise FileNotFoundError(f"{path} is not a file; pass an edge list, or a matrix (n, n).")
     table = Table(None, (), {}, None, str(path))
     details: dict[str, Any] = {}
+    if suffix not in WITH_ARRAYS:
+        refuse_key(how.key, path)
     with blame(path):
         if is_text or suffix == ".parquet":
             given, details = _edges(_cells(path, how) if is_text else read_columns(path), how, path)
@@ -147,7 +149,6 @@ def _edges(table: Any, how: Reading, path: Path) -> tuple[Array, dict[str, Any]]
     """Return the edges (2, m) by numbers of nodes, the names of nodes and any weights of edges."""
     import pyarrow as pa
 
-    refuse_key(how.key, path)
     require(how.exclude, table.column_names, path)
     table = table.drop_columns(list(how.exclude))
     if table.num_columns not in (2, 3):
@@ -159,7 +160,7 @@ def _edges(table: Any, how: Reading, path: Path) -> tuple[Array, dict[str, Any]]
         raise ValueError(f"{path} has no edges; pass an edge list with at least one.")
     both = [chunk for column in table.columns[:2] for chunk in column.cast(pa.string()).chunks]
     encoded = pa.concat_arrays(both).dictionary_encode(null_encoding="encode")
-    names = objects(encoded.dictionary.to_pylist())
+    names = np.array(encoded.dictionary.to_pylist(), dtype=object)
     ends = encoded.indices.to_numpy().astype(np.int64).reshape(2, -1)
     lacks = np.isin(ends, [i for i, name in enumerate(names) if not name]).any(axis=0)
     if lacks.any():
@@ -202,7 +203,7 @@ def _cells(path: Path, how: Reading) -> Any:
             header = True
         else:
             raise question(first, "an edge", path)
-    return table.rename_columns(column_names(first, [])).slice(1) if header else table
+    return table.rename_columns(column_names(first)).slice(1) if header else table
 
 
 def read_matrix_market(path: Path, how: Reading = Reading()) -> Table:
@@ -210,7 +211,6 @@ def read_matrix_market(path: Path, how: Reading = Reading()) -> Table:
 
     NumPy reads the numbers, because SciPy's reader ignores text after them, or ends the process.
     """
-    refuse_key(how.key, path)
     with blame(path), path.open("rb") as stream:
         found = _MATRIX_MARKET.fullmatch(stream.readline().decode("latin-1").lower())
         if not found:
@@ -225,7 +225,7 @@ def read_matrix_market(path: Path, how: Reading = Reading()) -> Table:
             raise ValueError(f"it has {table.shape} numbers in place of ({entries}, {width})")
         data = table[:, 2] if width == 3 else np.ones(entries)
         ends = (table[:, :2] - 1).astype(np.int64).T
-        matrix = as_csr(sparse.coo_matrix((data, ends), shape=(n, n_columns)), path)
+        matrix = as_points(sparse.coo_matrix((data, ends), shape=(n, n_columns)), path, path)
         if found[2] == "symmetric":  # the lower triangle is stored
             matrix += sparse.tril(matrix, -1).T
         return Table(matrix, default_names(matrix), {}, None, str(path))

@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +28,6 @@ from heatsketch._version import __version__
 from heatsketch.io.files import blame, check_archive, write_atomically
 from heatsketch.io.metadata import plain
 from heatsketch.io.numpy_files import write_arrays
-from heatsketch.io.table import objects
 
 __all__ = ["Stored", "load_model", "read_facts", "read_model", "save_model", "write_model"]
 
@@ -243,7 +242,7 @@ _FORMS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "dict": (dict, lambda x: [[key, item] for key, item in x.items()], dict),
     "dtype": (np.dtype, lambda x: x.str, np.dtype),
     "number": (np.generic, lambda x: [x.dtype, x.item()], lambda parts: parts[0].type(parts[1])),
-    "objects": (np.ndarray, np.ndarray.tolist, objects),  # (n,)
+    "objects": (np.ndarray, np.ndarray.tolist, partial(np.array, dtype=object)),  # (n,)
     "csr": (
         sparse.csr_matrix,
         lambda x: [x.data, x.indices, x.indptr, *x.shape],

@@ -20,8 +20,7 @@ from heatsketch.io.table import (
     Names,
     Reading,
     Table,
-    as_csr,
-    as_float,
+    as_points,
     choose_array,
     choose_label,
     default_names,
@@ -37,13 +36,11 @@ def read(path: Path, how: Reading) -> Table:
         with np.load(path, allow_pickle=False) as archive:
             check_archive(archive.zip, path)
             return _read_archive(archive, path, how)
-    refuse_key(how.key, path)
     return _table(open_memmap(path, mode="r"), how, path)
 
 
 def blocks(path: Path, how: Reading) -> Blocks:
     """Return the points of .npy by blocks, each from its own map, so that no pages accumulate."""
-    refuse_key(how.key, path)
     whole = open_memmap(path, mode="r")
     first = _table(whole[:0], how, path)
     rows = rows_in(BLOCK_BYTES, whole.shape[1])
@@ -82,7 +79,7 @@ def write_arrays(archive: zipfile.ZipFile, arrays: dict[str, Array]) -> None:
 def _table(array: Array, how: Reading, path: Path, what: str = "", names: Names = ()) -> Table:
     """Return the features of an array (n, d), without the columns of ids and labels."""
     source = f"{what} in {path}" if what else str(path)
-    values = np.asarray(as_float(array, source))  # a map stays a map: estimators may take a sample
+    values = as_points(array, source)  # a map stays a map: estimators may take a sample
     names = names or default_names(array)
     extra = {n: np.array(array[:, names.index(n)]) for n in how.label + how.ids if n in names}
     if array.dtype in (np.int64, np.uint64):
@@ -102,7 +99,7 @@ def _read_archive(archive: Any, path: Path, how: Reading) -> Table:
     shapes = {name: _shape(archive, name) for name in archive.files}
     if {"data", "indices", "indptr", "format"} <= set(shapes):
         refuse_key(how.key, path)
-        matrix = as_csr(sparse.load_npz(path), path)
+        matrix = as_points(sparse.load_npz(path), path, path)
         return Table(matrix, default_names(matrix), {}, None, str(path))
     chosen = choose_array(shapes, how.key, path)
     array = _item(archive, chosen)

@@ -13,21 +13,19 @@ from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in
 from heatsketch.io.columns import arrow_table, blocks_of, rows_from, table_of
 from heatsketch.io.files import check_budget, need
 from heatsketch.io.metadata import KEY, decoded
-from heatsketch.io.table import Names, Reading, Table, refuse_key
+from heatsketch.io.table import Names, Reading, Table
 
 
 def read(path: Path, how: Reading) -> Table:
     """Read the numeric columns as features and keep the others."""
-    refuse_key(how.key, path)
     table = read_columns(path)
     note = (table.schema.metadata or {}).get(KEY.encode())
-    found = table_of(table, _with_index(how, table.schema), path, "row {}".format)
+    found = table_of(table, _with_index(how, table.schema), path)
     return replace(found, metadata=decoded(note))
 
 
 def blocks(path: Path, how: Reading) -> Blocks:
     """Return the points by blocks of rows."""
-    refuse_key(how.key, path)
     with _opened(path) as file:
         facts, schema = file.metadata, file.schema_arrow
     counts = [facts.row_group(group).num_rows for group in range(facts.num_row_groups)]

@@ -24,6 +24,7 @@ Names = tuple[str, ...]
 ID_NAMES = ("id", "index", "_index", "", "__index_level_0__", "unnamed: 0", "rownames", "...1")
 LABEL_NAMES = ("label", "labels", "target", "class")
 
+WITH_ARRAYS = (".npz", ".xlsx", ".h5ad", ".zarr")  # or sheets, of which a key names one
 MISSING = ("error", "drop", "median")  # missing numbers; "keep" leaves them NaN
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "semicolon": ";", "comma": ","}
 EXACT = 2.0**53  # from here on, float64 cannot tell neighbouring integers apart
@@ -192,37 +193,31 @@ def named_extra(table: Table, reserved: Container[str]) -> dict[str, Array]:
     return named
 
 
-def objects(items: list[Any]) -> Array:
-    """Return items of any types, including None, as a column (n,)."""
-    array = np.empty(len(items), dtype=object)
-    array[:] = items
-    return array
-
-
-def as_float(array: Array, what: str) -> Array:
-    """Return a 2-d array as native float32 if it is float32, else as float64."""
-    if array.ndim != 2:
-        raise ValueError(f"{what} has shape {array.shape}; pass an array (points, features).")
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{what} has dtype {array.dtype}; pass real numbers.")
-    return np.asanyarray(array, dtype=float_type(array.dtype))
-
-
 def float_type(dtype: Any) -> np.dtype:
     """Return float32 for float32 in any byte order, and float64 for all other types."""
     return np.dtype("f4" if np.dtype(dtype).newbyteorder("=") == np.float32 else "f8")
 
 
-def as_csr(matrix: Any, path: Path) -> sparse.csr_matrix:
-    """Return a sparse matrix of a file as CSR; every index is checked before it is used."""
-    if matrix.dtype.kind not in "biuf":
-        raise ValueError(f"{path} holds a matrix of dtype {matrix.dtype}; save real numbers.")
-    # A small file may claim any number of empty columns (csc: rows), which take no space in it.
-    what = f"its {matrix.shape[0]} × {matrix.shape[1]} matrix"
-    check_budget(64 * sum(matrix.shape), path.stat().st_size, what)
-    if hasattr(matrix, "check_format"):
-        matrix.check_format(full_check=True)
-    return sparse.csr_matrix(matrix, dtype=float_type(matrix.dtype))
+def as_points(values: Any, what: Any, path: Path | None = None) -> Any:
+    """Return an array or sparse matrix as native float32 if it is float32, else as float64.
+
+    Every index of a sparse one is checked before it is used. It becomes CSR, if the file at `path`
+    is not much smaller.
+    """
+    values = values if sparse.issparse(values) else np.asarray(values)
+    if values.ndim != 2:
+        raise ValueError(f"{what} has shape {values.shape}; pass an array (points, features).")
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"{what} has dtype {values.dtype}; pass real numbers.")
+    if not sparse.issparse(values):
+        return np.asarray(values, dtype=float_type(values.dtype))
+    if path is not None:
+        # A small file may claim any number of empty columns (csc: rows), without space in it.
+        shape = f"its {values.shape[0]} × {values.shape[1]} matrix"
+        check_budget(64 * sum(values.shape), path.stat().st_size, shape)
+    if hasattr(values, "check_format"):
+        values.check_format(full_check=True)
+    return sparse.csr_matrix(values, dtype=float_type(values.dtype))
 
 
 def refuse_merged(name: str, numbers: Array, cells: Any, place: Callable[[int], str]) -> None:

@@ -8,7 +8,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from io import BytesIO, StringIO, TextIOWrapper
 from itertools import islice
@@ -28,7 +28,7 @@ from heatsketch.io.columns import (
     table_of,
 )
 from heatsketch.io.files import blame, check_archive, check_budget, need, suffix_of
-from heatsketch.io.table import Names, Reading, Table, refuse_key, refuse_repeated, require
+from heatsketch.io.table import Names, Reading, Table, refuse_repeated, require
 
 STDIN = "-"
 SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
@@ -43,14 +43,8 @@ BLOCK_BYTES = 2**22  # read at a time
 _MARK, _UTF16 = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")  # at the beginning of a file
 
 
-@dataclass(frozen=True)
-class Layout:
-    """The places of the cells of a table in text."""
-
-    sep: str
-    names: Names  # of all columns
-    skip: int  # lines before the first row of data
-    data: bytes  # without blanks that pad cells
+# The separator, the names of all columns, the number of lines before the first row of data.
+_Layout = tuple[str, Names, int]
 
 
 def read(path: Path, how: Reading) -> Table:
@@ -61,25 +55,23 @@ def read(path: Path, how: Reading) -> Table:
         words = table[name].unique().to_pylist()
         if words and not any(map(str.strip, words)):
             table = table.drop_columns([name])
-    return table_of(table, how, path, place, is_text=True)
+    return table_of(table, how, path, place)
 
 
 def read_cells(path: Path, how: Reading) -> tuple[Any, Place]:
     """Read all cells as text into an Arrow table; return it, and a function that names places."""
     pa, is_sheet = need("pyarrow", path), suffix_of(path) == ".xlsx"
-    if is_sheet:
-        layout = _layout(_sheet(path, how), path, replace(how, sep="\t"))
-    else:
-        refuse_key(how.key, path)
-        layout = _layout(_contents(path), path, how)
-    block = min(max(len(layout.data) + 1, 2**20), 2**31 - 1)
-    batches = _batches(path, pa.BufferReader(layout.data), layout, block)
-    table = pa.Table.from_batches([*batches], pa.schema(dict.fromkeys(layout.names, pa.string())))
+    data = _sheet(path, how) if is_sheet else _contents(path)
+    data, layout = _layout(data, path, replace(how, sep="\t") if is_sheet else how)
+    sep, names, skip = layout
+    block = min(max(len(data) + 1, 2**20), 2**31 - 1)
+    batches = _batches(path, pa.BufferReader(data), layout, block)
+    table = pa.Table.from_batches([*batches], pa.schema(dict.fromkeys(names, pa.string())))
 
     def place(row: int) -> str:
-        rows = _rows(_lines(layout.data, layout.skip), layout.sep)
+        rows = _rows(_lines(data, skip), sep)
         with suppress(csv.Error):  # a very long cell
-            line = layout.skip + max(islice((line for line, cells in rows if cells), row + 1))
+            line = skip + max(islice((line for line, cells in rows if cells), row + 1))
             return f"row {row} (line {line} of the {'sheet' if is_sheet else 'file'})"
         return f"row {row}"
 
@@ -88,32 +80,33 @@ def read_cells(path: Path, how: Reading) -> tuple[Any, Place]:
 
 def blocks(path: Path, how: Reading) -> Blocks:
     """Return the points by blocks of text; ids and labels stay text."""
-    refuse_key(how.key, path)
     pa = need("pyarrow", path)
     with _opened(path) as stream:
         head = b"".join(stream.readlines(BLOCK_BYTES)).removeprefix(_MARK)
-    layout = _layout(head, path, how)
-    if layout.data is not head:
+    data, layout = _layout(head, path, how)
+    if data is not head:
         what = "is read whole, since it has blanks between or around cells"
         raise ValueError(f"{path} {what}; write it with commas alone, or as .parquet.")
     block = max(BLOCK_BYTES, 16 * max(map(len, head.splitlines())))
     batches = partial(_batches, path, str(path), layout, block)
-    n = sum(batch.num_rows for batch in batches(included=layout.names[:1]))
-    schema = pa.schema(dict.fromkeys(layout.names, pa.string()))
+    _, names, _ = layout
+    n = sum(batch.num_rows for batch in batches(included=names[:1]))
+    schema = pa.schema(dict.fromkeys(names, pa.string()))
     return blocks_of(batches, n, schema, how, path)
 
 
 def _batches(
-    path: Path, source: Any, layout: Layout, block: int, start: int = 0, included: Names = ()
+    path: Path, source: Any, layout: _Layout, block: int, start: int = 0, included: Names = ()
 ) -> Iterator[Any]:
     """Yield the cells of all columns, or of some, as text, from a row on."""
     pa, pacsv = need("pyarrow", path), need("pyarrow.csv", path)
-    names, types = layout.names, dict.fromkeys(layout.names, pa.string())
+    sep, names, skip = layout
     refuse_repeated(names, path)
     reading = pacsv.ReadOptions(
-        column_names=names, skip_rows=layout.skip, use_threads=False, block_size=block
+        column_names=names, skip_rows=skip, use_threads=False, block_size=block
     )
-    parsing = pacsv.ParseOptions(delimiter=layout.sep, newlines_in_values=True)
+    parsing = pacsv.ParseOptions(delimiter=sep, newlines_in_values=True)
+    types = dict.fromkeys(names, pa.string())
     conversion = pacsv.ConvertOptions(column_types=types, include_columns=list(included))
     with blame(path, _UNEVEN), pacsv.open_csv(source, reading, parsing, conversion) as stream:
         yield from rows_from(stream, start)
@@ -180,8 +173,8 @@ def _first_rows(lines: Iterable[str], sep: str) -> list[tuple[int, list[str]]]:
     return found
 
 
-def _layout(data: bytes, path: Path, how: Reading) -> Layout:
-    """Find the separator and the names of the columns."""
+def _layout(data: bytes, path: Path, how: Reading) -> tuple[bytes, _Layout]:
+    """Return the data, without blanks that pad cells, and their layout."""
     start, line, comment = 0, "", ""
     with blame(path, "save it as UTF-8 (in Excel: CSV UTF-8)"):
         for line in _lines(data):
@@ -203,10 +196,11 @@ def _layout(data: bytes, path: Path, how: Reading) -> Layout:
         header = (bool(named) and named <= {*rows[0]}) or is_header(rows, how.decimal)
         if header is None and not titles:
             raise question(rows[0], "data", path)
-    if header or titles:
-        names = column_names(rows[0] if header else titles, rows[header:])
+    if header:
+        start += records[0][0]
+        names = column_names(rows[0], rows[1:])
     else:
-        names = tuple(f"x{j}" for j in range(len(rows[0])))
+        names = column_names(titles or [f"x{j}" for j in range(len(rows[0]))])
     before_quotes = rb'%b[ \t]+"(?!")' % re.escape(sep.encode())
     if sep == " " or (sep != "\t" and b'"' in data and re.search(before_quotes, data)):
         # Blanks before a quote would make it a part of the cell. Lines stay lines.
@@ -215,7 +209,7 @@ def _layout(data: bytes, path: Path, how: Reading) -> Layout:
         sep = "\t" if sep == " " else sep
         csv.writer(out, delimiter=sep, lineterminator="\n").writerows(row for _, row in rewritten)
         data = out.getvalue().encode()
-    return Layout(sep, names, start + header * records[0][0], data)
+    return data, (sep, names, start)
 
 
 def _separator(lines: Callable[[], Iterable[str]], path: Path) -> str:
@@ -249,14 +243,7 @@ def _sheet(path: Path, how: Reading) -> bytes:
     out = StringIO()
     writer = csv.writer(out, delimiter="\t", lineterminator="\n")
     for row in book[how.key or titles[0]].iter_rows(values_only=True):
-        cells = [_as_text(cell, how.decimal) for cell in row]
-        writer.writerow(cells if any(cells) else [])
+        cells = [str(x).replace(".", how.decimal) if isinstance(x, float) else x for x in row]
+        writer.writerow([] if {*cells} <= {None, ""} else cells)
     book.close()
     return out.getvalue().encode()
-
-
-def _as_text(cell: object, decimal: str) -> str:
-    """Return a cell as a text file would hold it."""
-    if cell is None:
-        return ""
-    return str(cell).replace(".", decimal) if isinstance(cell, float) else str(cell)
