@@ -19,18 +19,7 @@ from heatsketch._typing import Array
 from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in, stamp
 from heatsketch.io.files import blame, listed, need, suffix_of
 from heatsketch.io.metadata import KEY, decoded
-from heatsketch.io.table import (
-    Names,
-    Reading,
-    Table,
-    as_points,
-    choose_array,
-    choose_label,
-    default_names,
-    is_id,
-    refuse_key,
-    require,
-)
+from heatsketch.io.table import Names, Reading, Table, as_float, default_names, is_id, require
 
 DEFAULT_KEY = "X_heat"
 _COMPONENTS, _MOST_GENES = "X_pca", 50  # up to 50 genes scanpy uses X itself
@@ -54,12 +43,12 @@ def default_array(n_genes: int, obsm: Container[str], what: str, do: str) -> str
 def read(path: Path, how: Reading) -> Table:
     """Read the array named by `how.key`; the columns of obs are the ids and labels."""
     with _opened(path) as store:
-        place, points, columns, frame = _contents(store, how.key, path)
+        place, points, columns, frame = _contents(store, how, path)
         table = _table(points[:], columns, place, frame, path)
         if frame is None:
             return table
         categories = [str(n) for n in frame if frame[n].dtype == "category" and n not in how.ids]
-        label = categories[0] if categories else choose_label(table.extra, how.ids)
+        label = categories[0] if categories else how.choose_label(table.extra)
         note = f"uns/{KEY}/{place.removeprefix('obsm/')}"
         has_note = place.startswith("obsm/") and note in store
         return replace(
@@ -73,7 +62,7 @@ def blocks(path: Path, how: Reading) -> Blocks:
     The table obs is in memory as a whole.
     """
     with _opened(path) as store:
-        place, points, columns, frame = _contents(store, how.key, path)
+        place, points, columns, frame = _contents(store, how, path)
         if getattr(points, "format", "csr") != "csr":
             what = f"{place} in {path} is stored by columns (csc), not by rows"
             raise ValueError(
@@ -102,7 +91,7 @@ def blocks(path: Path, how: Reading) -> Blocks:
 
 def _table(points: Any, columns: Names, place: str, frame: Any, path: Path) -> Table:
     """Return points as floats or CSR, with the columns of obs."""
-    values = as_points(points, f"{place} in {path}" if place else path, path)
+    values = as_float(points, f"{place} in {path}" if place else path, path)
     return Table(values, columns, {} if frame is None else _columns_of(frame), None, str(path))
 
 
@@ -123,19 +112,20 @@ def _opened(path: Path) -> Iterator[Any]:
         yield file
 
 
-def _contents(store: Any, key: str | None, path: Path) -> tuple[str, Any, Names, Any]:
-    """Return the place of the array named by `key`, the array, its column names, and obs.
+def _contents(store: Any, how: Reading, path: Path) -> tuple[str, Any, Names, Any]:
+    """Return the place of the array named by `how.key`, the array, its column names, and obs.
 
     The place is "" where the store is the array. The names are those of a frame, or of var, or x0,
     x1, … obs is None unless the store is an AnnData.
     """
     if hasattr(store, "shape"):
-        refuse_key(key, path)
+        how.refuse_key(path)
         return "", store, default_names(store), None
     if "obs" not in store:
         nodes = {name: store[name] for name in sorted(store) if hasattr(store[name], "shape")}
-        place = choose_array({name: node.shape for name, node in nodes.items()}, key, path)
+        place = how.choose_array({name: node.shape for name, node in nodes.items()}, path)
         return place, nodes[place], default_names(nodes[place]), None
+    key = how.key
     if key is None:
         n_genes = _element(store, "X").shape[1] if "X" in store else _MOST_GENES + 1
         key = default_array(n_genes, store.get("obsm", ()), str(path), "key='X' (--read key=X)")

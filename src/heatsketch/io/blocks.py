@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch.io.table import Names, Table, as_points, default_names, float_type
+from heatsketch.io.table import Names, Table, as_float, default_names, float_type
 
 BLOCK_BYTES = 2**24  # read at a time
 
@@ -55,7 +55,7 @@ def of_array(X: Any, name: str = "X") -> Blocks:
 
     def tables(start: int) -> Iterator[Table]:
         for at in range(start, n, rows):
-            yield Table(as_points(X[at : at + rows], name), columns, {}, None, name)
+            yield Table(as_float(X[at : at + rows], name), columns, {}, None, name)
 
     def stamp() -> dict[str, Any]:
         ends = [X[row : row + 1] for row in (0, (n - 1) // 2, n - 1)]  # no other slice is read

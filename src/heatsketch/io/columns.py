@@ -17,18 +17,7 @@ import numpy as np
 from heatsketch._typing import Array
 from heatsketch.io.blocks import Blocks, stamp
 from heatsketch.io.files import listed
-from heatsketch.io.table import (
-    Names,
-    Reading,
-    Table,
-    choose_label,
-    is_id,
-    is_label,
-    named_extra,
-    refuse_merged,
-    refuse_repeated,
-    require,
-)
+from heatsketch.io.table import Names, Reading, Table, is_id, is_label, refuse_merged, require
 
 # Kinds of cells, with decimal points. Missing numbers are written as spreadsheets, R, Python
 # and pandas do. Notation: decimal commas, groups of three digits, a currency, per cent, a
@@ -100,10 +89,14 @@ def numbers_in(column: Any, decimal: str) -> Array | None:
 def classified(column: Any, decimal: str) -> tuple[Array, list[str], Array, Array]:
     """Return numbers (n,), NaN for other cells, the different cells, their kinds, and codes (n,).
 
-    The words true and false count as 1 and 0 if there are no other words.
+    The words true and false count as 1 and 0 if there are no other words. No cells are returned
+    where Arrow reads all of them as numbers.
     """
     import pyarrow.compute as pc
 
+    found = numbers_in(column, decimal)
+    if found is not None:
+        return found, [], np.empty(0, "U8"), np.empty(0, int)
     encoded = pc.utf8_trim_whitespace(column.fill_null("")).dictionary_encode()
     words, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
     kinds = np.array([kind_of(word, decimal) for word in words], "U8")
@@ -130,7 +123,6 @@ def table_of(
     """
     place = text_place or (lambda row: f"row {first_row + row}")
     names = table.column_names
-    refuse_repeated(names, path)
     require(how.features + how.exclude, names, path)
     passed = [name for name in names if name in how.others or is_id(name) or is_label(name)]
     columns, extra, notes = {}, {}, []
@@ -159,7 +151,7 @@ def table_of(
         else:  # in chunks, because Arrow limits the size of one
             extra[name] = _typed(table[name], f"{name} in {path}")
     values = np.stack([*columns.values()], axis=1)
-    label = choose_label(extra, (*how.ids, *how.exclude))
+    label = how.choose_label(extra)
     return Table(values, tuple(columns), extra, label, str(path), notes=tuple(notes))
 
 
@@ -192,14 +184,11 @@ def _feature_of_text(
     is_text = not asked and len(column) > 0 and kind_of(column[0].as_py() or "") == "text"
     if is_text and not pc.any(pc.match_substring_regex(column, _PERHAPS)).as_py():
         return None, ""
-    found = numbers_in(column, how.decimal)
-    if found is not None:
-        return found, ""
     found, words, kinds, codes = classified(column, how.decimal)
     filled, foreign, number = (kinds != "missing"), (kinds == "notation"), (kinds == "number")
     bad = filled & ~number
     if not bad.any():
-        return (found if filled.any() else None), ""
+        return (None if np.isnan(found).all() else found), ""
     if not how.strict:
         return None, ""
 
@@ -282,7 +271,7 @@ def arrow_table(embedding: Array, names: Sequence[str], table: Table) -> Any:
     """Return an Arrow table of the ids and labels of a table, then the coordinates."""
     import pyarrow as pa
 
-    columns = named_extra(table, names) | dict(zip(names, embedding.T, strict=True))
+    columns = table.named_extra(names) | dict(zip(names, embedding.T, strict=True))
     arrays = {name: c.tolist() if c.dtype.hasobject else c for name, c in columns.items()}
     return pa.table(arrays)
 

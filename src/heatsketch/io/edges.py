@@ -11,25 +11,10 @@ from scipy import sparse
 
 from heatsketch._typing import Array
 from heatsketch.io import anndata_files, numpy_files
-from heatsketch.io.columns import (
-    classified,
-    column_names,
-    kind_of,
-    names_columns,
-    numbers_in,
-    question,
-)
+from heatsketch.io.columns import classified, column_names, kind_of, names_columns, question
 from heatsketch.io.files import blame, listed, suffix_of
 from heatsketch.io.parquet import read_columns
-from heatsketch.io.table import (
-    WITH_ARRAYS,
-    Reading,
-    Table,
-    as_points,
-    default_names,
-    refuse_key,
-    require,
-)
+from heatsketch.io.table import WITH_ARRAYS, Reading, Table, as_float, default_names, require
 from heatsketch.io.text import STDIN, SUFFIXES, read_cells
 from heatsketch.markov.affinity import as_matrix
 from heatsketch.operators.graph import graph
@@ -108,7 +93,7 @@ def read_graph(
     table = Table(None, (), {}, None, str(path))
     details: dict[str, Any] = {}
     if suffix not in WITH_ARRAYS:
-        refuse_key(how.key, path)
+        how.refuse_key(path)
     with blame(path):
         if is_text or suffix == ".parquet":
             given, details = _edges(_cells(path, how) if is_text else read_columns(path), how, path)
@@ -170,8 +155,7 @@ def _edges(table: Any, how: Reading, path: Path) -> tuple[Array, dict[str, Any]]
         column = table[2].combine_chunks()
         column = column.cast(pa.float64()) if pa.types.is_floating(column.type) else column
         text = column.cast(pa.string())
-        weights = numbers_in(text, how.decimal)
-        weights = classified(text, how.decimal)[0] if weights is None else weights
+        weights = classified(text, how.decimal)[0]
         if (lacks := np.isnan(weights)).any():
             row = lacks.argmax()
             given = f"the weight of edge {row} of {path} is {column[row].as_py()!r}"
@@ -225,7 +209,7 @@ def read_matrix_market(path: Path, how: Reading = Reading()) -> Table:
             raise ValueError(f"it has {table.shape} numbers in place of ({entries}, {width})")
         data = table[:, 2] if width == 3 else np.ones(entries)
         ends = (table[:, :2] - 1).astype(np.int64).T
-        matrix = as_points(sparse.coo_matrix((data, ends), shape=(n, n_columns)), path, path)
+        matrix = as_float(sparse.coo_matrix((data, ends), shape=(n, n_columns)), path, path)
         if found[2] == "symmetric":  # the lower triangle is stored
             matrix += sparse.tril(matrix, -1).T
         return Table(matrix, default_names(matrix), {}, None, str(path))

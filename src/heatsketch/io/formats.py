@@ -20,7 +20,7 @@ from heatsketch.io.columns import arrow_table
 from heatsketch.io.files import blame, check_target, listed, need, suffix_of, write_atomically
 from heatsketch.io.metadata import encoded
 from heatsketch.io.refine import Learned, check_others, refined
-from heatsketch.io.table import WITH_ARRAYS, Reading, Table, as_points, default_names, refuse_key
+from heatsketch.io.table import WITH_ARRAYS, Reading, Table, as_float, default_names
 from heatsketch.io.text import STDIN
 
 STDOUT = "-"
@@ -170,7 +170,7 @@ def read_embedding(
 def _read(source: str | Path, how: Reading) -> Table:
     """Read a file, standard input or a built-in data set without any refinement."""
     if isinstance(source, str) and source in datasets.DATASETS:
-        refuse_key(how.key, source)
+        how.refuse_key(source)
         make = datasets.DATASETS[source]
         is_random = "rng" in inspect.signature(make).parameters
         values, coordinates = make(rng=0) if is_random else make()
@@ -187,17 +187,17 @@ def _read(source: str | Path, how: Reading) -> Table:
     if path.is_dir() and suffix_of(path) != ".zarr":
         raise IsADirectoryError(f"{path} is a folder; pass a file.")
     with blame(path):
-        table: Table = _format_of(path, READERS, how.key).read(path, how)
+        table: Table = _format_of(path, READERS, how).read(path, how)
         return table
 
 
-def _format_of(path: Path, formats: dict[str, Any], key: str | None = None) -> Any:
+def _format_of(path: Path, formats: dict[str, Any], how: Reading = Reading()) -> Any:
     """Return the module for a path, after a check that its format has arrays if a key is given."""
     suffix = ".txt" if str(path) == STDIN else suffix_of(path)
     if suffix not in formats:
         raise ValueError(f"{path} has no known suffix; choose from {', '.join(formats)}.")
     if suffix not in WITH_ARRAYS:
-        refuse_key(key, path)
+        how.refuse_key(path)
     return formats[suffix]
 
 
@@ -221,7 +221,7 @@ def open_blocks(source: Any, how: Reading) -> Blocks:
     if suffix_of(path) not in BLOCK_FORMATS:
         known = f"{', '.join(BLOCK_FORMATS)}, or a folder of parts ({', '.join(PART_SUFFIXES)})"
         raise ValueError(f"{path} is not read by blocks; pass {known}.")
-    form = _format_of(path, READERS, how.key)
+    form = _format_of(path, READERS, how)
     with blame(path):
         found: Blocks = form.blocks(path, how)
 
@@ -304,7 +304,7 @@ def write_table(
     ...     io.read_table(path).columns
     ('a', 'b')
     """
-    embedding = as_points(np.asarray(embedding), "the embedding")
+    embedding = as_float(np.asarray(embedding), "the embedding")
     (n, k), points, names = embedding.shape, table.values.shape[0], tuple(map(str, names))
     if n != points:
         raise ValueError(f"the embedding has {n} rows but {table.source} has {points} points.")

@@ -149,8 +149,7 @@ def write_model(
         raise TypeError(_REFUSED.format(type(model).__name__))
     if hasattr(model, "fit"):
         check_is_fitted(model, msg="model is not fitted; call fit first.")
-    nodes = _Nodes()
-    parts = [nodes.of(model), nodes.of(reading)]
+    contents, arrays = _contents([model, reading])
     facts: dict[str, Any] = {
         "kind": type(model).__name__,
         "heatsketch": __version__,
@@ -172,14 +171,14 @@ def write_model(
             facts |= {"distances": distortion.describe(), "log_L": distortion.log_L}
     if reading:
         facts |= {"features": reading["columns"], "reading": reading["options"]}
-    members = {_HEADER: {"format": FORMAT, "facts": plain(facts)}, _MODEL: [nodes.records, parts]}
+    members = {_HEADER: {"format": FORMAT, "facts": plain(facts)}, _MODEL: contents}
 
     def write(draft: Path) -> None:
         with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, content in members.items():
                 with archive.open(name, "w") as stream:  # without the date of `writestr`
                     stream.write(json.dumps(content).encode())
-            write_arrays(archive, {f"arrays/{i}": one for i, one in enumerate(nodes.arrays)})
+            write_arrays(archive, {f"arrays/{i}": array for i, array in enumerate(arrays)})
 
     write_atomically(path, write, force=force)
 
@@ -251,61 +250,59 @@ _FORMS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
 }
 
 
-class _Nodes:
-    """Nodes of JSON for objects, and the arrays and records to which these refer."""
+def _contents(parts: list[Any]) -> tuple[list[Any], list[Array]]:
+    """Return the contents of `model.json`, records and nodes of the parts, and the arrays."""
+    arrays: list[Array] = []
+    records: list[Any] = []
+    known: dict[int, tuple[Any, Any]] = {}  # nodes and objects, by the ids of objects
 
-    def __init__(self) -> None:
-        self.arrays: list[Array] = []
-        self.records: list[Any] = []
-        self._known: dict[int, tuple[Any, Any]] = {}  # nodes and objects, by the ids of objects
-
-    def of(self, value: Any) -> Any:
-        """Return the node of a value."""
+    def node(value: Any) -> Any:
         kind = type(value)
         if kind in _PLAIN:
             return value
         if kind is list:
-            return [self.of(item) for item in value]
+            return [node(item) for item in value]
         is_array = isinstance(value, np.ndarray) and not value.dtype.hasobject
         if is_array or kind.__module__.startswith("heatsketch."):
-            if id(value) not in self._known:
-                node = self._array(value) if is_array else self._record(value)
-                self._known[id(value)] = node, value  # keeps it alive, so that no other has its id
-            return self._known[id(value)][0]
-        for name, (form, parts, _) in _FORMS.items():
+            if id(value) not in known:
+                if not is_array:
+                    records.append(record(value))
+                elif value.flags.c_contiguous or value.flags.f_contiguous:
+                    arrays.append(value)
+                else:  # in its order of memory, because products in another order give other bits
+                    arrays.append(value.copy(order="K"))
+                found = {"array": len(arrays) - 1} if is_array else {"record": len(records) - 1}
+                known[id(value)] = found, value  # keeps it alive, so that no other has its id
+            return known[id(value)][0]
+        for name, (form, parts_of, _) in _FORMS.items():
             if isinstance(value, form):
-                return {name: self.of(parts(value))}
+                return {name: node(parts_of(value))}
         raise TypeError(_REFUSED.format(kind.__name__))
 
-    def _array(self, value: Array) -> dict[str, int]:
-        """Return the node of an array of numbers, text or dates."""
-        # The order of memory stays, because products in another order give other bits.
-        contiguous = value.flags.c_contiguous or value.flags.f_contiguous
-        self.arrays.append(value if contiguous else value.copy(order="K"))
-        return {"array": len(self.arrays) - 1}
-
-    def _record(self, value: Any) -> dict[str, int]:
-        """Return the node of an object of this package, after those of its attributes.
+    def record(value: Any) -> dict[str, Any]:
+        """Return the record of an object of this package, after those of its attributes.
 
         Attributes that are computed when needed, and those that the class lists in `_not_stored`,
         are left out. Objects of the caller become placeholders, because `transform` needs none.
         """
         kind = type(value)
         state = value._asdict() if hasattr(value, "_asdict") else vars(value)
-        left_out = getattr(kind, "_not_stored", ())
         parameters = kind._get_param_names() if hasattr(kind, "_get_param_names") else ()
         nodes = []
         for name, item in state.items():
-            if name in left_out or isinstance(getattr(kind, name, None), cached_property):
+            is_computed = isinstance(getattr(kind, name, None), cached_property)
+            if is_computed or name in getattr(kind, "_not_stored", ()):
                 continue
             try:
-                nodes.append([name, self.of(item)])
+                nodes.append([name, node(item)])
             except TypeError as error:
                 if name not in parameters:
                     raise TypeError(f"{kind.__name__}.{name}: {error}") from None
-                nodes.append([name, self.of(NotStored(type(item).__name__))])
-        self.records.append({f"{kind.__module__}:{kind.__name__}": {"dict": nodes}})
-        return {"record": len(self.records) - 1}
+                nodes.append([name, node(NotStored(type(item).__name__))])
+        return {f"{kind.__module__}:{kind.__name__}": {"dict": nodes}}
+
+    nodes = [node(part) for part in parts]
+    return [records, nodes], arrays
 
 
 def _restored(name: str, state: dict[str, Any]) -> Any:

@@ -15,19 +15,7 @@ from heatsketch._typing import Array
 from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in, stamp
 from heatsketch.io.files import check_archive, suffix_of
 from heatsketch.io.metadata import KEY, decoded
-from heatsketch.io.table import (
-    EXACT,
-    Names,
-    Reading,
-    Table,
-    as_points,
-    choose_array,
-    choose_label,
-    default_names,
-    named_extra,
-    refuse_key,
-    refuse_merged,
-)
+from heatsketch.io.table import EXACT, Names, Reading, Table, as_float, default_names, refuse_merged
 
 
 def read(path: Path, how: Reading) -> Table:
@@ -61,7 +49,7 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
         return
     arrays = {"embedding": embedding, "columns": np.array(names, dtype=str)}
     arrays |= {KEY: np.array(note)} if note else {}
-    for name, column in named_extra(table, arrays).items():
+    for name, column in table.named_extra(arrays).items():
         if column.dtype.hasobject:  # missing text becomes ""
             column = np.array(["" if item is None else str(item) for item in column])
         arrays[name] = column
@@ -79,7 +67,7 @@ def write_arrays(archive: zipfile.ZipFile, arrays: dict[str, Array]) -> None:
 def _table(array: Array, how: Reading, path: Path, what: str = "", names: Names = ()) -> Table:
     """Return the features of an array (n, d), without the columns of ids and labels."""
     source = f"{what} in {path}" if what else str(path)
-    values = as_points(array, source)  # a map stays a map: estimators may take a sample
+    values = as_float(array, source)  # a map stays a map: estimators may take a sample
     names = names or default_names(array)
     extra = {n: np.array(array[:, names.index(n)]) for n in how.label + how.ids if n in names}
     if array.dtype in (np.int64, np.uint64):
@@ -98,10 +86,10 @@ def _read_archive(archive: Any, path: Path, how: Reading) -> Table:
     """Read an array of .npz; other arrays with one item per point are ids or labels."""
     shapes = {name: _shape(archive, name) for name in archive.files}
     if {"data", "indices", "indptr", "format"} <= set(shapes):
-        refuse_key(how.key, path)
-        matrix = as_points(sparse.load_npz(path), path, path)
+        how.refuse_key(path)
+        matrix = as_float(sparse.load_npz(path), path, path)
         return Table(matrix, default_names(matrix), {}, None, str(path))
-    chosen = choose_array(shapes, how.key, path)
+    chosen = how.choose_array(shapes, path)
     array = _item(archive, chosen)
     names: Names = ()
     if shapes.get("columns") == array.shape[1:2]:
@@ -109,7 +97,7 @@ def _read_archive(archive: Any, path: Path, how: Reading) -> Table:
     table = _table(array, how, path, chosen, names)
     alike = [n for n in shapes if shapes[n] == array.shape[:1] and n not in (chosen, "columns")]
     extra = table.extra | {name: _item(archive, name) for name in alike}
-    label = choose_label(extra, how.ids) or ("y" if "y" in extra else None)
+    label = how.choose_label(extra) or ("y" if "y" in extra else None)
     note = _item(archive, KEY).tolist() if shapes.get(KEY) == () else ""
     return replace(table, extra=extra, label=label, metadata=decoded(note))
 

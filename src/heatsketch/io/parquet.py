@@ -13,7 +13,7 @@ from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in
 from heatsketch.io.columns import arrow_table, blocks_of, rows_from, table_of
 from heatsketch.io.files import check_budget, need
 from heatsketch.io.metadata import KEY, decoded
-from heatsketch.io.table import Names, Reading, Table
+from heatsketch.io.table import Names, Reading, Table, refuse_repeated
 
 
 def read(path: Path, how: Reading) -> Table:
@@ -47,6 +47,7 @@ def _opened(path: Path, **options: Any) -> Iterator[Any]:
     """Open a file after a check of the size of its contents."""
     with need("pyarrow.parquet", path).ParquetFile(path, **options) as file:
         facts = file.metadata
+        refuse_repeated(file.schema_arrow.names, path)
         check_budget(8 * facts.num_rows * facts.num_columns, path.stat().st_size, str(path))
         yield file
 

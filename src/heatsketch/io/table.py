@@ -69,6 +69,15 @@ class Table:
         extra = {name: column[rows] for name, column in self.extra.items()}
         return replace(self, values=self.values[rows], extra=extra)
 
+    def named_extra(self, reserved: Container[str]) -> dict[str, Array]:
+        """Return the ids and labels, renamed where the embedding has the same name."""
+        named: dict[str, Array] = {}
+        for name, column in self.extra.items():
+            while name in reserved or name in named:
+                name += "_input"
+            named[name] = column
+        return named
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -116,6 +125,33 @@ class Reading:
         """Whether cells that hold no number count as missing."""
         return self.missing in ("drop", "median")
 
+    def choose_label(self, extra: dict[str, Array]) -> str | None:
+        """Return the first column with the name of a label, else of text with few values."""
+        names = [n for n in extra if n not in (*self.ids, *self.exclude) and not is_id(n)]
+        texts = [name for name in names if extra[name].dtype.kind in "OU"]
+        few = (name for name in texts if len(set(extra[name].tolist())) <= _MAX_TEXT_CATEGORIES)
+        return next(filter(is_label, names), None) or next(few, None)
+
+    def choose_array(self, shapes: dict[str, tuple[int, ...]], source: Any) -> str:
+        """Return the array that holds the points: `key`, X, embedding or the only table."""
+        if self.key is not None:
+            require([self.key], shapes, source, "array")
+            return self.key
+        tables = [name for name, shape in shapes.items() if len(shape) == 2]
+        named = [name for name in ("X", "embedding") if name in shapes]
+        if not named and len(tables) != 1:
+            known = listed(tables or [f"{name} {shape}" for name, shape in shapes.items()])
+            what = f"{known}, none of them called X or embedding"
+            raise ValueError(f"{source} holds {what}; choose one by key (--read key=NAME).")
+        return (named or tables)[0]
+
+    def refuse_key(self, source: Any) -> None:
+        """Raise if a key is given, for a source with a single array."""
+        if (key := self.key) is not None:
+            raise ValueError(
+                f"{source} is a single table; leave out key={key!r} (--read key={key})."
+            )
+
     def as_record(self) -> dict[str, Any]:
         """Return the options that differ from the defaults, for `Reading(**record)`."""
         default = {field.name: field.default for field in fields(self)}
@@ -133,23 +169,9 @@ def is_label(name: str) -> bool:
     return name in LABEL_NAMES or name.startswith("label_")
 
 
-def choose_label(extra: dict[str, Array], ids: Names) -> str | None:
-    """Return the first column with the name of a label, else of text with few distinct values."""
-    names = [name for name in extra if name not in ids and not is_id(name)]
-    texts = [name for name in names if extra[name].dtype.kind in "OU"]
-    few = (name for name in texts if len(set(extra[name].tolist())) <= _MAX_TEXT_CATEGORIES)
-    return next(filter(is_label, names), None) or next(few, None)
-
-
 def default_names(values: Any) -> Names:
     """Return names x0, x1, … for features (n, d) that have none."""
     return tuple(f"x{j}" for j in range(values.shape[1]))
-
-
-def refuse_key(key: str | None, source: Any) -> None:
-    """Raise if a key is given for a source with a single array."""
-    if key is not None:
-        raise ValueError(f"{source} is a single table; leave out key={key!r} (--read key={key}).")
 
 
 def require(names: Iterable[str], known: Iterable[Any], source: Any, what: str = "column") -> None:
@@ -161,20 +183,6 @@ def require(names: Iterable[str], known: Iterable[Any], source: Any, what: str =
             raise ValueError(f"{source} has no {what} {name!r}; choose from {listed(known)}{hint}")
 
 
-def choose_array(shapes: dict[str, tuple[int, ...]], key: str | None, source: Any) -> str:
-    """Return the name of the array that holds the points: `key`, X, embedding or the only table."""
-    if key is not None:
-        require([key], shapes, source, "array")
-        return key
-    tables = [name for name, shape in shapes.items() if len(shape) == 2]
-    named = [name for name in ("X", "embedding") if name in shapes]
-    if not named and len(tables) != 1:
-        known = listed(tables or [f"{name} {shape}" for name, shape in shapes.items()])
-        what = f"{known}, none of them called X or embedding"
-        raise ValueError(f"{source} holds {what}; choose one by key (--read key=NAME).")
-    return (named or tables)[0]
-
-
 def refuse_repeated(names: Sequence[str], source: Any) -> None:
     """Raise if two columns have the same name."""
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
@@ -183,22 +191,12 @@ def refuse_repeated(names: Sequence[str], source: Any) -> None:
         raise ValueError(f"{source} has {what}; rename them.")
 
 
-def named_extra(table: Table, reserved: Container[str]) -> dict[str, Array]:
-    """Return the ids and labels, renamed where the embedding has the same name."""
-    named: dict[str, Array] = {}
-    for name, column in table.extra.items():
-        while name in reserved or name in named:
-            name += "_input"
-        named[name] = column
-    return named
-
-
 def float_type(dtype: Any) -> np.dtype:
     """Return float32 for float32 in any byte order, and float64 for all other types."""
     return np.dtype("f4" if np.dtype(dtype).newbyteorder("=") == np.float32 else "f8")
 
 
-def as_points(values: Any, what: Any, path: Path | None = None) -> Any:
+def as_float(values: Any, what: Any, path: Path | None = None) -> Any:
     """Return an array or sparse matrix as native float32 if it is float32, else as float64.
 
     Every index of a sparse one is checked before it is used. It becomes CSR, if the file at `path`
