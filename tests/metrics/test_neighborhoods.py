@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from heatsketch.metrics import continuity, knn_accuracy, neighborhoods, trustworthiness
+from heatsketch.metrics import continuity, knn_accuracy, trustworthiness
+from heatsketch.metrics import picture as module
 from problems.clouds import cloud, rotation
 
 
@@ -49,7 +50,7 @@ def check_both(X, Y, k):
 @pytest.mark.parametrize("k", [1, 5, 14])
 @pytest.mark.parametrize("rows", [7, 29])
 def test_both_are_their_definitions_in_tiles_of_any_number_of_rows(d, k, rows, monkeypatch):
-    monkeypatch.setattr(neighborhoods, "_TILE_DISTANCES", rows * 29)
+    monkeypatch.setattr(module, "_TILE_DISTANCES", rows * 29)
     check_both(cloud(29, d), cloud(29, 2, seed=1), k)
 
 
@@ -135,8 +136,8 @@ def test_a_sample_of_rows_is_within_its_error(monkeypatch):
     exact = trustworthiness(X, Y, 5)
     assert exact == trustworthiness(X, Y, 5, rng=4)
     assert exact.error == 0
-    monkeypatch.setattr(neighborhoods, "_MAX_POINTS_ALL_ROWS", 79)
-    monkeypatch.setattr(neighborhoods, "_SAMPLE_ROWS", 60)
+    monkeypatch.setattr(module, "_MAX_POINTS_ALL_ROWS", 79)
+    monkeypatch.setattr(module, "_SAMPLE_ROWS", 60)
     sampled = [trustworthiness(X, Y, 5, rng=seed) for seed in range(300)]
     z = np.array([(value - exact.value) / error for value, error in sampled])
     assert abs(z.mean()) < 5 / np.sqrt(300)

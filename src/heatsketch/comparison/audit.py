@@ -21,7 +21,7 @@ from heatsketch._typing import Array
 from heatsketch.estimators import HeatSketch
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import Distortion, diffusion_distortion
-from heatsketch.metrics.neighborhoods import nearest_others
+from heatsketch.metrics.picture import nearest_others
 from heatsketch.operators.graph import is_graph
 from heatsketch.uncertainty.intervals import Interval
 

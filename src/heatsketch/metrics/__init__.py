@@ -7,9 +7,16 @@ from heatsketch.metrics.distortions import (
     distortion,
     row_distortion,
 )
-from heatsketch.metrics.neighborhoods import Estimate, continuity, knn_accuracy, trustworthiness
-from heatsketch.metrics.picture import PictureQuality
-from heatsketch.metrics.ranks import random_pairs, rank_correlation, stability
+from heatsketch.metrics.picture import (
+    Estimate,
+    PictureQuality,
+    continuity,
+    knn_accuracy,
+    random_pairs,
+    rank_correlation,
+    stability,
+    trustworthiness,
+)
 
 __all__ = [
     "Distortion",

@@ -1,22 +1,32 @@
-"""How far a picture can be believed, judged from outside: by the data, not by its own distances."""
+"""How far an embedding agrees with the data: neighbours, the order of distances, a verdict."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
+from scipy.spatial.distance import cdist
+from scipy.stats import spearmanr
 from sklearn.metrics import euclidean_distances
 
-from heatsketch._typing import Array, Points
+from heatsketch._checks import check_number, check_points, is_missing, refuse_masked
+from heatsketch._tiles import filled
+from heatsketch._typing import Array, Points, Rng
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics.distortions import Distortion
-from heatsketch.metrics.neighborhoods import losses
-from heatsketch.metrics.ranks import rank_correlation
-from heatsketch.neighbors import pair_distances
+from heatsketch.neighbors import NeighborIndex, pair_distances
+from heatsketch.operators.kernel import centre_of, centred
 
+_MAX_POINTS_ALL_ROWS, _SAMPLE_ROWS = 5_000, 2_000
+_TILE_DISTANCES = 2**22  # for each thread and each of the two sets of points
+_EQUAL = 2.0**-40  # squares that differ by so much of the largest count as equal
+_MOST_DIFFERENCES = 2**28  # of coordinates; more take longer than products of matrices
+_STABILITY_PAIRS = 100_000  # a rank correlation is then known to 0.003
 NEIGHBORS = 15
 FACTOR = 1.5
 _JUDGED, _SOURCES, _LEAST_SOURCES = 300, 50, 5  # points whose neighbours, geodesics are looked at
@@ -24,6 +34,396 @@ _ENTRIES, _VISITS = 30_000_000, 1_000_000  # of distances to judged points; of s
 _STRUCTURE = 0.75  # trustworthiness below which neighbours in the picture are hardly neighbours
 _GOOD_NEIGHBORS, _GOOD_DISTANCES = 0.9, 0.7
 _FRAME, _FAR = 0.98, 2.0  # central fraction of the points; distance in units of its radius
+
+
+# Neighbours
+
+
+class Estimate(NamedTuple):
+    """A mean over points, and its standard error.
+
+    Attributes
+    ----------
+    value, error : float
+        The mean, and one standard error of it: 0 if all points count.
+    """
+
+    value: float
+    error: float
+
+
+def trustworthiness(X: Any, Y: Any, n_neighbors: int = 10, *, rng: Rng = 0) -> Estimate:
+    """Measure how far the neighbours in an embedding Y are also neighbours in the data X.
+
+    T = 1 - 2 / (n k (2n - 3k - 1)) Σ_i Σ_{j in U(i)} (r(i, j) - k) of Venna and Kaski (2001). U(i)
+    are those of the k nearest points of i in Y that are not among its k nearest in X; r(i, j) >= 1
+    is the rank of j among the points of X by distance from i. 1: all neighbours in Y are neighbours
+    in X; about ½: Y is independent of X.
+
+    A high value says that clusters in a picture are clusters of the data. It does not measure
+    whether neighbours in X are torn apart (see `continuity`), nor distances beyond the k nearest
+    (see `rank_correlation`).
+
+    Parameters
+    ----------
+    X : array or CSR matrix (n, d)
+        The data.
+    Y : array (n, c)
+        The embedding, one row per point of X.
+    n_neighbors : int in [1, n/2), default 10
+        Size k of a neighbourhood; the larger, the coarser the structure that counts.
+    rng : int, Generator or None, default 0
+        Beyond 5,000 points, for the 2,000 random points i of the mean, which has an error below
+        0.003. Ranks are always among all n points.
+
+    Returns
+    -------
+    Estimate
+        `value`, and `error`: one standard error of the mean over these points, 0 for all points.
+
+    Raises
+    ------
+    ValueError
+        X and Y have different lengths, hold NaN or infinity, or n_neighbors >= n/2.
+
+    Notes
+    -----
+    Equally distant points are ordered by index. Cost: m n (d + c + 2k) operations
+    for m points i, and memory for X in float64 and two blocks of 32 MB for each thread. Where
+    differences of coordinates are many, or X is sparse, distances come from a product of matrices,
+    and squared distances count as equal if they differ by 1e-12 of the largest.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> X, angle = hs.datasets.circle(100, rng=0)
+    >>> hs.metrics.trustworthiness(X, 3 * X)
+    Estimate(value=1.0, error=0.0)
+    """
+    return _trust(X, Y, n_neighbors, rng)
+
+
+def continuity(X: Any, Y: Any, n_neighbors: int = 10, *, rng: Rng = 0) -> Estimate:
+    """Measure how far the neighbours in the data X remain neighbours in an embedding Y.
+
+    C = 1 - 2 / (n k (2n - 3k - 1)) Σ_i Σ_{j in V(i)} (r̂(i, j) - k) of Venna and Kaski (2001). V(i)
+    are those of the k nearest points of i in X that are not among its k nearest in Y; r̂(i, j) is
+    the rank of j in Y. It is the `trustworthiness` of X as an embedding of Y. 1: no neighbours are
+    torn apart.
+
+    Use it together with `trustworthiness`: folding the data lowers T and not C, cutting them lowers
+    C and not T.
+
+    Parameters
+    ----------
+    X, Y, n_neighbors, rng
+        As in `trustworthiness`, and so are the result, its errors, ties and cost.
+
+    Returns
+    -------
+    Estimate
+        As of `trustworthiness`.
+
+    Raises
+    ------
+    ValueError
+        As of `trustworthiness`.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> from heatsketch.metrics import continuity, trustworthiness
+    >>> X, angle = hs.datasets.circle(100, rng=0)
+    >>> folded = X[:, :1]
+    >>> continuity(X, folded, 3).value > trustworthiness(X, folded, 3).value
+    True
+    """
+    return _trust(X, Y, n_neighbors, rng, of_data=True)
+
+
+def knn_accuracy(Y: Any, labels: Any, n_neighbors: int = 10) -> float:
+    """Return the fraction of points whose nearest neighbours vote for the label of the point.
+
+    No point votes for itself. Each of the k nearest labelled points has one vote; of labels with
+    equally many votes, the one with the nearest voter wins.
+
+    For embeddings of data with known classes: how well the classes can be read from the picture.
+    Compare it with the value for the data themselves, and with the fraction of the largest class,
+    which an embedding independent of the data reaches. Not for labels that are measurements.
+
+    Parameters
+    ----------
+    Y : array or CSR matrix (n, c)
+        The embedding, or the data.
+    labels : array (n,)
+        Categories: text or numbers. None, NaN and empty text are missing labels; such points
+        neither vote nor count.
+    n_neighbors : int in [1, number of labelled points), default 10
+        Number k of voters.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    Raises
+    ------
+    ValueError
+        The number of labels is not the number of points; fewer than n_neighbors + 1 points have a
+        label; or Y holds NaN or infinity.
+
+    Notes
+    -----
+    Neighbours come from `NeighborIndex`: in few dimensions by a tree; beyond 16,384 points and 8
+    dimensions it finds 98 % of them. Cost: that search.
+
+    Examples
+    --------
+    >>> from heatsketch.metrics import knn_accuracy
+    >>> knn_accuracy([[0.0], [1.0], [9.0], [8.0], [5.0]], ["a", "a", "b", "b", None], 1)
+    1.0
+    """
+    Y = check_points(Y, "Y")
+    refuse_masked(labels, "labels")
+    labels = np.asarray(labels)
+    if labels.shape != (Y.shape[0],):
+        raise ValueError(
+            f"labels has shape {labels.shape} but Y has {Y.shape[0]} points; pass one for each."
+        )
+    names = [None if is_missing(value) else value for value in labels.tolist()]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    labelled = np.flatnonzero([name is not None for name in names])
+    n = len(labelled)
+    k = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
+    if n <= k:
+        raise ValueError(
+            f"n_neighbors={k} but Y has {n} labelled points; pass "
+            + (f"n_neighbors <= {n - 1}." if n > 1 else "at least two labels.")
+        )
+    codes = np.array([numbers[names[row]] for row in labelled])
+    votes = codes[nearest_others(Y[labelled], k)]  # (n, k), nearest first
+    counts = np.stack([(votes == voter[:, None]).sum(axis=1) for voter in votes.T], axis=1)
+    winner = np.take_along_axis(votes, counts.argmax(axis=1)[:, None], axis=1).ravel()
+    return float(np.mean(winner == codes))
+
+
+def nearest_others(points: Points, k: int) -> Array:
+    """Return the k nearest other points of each (n, k)."""
+    indices = NeighborIndex(points).query(None, k + 1).indices
+    itself = indices == np.arange(len(indices))[:, None]
+    itself[~itself.any(axis=1), -1] = True  # more than k duplicates come before the point itself
+    return indices[~itself].reshape(-1, k)
+
+
+def _trust(X: Any, Y: Any, n_neighbors: Any, rng: Rng, of_data: bool = False) -> Estimate:
+    """Return the trustworthiness of Y as an embedding of X, or of X as an embedding of Y."""
+    X, Y = check_points(X, "X", min_rows=3), check_points(Y, "Y", min_rows=3)
+    n = X.shape[0]
+    if Y.shape[0] != n:
+        raise ValueError(f"X has {n} rows and Y has {Y.shape[0]}; pass one row per point in each.")
+    k = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
+    if 2 * k >= n:
+        raise ValueError(
+            f"n_neighbors={k} but X has {n} points, and a neighbourhood must hold fewer than half "
+            f"of them; pass n_neighbors <= {(n - 1) // 2}."
+        )
+    m = n if n <= _MAX_POINTS_ALL_ROWS else _SAMPLE_ROWS
+    rows = np.sort(np.random.default_rng(rng).permutation(n)[:m])
+    lost = losses(Y, X, k, rows) if of_data else losses(X, Y, k, rows)
+    error = np.sqrt((1 - m / n) / m) * lost.std(ddof=1)  # drawn without replacement: 0 if m = n
+    return Estimate(float(1 - lost.mean()), float(error))
+
+
+def losses(X: Points, Y: Points, k: int, rows: Array) -> Array:
+    """Return the loss of trustworthiness at each of some points (m,); their mean is 1 - T."""
+    n = X.shape[0]
+    clouds = [centred(P, centre_of(P)) for P in (Y, X)]
+
+    def of_tile(tile: slice) -> Array:
+        points, blocks = rows[tile], []
+        for P in clouds:
+            if not sparse.issparse(P) and len(rows) * n * P.shape[1] <= _MOST_DIFFERENCES:
+                squares = cdist(P[points], P, "sqeuclidean")
+            else:  # of a product of matrices, rounded so that points equally far remain so
+                squares = euclidean_distances(P[points], P, squared=True)
+                squares = np.rint(squares / (_EQUAL * float(squares.max()) or 1.0))
+            blocks.append(squares)
+        near, far = blocks
+        itself = np.arange(len(points)), points
+        near[itself], far[itself] = np.inf, -1.0  # no point is its own neighbour
+        excess = np.empty(len(points))
+        for row, (seen, ranked) in enumerate(zip(near, far, strict=True)):
+            nearest = np.flatnonzero(seen <= np.partition(seen, k - 1)[k - 1])
+            nearest = nearest[np.argsort(seen[nearest], kind="stable")[:k]]
+            # The point itself, which has -1, makes the count of nearer points a rank from 1.
+            before = [np.count_nonzero(ranked[:j] <= ranked[j]) for j in nearest]
+            after = [np.count_nonzero(ranked[j + 1 :] < ranked[j]) for j in nearest]
+            excess[row] = np.maximum(np.add(before, after) - k, 0).sum()
+        return excess
+
+    scale = 2 / (k * (2 * n - 3 * k - 1))
+    return scale * filled(of_tile, (len(rows),), max(1, _TILE_DISTANCES // n))
+
+
+# The order of distances
+
+
+def rank_correlation(D: Any, E: Any) -> float:
+    """Return Spearman's correlation of two lists of distances: how far their orders agree.
+
+    1: pairs farther apart in one are farther apart in the other, at any scale; 0: no relation; -1:
+    the reverse order. It measures the large structure of an embedding: most pairs are far apart, so
+    it says little about neighbours (see `trustworthiness`).
+
+    Parameters
+    ----------
+    D, E : arrays (m,)
+        Distances of the same m >= 2 pairs, for example from `random_pairs`. Only their order
+        counts; infinite distances (no path) are the largest.
+
+    Returns
+    -------
+    float
+        In [-1, 1]; NaN if all of D or all of E are equal: they have no order.
+
+    Raises
+    ------
+    ValueError
+        The shapes are not (m,), or an array holds NaN.
+
+    Notes
+    -----
+    Equal distances have the mean of their ranks. Cost: sorting m numbers twice.
+
+    Examples
+    --------
+    >>> from heatsketch.metrics import rank_correlation
+    >>> round(rank_correlation([1.0, 2.0, 3.0], [1.0, 4.0, 9.0]), 12)
+    1.0
+    """
+    D, E = np.asarray(D, dtype=float), np.asarray(E, dtype=float)
+    if D.ndim != 1 or D.shape != E.shape or len(D) < 2:
+        raise ValueError(
+            f"D has shape {D.shape} and E has {E.shape}; pass in each one distance per pair, (m,), "
+            "of at least 2 pairs."
+        )
+    for name, values in (("D", D), ("E", E)):
+        if np.isnan(values).any():
+            raise ValueError(f"{name} holds NaN; remove such pairs from D and E.")
+    if D.min() == D.max() or E.min() == E.max():
+        return float("nan")
+    return float(np.clip(spearmanr(D, E).statistic, -1.0, 1.0))
+
+
+def random_pairs(n: int, count: int, rng: Rng = 0) -> tuple[Array, Array]:
+    """Draw pairs of n points without repetition; all pairs if there are no more.
+
+    Parameters
+    ----------
+    n : int >= 2
+        Number of points.
+    count : int >= 1
+        Number of pairs.
+    rng : int, Generator or None, default 0
+
+    Returns
+    -------
+    tuple of index arrays (m,)
+        i and j, i < j; m = min(count, n (n - 1) / 2). All pairs come in the order
+        of SciPy's `pdist`.
+
+    Raises
+    ------
+    ValueError
+        n or count out of range.
+
+    Notes
+    -----
+    Cost: up to 50 numbers of memory for each pair drawn, if these are more than a fiftieth of all
+    pairs.
+
+    Examples
+    --------
+    >>> from heatsketch.metrics import random_pairs
+    >>> i, j = random_pairs(3, 100)
+    >>> i.tolist(), j.tolist()
+    ([0, 0, 1], [1, 2, 2])
+    """
+    n = check_number(n, "n", low=2, integer=True)
+    count = check_number(count, "count", low=1, integer=True)
+    n_pairs = n * (n - 1) // 2
+    if count >= n_pairs:
+        return np.triu_indices(n, 1)
+    # The number a + (s - 1) n stands for the points a and a + s on a ring. s ends at half the ring,
+    # and for even n the last s at half its points, so that each pair has one number.
+    numbers = np.random.default_rng(rng).choice(n_pairs, count, replace=False, shuffle=False)
+    step, a = np.divmod(numbers, n)
+    b = (a + step + 1) % n
+    return np.minimum(a, b), np.maximum(a, b)
+
+
+def stability(embeddings: Sequence[Any], *, n_pairs: int = _STABILITY_PAIRS, rng: Rng = 0) -> float:
+    """Measure how far embeddings of the same points agree, for example those of several seeds.
+
+    The mean over all pairs of embeddings of the rank correlation of their distances, over the same
+    random pairs of points. 1: the same picture up to rotation, reflection and scale; 0: pictures
+    that have nothing in common.
+
+    The arrangement of the whole picture counts, because readers see it. A method that
+    keeps neighbourhoods but arranges clusters differently each time has a low value, and the
+    distances between its clusters mean nothing; for neighbourhoods see `trustworthiness`.
+
+    Parameters
+    ----------
+    embeddings : sequence of arrays (n, c)
+        At least two, with the points in the same order; c may differ.
+    n_pairs : int >= 2, default 100,000
+        Number of pairs of points; the default gives the result to 0.003. All pairs if there are no
+        more.
+    rng : int, Generator or None, default 0
+        For the random pairs.
+
+    Returns
+    -------
+    float
+        In [-1, 1]; NaN if all points of an embedding are equally far apart.
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two embeddings or 3 points, lengths differ, or an embedding holds NaN
+        or infinity.
+
+    Notes
+    -----
+    Cost for m embeddings: m · n_pairs · c operations and m² / 2 rank correlations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.metrics import stability
+    >>> Y = np.random.default_rng(0).normal(size=(50, 2))
+    >>> turned = Y @ [[0.0, 1.0], [-1.0, 0.0]]
+    >>> round(stability([Y, 5 * turned]), 12)
+    1.0
+    """
+    if len(embeddings) < 2:
+        raise ValueError(f"embeddings has length {len(embeddings)}; pass at least two.")
+    runs = [check_points(Y, f"embeddings[{r}]", min_rows=3) for r, Y in enumerate(embeddings)]
+    n = runs[0].shape[0]
+    for r, Y in enumerate(runs):
+        if Y.shape[0] != n:
+            raise ValueError(
+                f"embeddings[{r}] has {Y.shape[0]} rows but embeddings[0] has {n}; pass a row per "
+                "point in each."
+            )
+    i, j = random_pairs(n, check_number(n_pairs, "n_pairs", low=2, integer=True), rng)
+    runs = [Y.astype(np.float64, copy=False) for Y in runs]
+    distances = [pair_distances(Y, Y, i, j) for Y in runs]
+    return float(np.mean([rank_correlation(D, E) for D, E in combinations(distances, 2)]))
+
+
+# A verdict
 
 
 class PictureQuality(NamedTuple):

@@ -14,7 +14,7 @@ from heatsketch._checks import check_level, check_number, check_points
 from heatsketch._progress import track
 from heatsketch._tiles import for_each_tile, row_tiles
 from heatsketch._typing import Array, Rng
-from heatsketch.metrics.neighborhoods import nearest_others
+from heatsketch.metrics.picture import nearest_others
 
 Statistic = Callable[[Array], Any]
 
