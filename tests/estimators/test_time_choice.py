@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import pdist
 
 import heatsketch as hs
-from heatsketch.estimators.time_choice import DIRECTIONS_PER_DIMENSION, choose_time, time_curve
+from heatsketch.estimators.heat_embedding import DIRECTIONS_PER_DIMENSION, choose_time, time_curve
 from heatsketch.markov.rows import Coordinates
 from heatsketch.spectral.density import SpectralDensity
 from problems.clouds import cloud

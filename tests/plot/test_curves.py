@@ -5,7 +5,7 @@ import pytest
 
 import heatsketch as hs
 from heatsketch import plot
-from heatsketch.estimators.time_choice import TimeCurve
+from heatsketch.estimators.heat_embedding import TimeCurve
 from problems.clouds import even_circle
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.utils import get_tags
 
 from heatsketch import classical, estimators
-from heatsketch.estimators.time_choice import choose_time
+from heatsketch.estimators.heat_embedding import choose_time
 from heatsketch.markov.diffusion import Diffusion
 
 ESTIMATORS: dict[str, Callable[..., Any]] = {

@@ -1,9 +1,9 @@
-"""Heat embedding: few coordinates whose distances are nearly the diffusion distances."""
+"""Heat embedding: few coordinates whose distances are nearly the diffusion distances; its time."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from heatsketch._checks import check_choice, check_number
 from heatsketch._random import numbers_at, seed_entropy
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
-from heatsketch.estimators.time_choice import TimeCurve, time_curve
 from heatsketch.isometry.learn import (
     MAX_ROWS,
     OBJECTIVES,
@@ -21,7 +20,7 @@ from heatsketch.isometry.learn import (
 )
 from heatsketch.isometry.objective import random_pairs
 from heatsketch.markov.diffusion import Diffusion, component_labels, deflate_components
-from heatsketch.markov.rows import N_LEADING
+from heatsketch.markov.rows import N_LEADING, Coordinates
 from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.metrics.distances import ComponentCoordinates
 from heatsketch.metrics.picture import PictureQuality, picture_quality
@@ -31,6 +30,11 @@ from heatsketch.spectral.apply import check_range
 from heatsketch.spectral.filters import FILTERS, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS
 
+DIRECTIONS_PER_DIMENSION = 4
+_STILL = 1.25  # directions no longer fall if those at t are at most so many times those at 4 t
+_LEAST_GROUP = 10  # points
+_LAST_TIME = 2**40
+_BEYOND = 4  # doublings of the chosen time up to which the curve goes
 _HELD_OUT = 0.2  # fraction of the sampled rows that measure a map and take no part in learning it
 _ROWS_TO_SPARE = 500  # with fewer rows none are held out
 _LEAST_ROWS = 64  # for the map of a component, if it has so many
@@ -271,6 +275,66 @@ class HeatEmbedding(DiffusionEstimator):
         if labels is None:
             return super()._compared()
         return deflate_components(self.diffusion_, labels), labels
+
+
+class TimeCurve(NamedTuple):
+    """The effective number of directions against diffusion time, and the time chosen.
+
+    Attributes
+    ----------
+    times : array (m,)
+        Ascending: 1, 2, 4, ..., and the time chosen.
+    directions : array (m,)
+        Effective number of directions of the diffusion distances at one time t: (Σ λ^2t)² / Σ λ^4t.
+    wanted : float
+        The largest number that k dimensions can show: 4 k.
+    time : int
+        The smallest time with at most `wanted` directions, or from which on they no longer fall.
+    """
+
+    times: Array
+    directions: Array
+    wanted: float
+    time: int
+
+
+def choose_time(
+    diffusion: Diffusion, n_components: int = 2, *, filter: str = "accumulated"
+) -> TimeCurve:
+    """Choose the time as `HeatEmbedding` does, without the embedding; see `time_curve`."""
+    known = ComponentCoordinates.of(diffusion, max(N_LEADING, 4 * n_components))
+    return time_curve(known.each[0], filter, n_components)
+
+
+def time_curve(coordinates: Coordinates, filter: str, k: int) -> TimeCurve:
+    """Choose the diffusion time for a picture in k dimensions.
+
+    A linear map from m directions to k dimensions keeps most distances if m is not much larger than
+    k. Smaller times have more directions, which the map cannot show; larger times lose structure.
+    If there are more than 4 k tight groups that hardly touch, each stays a direction until times at
+    which it is a single place. Therefore the search ends earlier, where the directions no longer
+    fall. (With waiting walks they do not fall at first either, so at least ten points per direction
+    are required.)
+    """
+    wanted = float(DIRECTIONS_PER_DIMENSION * k)
+    count = len(coordinates.values) + coordinates.others.counts.sum()  # of eigenvalues
+    filter = "power" if filter == "accumulated" else filter  # one time, also for sums over times
+
+    def directions(time: int) -> float:
+        return coordinates.directions(make_filter(filter, time))
+
+    low, time, high = 0, 1, _LAST_TIME  # too many directions at low, few enough at high
+    while high - low > 1:
+        now = directions(time)
+        if now <= wanted or now <= min(count / _LEAST_GROUP, _STILL * directions(4 * time)):
+            high = time
+        else:
+            low = time
+        time = min(2 * time, (low + high + 1) // 2)
+    last = math.ceil(math.log2(high)) + _BEYOND
+    times = np.union1d(2 ** np.arange(last + 1), [high])
+    curve = np.array([directions(int(time)) for time in times])
+    return TimeCurve(times, curve, wanted, high)
 
 
 def side_by_side(Y: Array, components: Sequence[Array], mass: Array) -> Array:
