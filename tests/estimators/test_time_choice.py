@@ -10,7 +10,7 @@ from scipy.spatial.distance import pdist
 import heatsketch as hs
 from heatsketch.estimators.heat_embedding import DIRECTIONS_PER_DIMENSION, choose_time, time_curve
 from heatsketch.markov.rows import Coordinates
-from heatsketch.spectral.density import SpectralDensity
+from heatsketch.spectral.recurrences import SpectralDensity
 from problems.clouds import cloud
 
 

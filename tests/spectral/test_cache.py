@@ -9,8 +9,7 @@ from heatsketch.markov import rows
 from heatsketch.markov.rows import Coordinates
 from heatsketch.operators.operator import Deflated, Dense
 from heatsketch.spectral import eigenpairs
-from heatsketch.spectral.cache import caching
-from heatsketch.spectral.eigenpairs import all_eigenpairs
+from heatsketch.spectral.eigenpairs import all_eigenpairs, caching
 
 
 @pytest.fixture

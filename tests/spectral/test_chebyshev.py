@@ -9,8 +9,9 @@ from scipy.stats import binom
 
 import heatsketch as hs
 from heatsketch.operators.operator import Interval
-from heatsketch.spectral.chebyshev import chebyshev_coefficients, recurrence
+from heatsketch.spectral.apply import chebyshev_coefficients
 from heatsketch.spectral.filters import Filter
+from heatsketch.spectral.recurrences import recurrence
 
 FILTERS = [hs.Power(p) for p in (0, 1, 2, 3, 8, 101)]
 FILTERS += [hs.Heat(t) for t in (1e-3, 0.1, 1.0, 7.5, 1e2, 1e4)] + [hs.Heat(90.0).reduced()]

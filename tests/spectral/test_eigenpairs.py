@@ -9,7 +9,6 @@ import heatsketch as hs
 from heatsketch.spectral import eigenpairs
 from heatsketch.spectral.eigenpairs import (
     DENSE_LIMIT,
-    _degree_for,
     _rayleigh_ritz,
     all_eigenpairs,
     leading_vector,
@@ -270,12 +269,31 @@ def chebyshev(degree, value, low, cut):
     return np.polynomial.chebyshev.Chebyshev.basis(degree)(x)
 
 
-@pytest.mark.parametrize("growth", [10.0, 1e4])
-@pytest.mark.parametrize("value", [0.51, 0.6, 0.95])
-def test_the_degree_is_the_least_that_grows_so_much(growth, value):
-    degree = _degree_for(growth, value, -0.4, 0.5)
-    assert chebyshev(degree, value, -0.4, 0.5) >= growth
-    assert chebyshev(degree - 2, value, -0.4, 0.5) <= growth * (1 + 1e-9)
+@pytest.mark.parametrize("gap", [1e-3, 1e-2, 0.1])
+def test_polynomials_grow_as_much_as_is_needed_and_no_more_than_digits_allow(gap, monkeypatch):
+    """All degrees after the first one; the top is the k-th value."""
+    steps, found = [], []
+
+    def look(A, X, interval, degree, image):
+        steps.append((interval, degree))
+        return recurrence(A, X, interval, degree, image)
+
+    def solve(A, X):
+        ritz, X, image = rayleigh_ritz(A, X)
+        found.append((ritz[0], np.linalg.norm(image[:, 0] - X[:, 0] * ritz[0])))
+        return ritz, X, image
+
+    recurrence, rayleigh_ritz = eigenpairs.recurrence, eigenpairs._rayleigh_ritz
+    monkeypatch.setattr(eigenpairs, "recurrence", look)
+    monkeypatch.setattr(eigenpairs, "_rayleigh_ritz", solve)
+    values = np.append(np.linspace(-0.5, 1 - gap, LARGE - 1), 1.0)
+    hs.eigh(hs.Sparse(sparse.diags(values).tocsr(), (-1.0, 1.0)), 1, rng=0)
+    assert len(steps) > 1
+    for (interval, degree), (top, residual) in zip(steps[1:], found[1:], strict=False):
+        growth = min(np.finfo(float).eps ** -0.5, 2 * residual / (1e-8 * top))
+        assert chebyshev(degree - 2, top, *interval) <= growth * 1.01
+        longest = degree in (80, 160, 320)
+        assert longest or chebyshev(degree, top, *interval) >= growth / 1.01
 
 
 def test_eigenvalues_below_an_interval_do_not_get_in(monkeypatch):

@@ -9,7 +9,7 @@ from scipy.stats import kstest, norm
 
 import heatsketch as hs
 from heatsketch._checks import ScaleWarning
-from heatsketch.spectral.chebyshev import chebyshev_coefficients
+from heatsketch.spectral.apply import chebyshev_coefficients
 from heatsketch.spectral.filters import GreensFilter
 from heatsketch.uncertainty import pseudotimes
 from heatsketch.uncertainty.pseudotimes import (

@@ -13,7 +13,7 @@ from heatsketch.cli import common
 from heatsketch.cli.embed import described
 from heatsketch.io.files import need
 from heatsketch.reports.writer import SUFFIXES, Report, report
-from heatsketch.spectral.cache import caching
+from heatsketch.spectral.eigenpairs import caching
 
 
 @caching()

@@ -11,7 +11,7 @@ from heatsketch.cli.printing import print_json
 from heatsketch.comparison.methods import chosen_time, defaults
 from heatsketch.io.metadata import read_metadata
 from heatsketch.reports.summary import distortion_lines, kept
-from heatsketch.spectral.cache import caching
+from heatsketch.spectral.eigenpairs import caching
 from heatsketch.spectral.filters import FILTERS
 
 # The distances depend on these; other parameters control how they are approximated.

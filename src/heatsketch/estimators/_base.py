@@ -43,7 +43,7 @@ from heatsketch.operators.graph import Graph, as_graph, is_graph
 from heatsketch.operators.operator import Deflated, Operator, multiply
 from heatsketch.operators.torch import on_device
 from heatsketch.scales.bandwidth import WIDE_CUT
-from heatsketch.spectral.filters import FILTERS, make_filter, of_one_time, times_of
+from heatsketch.spectral.filters import FILTERS, make_filter, times_of
 from heatsketch.spectral.traces import N_PROBES, ExplainedVariance, explained_variance
 from heatsketch.uncertainty.intervals import Interval
 from heatsketch.uncertainty.pseudotimes import pseudotime
@@ -380,7 +380,7 @@ class DiffusionEstimator(Embedder):
             self._current_diffusion(),
             root,
             time,
-            filter=of_one_time(self._fit_filter),
+            filter=self._fit_filter,
             level=level,
             rng=np.random.default_rng(seed_entropy(self.random_state)),
         )

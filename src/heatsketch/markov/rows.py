@@ -15,10 +15,9 @@ from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.operator import Deflated, multiply
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply, check_range
-from heatsketch.spectral.cache import cached
-from heatsketch.spectral.density import SpectralDensity, spectral_density
-from heatsketch.spectral.eigenpairs import all_eigenpairs, eigh
+from heatsketch.spectral.eigenpairs import all_eigenpairs, cached, eigh
 from heatsketch.spectral.filters import Filter
+from heatsketch.spectral.recurrences import SpectralDensity, spectral_density
 
 FEW_VERTICES = 512  # up to which all eigenpairs cost next to nothing
 COLUMNS_AT_A_TIME = 32

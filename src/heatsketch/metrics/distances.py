@@ -23,9 +23,9 @@ from heatsketch.neighbors import all_distances, pair_distances
 from heatsketch.operators.graph import on_vertices
 from heatsketch.operators.operator import Deflated
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, check_range
-from heatsketch.spectral.density import spectral_density
 from heatsketch.spectral.eigenpairs import leading_vector
 from heatsketch.spectral.filters import Filter, make_filter
+from heatsketch.spectral.recurrences import spectral_density
 
 Pairs = tuple[Any, Any]
 

@@ -38,7 +38,7 @@ from heatsketch.reports.frames import (
     times_of,
 )
 from heatsketch.reports.truth import distortion_of, sketch_facts, sketch_of
-from heatsketch.spectral.cache import caching
+from heatsketch.spectral.eigenpairs import caching
 
 SUFFIXES = (".html", ".htm")
 _SCRIPTS = ("scatter.js", "charts.js", "distances.js", "report.js")

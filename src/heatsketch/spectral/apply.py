@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from scipy.fft import dct
 
 from heatsketch._progress import track
+from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array
 from heatsketch.operators.operator import Affine, Interval, Operator
-from heatsketch.spectral.chebyshev import (
-    MAX_DEGREE,
-    add_multiples,
-    chebyshev_coefficients,
-    recurrence,
-)
 from heatsketch.spectral.eigenpairs import all_eigenpairs, eigh
 from heatsketch.spectral.filters import Filter
+from heatsketch.spectral.recurrences import TILE, recurrence
 
+MAX_DEGREE = 2**17
 SPECTRAL_LIMIT = 2048  # points up to which computing all eigenpairs is an option
 _SHORT_TIME = 16.0  # up to here nothing under- or overflows
 _NOTHING = 100  # in units of rounding: an operator with no larger eigenvalues counts as 0
 _ANY_INTERVAL = 4.0  # largest time at which Lanczos steps cost more than a narrower interval saves
 _FEW_PRODUCTS = 8  # up to here they are more exact than a series, and as cheap
 _MIN_RATIO = 1e-3  # of the largest f on the spectrum to that on a known interval around it
+_TAIL = 4.0  # times the coefficients of the last octave exceed all after it, p >= 0.2
 _MAX_ROUNDING = 1e-2  # degree² eps, a bound on the rounding of the recurrence
 
 
@@ -44,22 +42,16 @@ def check_range(f: Filter, A: Operator, ends: Interval | None = None) -> None:
 
 def time_excess(f: Filter, A: Operator, ends: Interval | None = None) -> float:
     """Return the factor by which a time is too large for the range of numbers; up to 1 it fits."""
-    if ends is not None:
-        return _excess(f, ends, A.dtype)
-    factor = _excess(f, A.spectrum, A.dtype)
-    if factor <= 1 and f.sharpness((-1.0, 1.0)) > _SHORT_TIME:
-        factor = _excess(f, A.ends[1], A.dtype)  # bounded from inside
-    # The bound exceeds the range; the value at the largest eigenvalue itself decides.
-    return _excess(f, _exact_ends(A), A.dtype) if factor > 1 else factor
-
-
-def _excess(f: Filter, ends: Interval, dtype: Any) -> float:
-    """Return log of the largest |f| at the ends, divided by log of the last number in the range.
-
-    Squares must be in the range, too, with all digits, because distances are sums of them.
-    """
+    if ends is None:
+        factor = time_excess(f, A, A.spectrum)
+        if factor <= 1 and f.sharpness((-1.0, 1.0)) > _SHORT_TIME:
+            factor = time_excess(f, A, A.ends[1])  # bounded from inside
+        # The bound exceeds the range; the value at the largest eigenvalue itself decides.
+        return time_excess(f, A, _exact_ends(A)) if factor > 1 else factor
+    # Log of the largest |f| at the ends, divided by log of the last number in the range. Squares
+    # must be in the range, too, with all digits, because distances are sums of them.
     values, log_scale = f.scaled(np.abs(ends) if f.of_powers else np.array(ends))
-    largest, limits = float(np.abs(values).max()), np.finfo(dtype)
+    largest, limits = float(np.abs(values).max()), np.finfo(A.dtype)
     if largest == 0 or np.abs(ends).max() < _NOTHING * limits.eps:
         return 0.0
     log_size = math.log(largest) + log_scale
@@ -182,6 +174,47 @@ def _by_chebyshev(
                 )
             blocks[i] = _by_products([f], A, X)[0]
     return blocks
+
+
+def chebyshev_coefficients(f: Filter, interval: Interval, tol: float) -> Array:
+    """Return c with f(λ) = Σ c_j T_j(x), x in [-1, 1] mapped to the interval.
+
+    The moduli of the coefficients left out add up to at most `tol` times the largest |f|, which
+    bounds the error on the interval (coefficients below the rounding of the transform do not
+    count). Raises if 131,072 terms are not enough.
+    """
+    low, high = interval
+    root = math.sqrt(1 + f.sharpness(interval))
+    n = 2 ** math.ceil(math.log2(64 + 4 * root))  # enough nodes for a peak of width 1/t
+    while n <= 2 * MAX_DEGREE:
+        nodes = np.cos(np.pi * (np.arange(n) + 0.5) / n)
+        values = f(np.append(0.5 * (high - low) * nodes + 0.5 * (high + low), interval))
+        size = float(np.abs(values).max())
+        c: Array = dct(values[:n], type=2) / n
+        c[0] /= 2
+        # Rounding of λ near 1 changes f(λ) by t eps and a coefficient by √t eps.
+        moduli = np.where(np.abs(c) > np.finfo(float).eps * root * size, np.abs(c), 0.0)
+        tail = np.cumsum(moduli[::-1])[::-1]  # from this one on
+        # If f is not smooth, sums over octaves fall slowly, those of λ^p at 0 like 4^-p.
+        tail += _TAIL * tail[n // 2]
+        count = max(1, int(np.count_nonzero(tail > tol * size)))
+        if count <= n - n // 8:
+            return c[:count]
+        n *= 2
+    raise ValueError(
+        f"{f} needs over {MAX_DEGREE} products by the operator; pass a smaller time, or a larger "
+        "tol."
+    )
+
+
+def add_multiples(sums: Sequence[Array], factors: Sequence[float], T: Array) -> None:
+    """Add a multiple of T to each sum, tile by tile, so that each tile of T is read once."""
+
+    def work(rows: slice) -> None:
+        for total, factor in zip(sums, factors, strict=True):
+            total[rows] += factor * T[rows]
+
+    for_each_tile(work, len(T), TILE)
 
 
 def _ratio(f: Filter, outer: Interval, inner: Interval) -> float:

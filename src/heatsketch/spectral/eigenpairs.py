@@ -6,9 +6,12 @@ graph if there is one.
 
 from __future__ import annotations
 
+import functools
 import warnings
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.linalg import eigh as dense_eigh
@@ -23,8 +26,7 @@ from heatsketch._typing import Array, Rng
 from heatsketch.operators.graph import on_vertices
 from heatsketch.operators.operator import Operator, Sparse, is_large
 from heatsketch.spectral.aggregation import coarser
-from heatsketch.spectral.cache import cached
-from heatsketch.spectral.chebyshev import recurrence
+from heatsketch.spectral.recurrences import recurrence
 
 DENSE_LIMIT = 1200  # points up to which the dense matrix is cheaper than iterating, for few pairs
 _POINTS_PER_COLUMN = 16  # and for many: points for each column that an iteration would have
@@ -38,7 +40,15 @@ _LONGEST_SECOND = 80  # degree; each later one may be twice as long, up to
 _LONGEST = 320
 _GRAM_TILE = 8192  # rows whose Gram matrix is one summand
 
-Limit = Callable[[Array], float]  # Ritz values (p,), descending -> largest residual allowed
+# Largest residual of the first k pairs, relative to the largest |λ| found, and a number added to
+# it. None: small next to the distance of the k-th eigenvalue from the upper end of the spectrum.
+Limit = tuple[float, float] | None
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+# function, operator, other arguments, result
+_RESULTS: ContextVar[list[tuple[Any, Any, tuple[Any, ...], Any]] | None] = ContextVar(
+    "_RESULTS", default=None
+)
 
 
 class Spectrum(NamedTuple):
@@ -122,10 +132,7 @@ def eigh(
     eps = float(np.finfo(A.dtype).eps)
     bound = max(map(abs, A.spectrum))  # may be far too wide: only rounding depends on it
     rounding = (16 + A.V.size**0.5) * eps * bound  # of a product, and of projections by V
-
-    def limit(values: Array) -> float:
-        return max(tol, 50 * eps) * float(np.abs(values).max()) + rounding
-
+    limit = max(tol, 50 * eps), rounding
     # Products by a large stored matrix take half the time in float32.
     B, matrix, stored = A, A.sparse_matrix(), A.undeflated
     is_double = A.device is None and A.dtype != np.float32
@@ -137,7 +144,7 @@ def eigh(
     values, vectors = values[:k], vectors[:, :k]
     residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
     vectors = fix_signs(vectors[vertex])
-    if residuals.max() > 2 * limit(values):
+    if residuals.max() > 2 * (limit[0] * float(np.abs(values).max()) + rounding):
         warnings.warn(
             f"eigenpairs have residuals up to {residuals.max():.1e}, above tol={tol:.1e}, after "
             f"{_MAX_PRODUCTS} products; read .residuals.",
@@ -159,13 +166,7 @@ def _leading_block(
         start = random_block(A.n, block, "gaussian", np.random.default_rng(entropy))
     else:
         B, prolongation = coarse
-        top = B.spectrum[1]
-
-        def rough(values: Array) -> float:
-            """Return a residual small next to the distance of the k-th eigenvalue from the top."""
-            return max(_COARSE_RESIDUAL * float(top - values[k - 1]), 1e-8 * abs(top))
-
-        start = prolongation @ _leading_block(B, k, rough, _MAX_COARSE_PRODUCTS, entropy)[1]
+        start = prolongation @ _leading_block(B, k, None, _MAX_COARSE_PRODUCTS, entropy)[1]
     most = max_products
     if A.n <= _DENSE_RESCUE_LIMIT:
         # This number of products takes some eight times as long as the dense matrix.
@@ -188,7 +189,8 @@ def subspace_iteration(
     X : array (n, p), p > k, in the precision of A
         Start: random columns, or columns near the leading eigenvectors. It is overwritten.
     k : int
-    limit : callable
+    limit : (float, float) or None
+        See `Limit`.
     max_products : int
 
     Returns
@@ -199,7 +201,11 @@ def subspace_iteration(
     low, best, products, longest = A.ends[0][0], -np.inf, 0, _LONGEST_SECOND // 2
     while True:
         ritz, X, image = _rayleigh_ritz(A, X)
-        products, bound = products + 1, limit(ritz)
+        products, upper = products + 1, A.spectrum[1]
+        if limit is None:
+            bound = max(_COARSE_RESIDUAL * float(upper - ritz[k - 1]), 1e-8 * abs(upper))
+        else:
+            bound = limit[0] * float(np.abs(ritz).max()) + limit[1]
         residuals = np.linalg.norm(image[:, :k] - X[:, :k] * ritz[:k].astype(X.dtype), axis=0)
         logger.info("eigenpairs: residual %.1e after %d products", residuals.max(), products)
         done = bool(residuals.max() <= bound)
@@ -213,24 +219,21 @@ def subspace_iteration(
         # The errors of vectors of a coarser graph are mostly far below.
         reach = min(best, low + _SMOOTHING_CUT * (value - low)) if products == 1 else best
         cut = min(max(reach, low + 1e-3 * (top - low)), low + (1 - 1e-6) * (top - low))
-        # If the top grows by more than 1/√eps, the directions below it are lost in rounding.
-        safe = _degree_for(float(1 / np.sqrt(np.finfo(A.dtype).eps)), top, low, cut)
+        # The least degrees for which the polynomial is at least so large at the top and at the k-th
+        # value. If the top grows by more than 1/√eps, the directions below it are lost in rounding.
+        growth = np.array([1 / np.sqrt(np.finfo(A.dtype).eps), 2 * residuals.max() / bound])
+        rates = np.arccosh(1 + 2 * np.maximum(np.array([top, value]) - cut, 0.0) / (cut - low))
+        safe, needed = 2 + (np.log(2 * growth) / np.maximum(rates, 1e-3)).astype(int)
         if products == 1:
             degree = _SMOOTHING_DEGREE
         else:
             longest = min(2 * longest, _LONGEST)
-            degree = min(_degree_for(2 * residuals.max() / bound, value, low, cut), longest)
+            degree = min(needed, longest)
         degree = max(1, min(degree, safe, max_products - products))
         terms = recurrence(A, X, (low, cut), degree, image)
         for term in track(terms, "eigenpairs", degree, "products to the next residual"):
             X = term
         products += degree - 1
-
-
-def _degree_for(growth: float, value: float, low: float, cut: float) -> int:
-    """Return the least degree for which the polynomial is at least `growth` at `value`."""
-    rate = float(np.arccosh(1 + 2 * max(value - cut, 0.0) / (cut - low)))
-    return 2 + int(np.log(2 * growth) / max(rate, 1e-3))
 
 
 def _rayleigh_ritz(A: Operator, X: Array) -> tuple[Array, Array, Array]:
@@ -280,6 +283,41 @@ def _rotate(X: Array, W: Array) -> None:
 
 
 # The dense matrix
+
+
+@contextmanager
+def caching() -> Iterator[None]:
+    """Keep the results of `cached` functions until the outermost such block ends.
+
+    The caller opens the block, because it knows that the same results will be needed again. They
+    are as large as 64 coordinates of all points, too much to be kept by a model or a process.
+    """
+    token = _RESULTS.set([] if _RESULTS.get() is None else _RESULTS.get())
+    try:
+        yield
+    finally:
+        _RESULTS.reset(token)
+
+
+def cached(function: _Function) -> _Function:
+    """Make a function of an operator return the result of an earlier call, within `caching`.
+
+    Two operators are equal if the same directions are deflated in the same operator.
+    """
+
+    @functools.wraps(function)
+    def call(A: Any, *others: Any) -> Any:
+        results = _RESULTS.get()
+        for same_function, B, arguments, result in results or ():
+            same = (same_function, arguments) == (function, others)
+            if same and A.undeflated is B.undeflated and np.array_equal(A.V, B.V):
+                return result
+        result = function(A, *others)
+        if results is not None:
+            results.append((function, A, others, result))
+        return result
+
+    return call  # type: ignore[return-value]
 
 
 @cached

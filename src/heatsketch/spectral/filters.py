@@ -308,18 +308,15 @@ class Accumulated(Filter):
             t is not whole and an eigenvalue is negative.
         """
         values, log_scale = Power(self.t).scaled(lam)
-        root = self._log_root(lam)
-        peak = float(self._log_root(np.max(np.abs(lam), initial=0.0)))
-        return values * np.exp(root - peak), log_scale + peak
-
-    def _log_root(self, lam: Array) -> Array:
-        """Return log √((1 - λ^{2m}) / (1 - λ²)) for the number m of times, without overflow."""
-        count = self.end - self.t
-        log = np.log(np.maximum(np.abs(np.asarray(lam, dtype=float)), np.finfo(float).tiny))
+        # log √((1 - λ^{2c}) / (1 - λ²)) for the number c of times, at every λ and at m.
+        moduli, count = np.abs(np.asarray(lam, dtype=float)), self.end - self.t
+        moduli = np.append(moduli, np.max(moduli, initial=0.0))
+        log = np.log(np.maximum(moduli, np.finfo(float).tiny))
         step = np.where(log == 0, -1.0, -2 * np.abs(log))
         ratio = np.where(log == 0, count, np.expm1(count * step) / np.expm1(step))
-        # For |λ| > 1 the largest term, λ^{2(m-1)}, is factored out.
-        return 0.5 * np.log(ratio) + np.maximum((count - 1) * log, 0.0)
+        # For |λ| > 1 the largest term, λ^{2(c-1)}, is factored out.
+        root = 0.5 * np.log(ratio) + np.maximum((count - 1) * log, 0.0)
+        return values * np.exp(root[:-1] - root[-1]), log_scale + float(root[-1])
 
     def sharpness(self, interval: Interval) -> float:
         """Return T, for any width of the interval."""
@@ -393,11 +390,6 @@ def make_filter(filter: str, time: Any) -> Filter:
     """Return the filter of a name at a time."""
     made: Filter = FILTERS[check_choice(filter, "filter", tuple(FILTERS))](time)
     return made
-
-
-def of_one_time(filter: str) -> str:
-    """Return the filter of one time: "power" for "accumulated", others unchanged."""
-    return "power" if filter == "accumulated" else filter
 
 
 def times_of(times: Any) -> list[Any]:

@@ -20,9 +20,9 @@ from heatsketch._typing import Array, Rng
 from heatsketch.operators.graph import on_vertices
 from heatsketch.operators.operator import Interval, Operator
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply
-from heatsketch.spectral.density import SpectralDensity, quadrature
 from heatsketch.spectral.eigenpairs import all_eigenvalues, leading_vector
 from heatsketch.spectral.filters import Filter, Heat
+from heatsketch.spectral.recurrences import SpectralDensity, spectral_density
 
 N_PROBES = 64  # an interval of the part left out is at most √(8/64) of this part wide
 _ROUNDING = 1e-13  # of an eigenvalue
@@ -40,7 +40,7 @@ def estimated_density(A: Operator, X: Array, sharpness: float) -> SpectralDensit
     eigenvectors this is Hutch++ (Meyer, Musco, Musco and Woodruff 2021).
     """
     degree = math.sqrt(2 * sharpness * math.log(2 * A.n / _ERROR))
-    return quadrature(A, X / math.sqrt(X.shape[1]), max(_LEAST_STEPS, math.ceil(degree / 2)))
+    return spectral_density(A, X / math.sqrt(X.shape[1]), max(_LEAST_STEPS, math.ceil(degree / 2)))
 
 
 def chi_square_interval(mean: float, square: float, n_probes: int, level: float) -> Interval:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import check_choice, check_level, check_number
+from heatsketch._checks import check_level, check_number
 from heatsketch._random import numbers_at, numbers_of, random_block, seed_entropy
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.graph import on_vertices
-from heatsketch.spectral.filters import FILTERS, Filter, make_filter
+from heatsketch.spectral.filters import Filter, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS, sketch_blocks
 from heatsketch.spectral.traces import chi_square_interval
 from heatsketch.uncertainty.intervals import Interval, ratio_bounds
@@ -170,7 +170,7 @@ CSR matrix
     0.0
     """
     k = check_number(n_components, "n_components", low=2, high=MOST_COLUMNS, integer=True)
-    f = make_filter(check_choice(filter, "filter", tuple(FILTERS)), time)
+    f = make_filter(filter, time)
     groups = [group if isinstance(group, list | tuple) else [group] for group in (a, b)]
     given = [_matrix_of(one, "ab"[g]) for g, group in enumerate(groups) for one in group]
     matrices, ids = [matrix for matrix, _ in given], [own for _, own in given]

@@ -36,6 +36,7 @@ def pseudotime(
 ) -> Interval:
     """Compute the pseudotime from a root; see `HeatSketch.pseudotime`, which is this."""
     level = check_level(level)
+    filter = "power" if filter == "accumulated" else filter  # all later times are added up anyway
     rows, roots, points = rows_of_component(diffusion, root, time, filter)
     distances = np.zeros((3, len(points)))
     if rows.operator.n > 1 and not diffusion.diagnostics["is_constant"]:

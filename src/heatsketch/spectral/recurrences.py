@@ -1,0 +1,114 @@
+"""Three-term recurrences of an operator on a block: Chebyshev polynomials, and Lanczos steps.
+
+Lanczos steps give the distribution of the eigenvalues.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh_tridiagonal
+
+from heatsketch._random import random_block
+from heatsketch._tiles import for_each_tile
+from heatsketch._typing import Array
+from heatsketch.operators.operator import Interval, Operator
+from heatsketch.spectral.filters import Filter
+
+TILE = 2048  # rows combined at a time, so that they stay in the cache
+_PROBES, _STEPS = 4, 40
+
+
+def recurrence(
+    A: Operator, X: Array, interval: Interval, degree: int, image: Array | None = None
+) -> Iterator[Array]:
+    """Yield T_j(x) X for j = 1, ..., degree, x = A with the interval mapped to [-1, 1].
+
+    Callers must not write to these blocks, because the next one is computed from the last two.
+    `image` is A X if it is known; it is overwritten.
+    """
+    low, high = interval
+    scale, shift = 2.0 / (high - low), (high + low) / (high - low)
+    image = A @ X if image is None else image
+    previous, current = X, combine(image, -shift, X, scale=scale)
+    yield current
+    for _ in range(1, degree):
+        following = A.multiply_projected(A.project(current, out=current))
+        following = combine(following, -2 * shift, current, -1.0, previous, scale=2 * scale)
+        previous, current = current, following
+        yield current
+
+
+def combine(
+    Y: Array, b: Any, X: Array, c: Any = 0.0, Z: Array | None = None, *, scale: float | None = None
+) -> Array:
+    """Set Y to scale · Y + b X + c Z, and return it; b and c are numbers or arrays (k,)."""
+
+    def work(rows: slice) -> None:
+        part = Y[rows]
+        if scale is not None:
+            part *= scale
+        part += b * X[rows]
+        if Z is not None:
+            part += c * Z[rows]
+
+    for_each_tile(work, len(Y), TILE)
+    return Y
+
+
+class SpectralDensity(NamedTuple):
+    """Nodes, and the number of eigenvalues of A near each: tr f(A) ≈ Σ counts · f(values)."""
+
+    values: Array  # (m,)
+    counts: Array  # (m,), not whole
+
+    def fraction_beyond(self, count: int, f: Filter) -> float:
+        """Return the fraction of tr f(A)² without the `count` largest eigenvalues."""
+        order = np.argsort(-self.values)
+        counts, f_values = self.counts[order], f.scaled(self.values[order])[0]
+        number, sums = (np.cumsum([0.0, *some]) for some in (counts, counts * f_values**2))
+        return 1.0 - float(np.interp(count, number, sums) / sums[-1])
+
+
+def spectral_density(A: Operator, X: Array | None = None, steps: int = _STEPS) -> SpectralDensity:
+    """Return the Gauss quadratures of Σ xᵀ f(A) x over the columns of X (n, k), by Lanczos steps.
+
+    They are exact for polynomials of degree 2 · steps - 1 (Ubaru, Chen and Saad 2017). For random X
+    with E XXᵀ = I their mean is tr f(A). By default X are four such columns, without the deflated
+    directions. Then traces of functions that vary little over the spectrum are exact except for the
+    error of the probes, about √(2 / (probes · n)). The density is most accurate at the ends of the
+    spectrum.
+
+    Cost: as many products by A with X as there are steps.
+    """
+    size = A.n - A.V.shape[1]
+    if X is None:
+        X = A.project(random_block(A.n, _PROBES, "gaussian", np.random.default_rng(0)))
+        X = X * (np.sqrt(size / _PROBES) / np.linalg.norm(X, axis=0))
+    X, steps = A.asarray(X), min(steps, size)
+    dots = functools.partial(np.einsum, "ij,ij->j", dtype=float)  # of columns, in the same order
+    squares, before = np.maximum(dots(X, X), np.finfo(A.dtype).tiny), 0 * X
+    diagonals, off_diagonals = np.zeros((2, steps, X.shape[1]))
+    X = X / np.sqrt(squares).astype(A.dtype)
+    for step in range(steps):
+        Y = A.multiply_projected(X)
+        diagonals[step] = dots(X, Y)
+        combine(
+            Y, -diagonals[step].astype(A.dtype), X, -off_diagonals[step - 1].astype(A.dtype), before
+        )
+        off_diagonals[step] = np.sqrt(dots(Y, Y))
+        # If the residual is 0 the quadrature is exact, and further nodes have no weight.
+        sizes = np.maximum(off_diagonals[step], np.finfo(A.dtype).tiny)
+        Y /= sizes.astype(A.dtype)
+        before, X = X, Y
+    values, counts = [], []
+    for square, diagonal, off_diagonal in zip(
+        squares, diagonals.T, off_diagonals[:-1].T, strict=True
+    ):
+        nodes, vectors = eigh_tridiagonal(diagonal, off_diagonal)
+        values.append(nodes)
+        counts.append(square * vectors[0] ** 2)
+    return SpectralDensity(np.concatenate(values), np.concatenate(counts))
