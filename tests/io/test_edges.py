@@ -93,7 +93,7 @@ def test_matrix_market_of_each_kind(field, value, symmetry, tmp_path):
 
 MTX = "%%MatrixMarket matrix coordinate real general\n"
 COMPLEX = "%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 2 1 1\n"
-SQUARE = r"holds a table \(3, 4\); a graph is a matrix \(n, n\)"
+SQUARE = r"g\..* cannot be read: The graph has shape \(3, 4\) .*; pass a matrix \(n, n\)"
 REFUSED = [
     ("e.csv", "a\nb\n", r"has 1 column\(s\) \(x0\); an edge list has two of names"),
     ("e.csv", "a,b,1,2020\nb,c,1,2021\n", "leave others out with exclude"),

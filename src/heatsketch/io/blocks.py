@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from heatsketch._random import data_hash
 from heatsketch.io.table import Names, Table, as_float, default_names, float_type
 
 BLOCK_BYTES = 2**24  # read at a time
@@ -33,37 +34,35 @@ class Blocks:
 
     def tables(self, rows: int, start: int = 0) -> Iterator[Table]:
         """Yield tables of `rows` rows, the last of fewer, from the row `start` on."""
-        waiting: list[Table] = []
-        count = 0
+        pieces: list[Table] = []
+        wanted = rows  # to complete a table
         for table in self.read(start):
-            waiting.append(table)
-            count += table.values.shape[0]
-            if count >= rows:
-                whole, at = joined(waiting), 0
-                while count - at >= rows:
-                    yield whole.take(slice(at, at + rows))
-                    at += rows
-                waiting, count = [whole.take(slice(at, None))], count - at
-        if count:
-            yield joined(waiting)
+            at, n = 0, table.values.shape[0]
+            while at < n:
+                pieces.append(table.take(slice(at, at + wanted)))
+                at, wanted = at + wanted, max(0, wanted - (n - at))
+                if not wanted:
+                    yield joined(pieces)
+                    pieces, wanted = [], rows
+        if pieces:
+            yield joined(pieces)
 
 
-def of_array(X: Any, name: str = "X") -> Blocks:
+def of_array(X: Any) -> Blocks:
     """Return by blocks an array (n, d) that has slices, as in NumPy, zarr, h5py or dask."""
     n, d = X.shape
-    rows, columns = rows_in(BLOCK_BYTES, d), default_names(X)
+    step, columns = rows_in(BLOCK_BYTES, d), default_names(X)
 
     def tables(start: int) -> Iterator[Table]:
-        for at in range(start, n, rows):
-            yield Table(as_float(X[at : at + rows], name), columns, {}, None, name)
+        for at in range(start, n, step):
+            yield Table(as_float(X[at : at + step], "X"), columns, {}, None, "X")
 
     def stamp() -> dict[str, Any]:
-        ends = [X[row : row + 1] for row in (0, (n - 1) // 2, n - 1)]  # no other slice is read
-        ends = [end.toarray() if sparse.issparse(end) else np.asarray(end) for end in ends]
-        digest = hashlib.sha256(b"".join(end.tobytes() for end in ends)).hexdigest()
-        return {"shape": [int(n), int(d)], "dtype": str(X.dtype), "sha256": digest}
+        rows = (0, (n - 1) // 2, n - 1)  # no other slice is read
+        hashes = [data_hash(as_float(X[row : row + 1], "X")) for row in rows]
+        return {"shape": [int(n), int(d)], "dtype": str(X.dtype), "sha256": hashes}
 
-    return Blocks(n, columns, float_type(X.dtype), name, stamp, tables)
+    return Blocks(n, columns, float_type(X.dtype), "X", stamp, tables)
 
 
 def of_parts(parts: list[Blocks], folder: Path) -> Blocks:

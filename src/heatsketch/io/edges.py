@@ -90,7 +90,7 @@ def read_graph(
     is_text = str(path) == STDIN or suffix in SUFFIXES
     if str(path) != STDIN and not path.is_file():
         raise FileNotFoundError(f"{path} is not a file; pass an edge list, or a matrix (n, n).")
-    table = Table(None, (), {}, None, str(path))
+    extra, label_of_nodes = {}, None
     details: dict[str, Any] = {}
     if suffix not in WITH_ARRAYS:
         how.refuse_key(path)
@@ -99,9 +99,7 @@ def read_graph(
             given, details = _edges(_cells(path, how) if is_text else read_columns(path), how, path)
         elif suffix in _MATRICES:
             table = _MATRICES[suffix](path, how)
-            given = table.values
-            if given.shape[0] != given.shape[1]:
-                raise ValueError(f"{path} holds a table {given.shape}; a graph is a matrix (n, n).")
+            given, extra, label_of_nodes = table.values, table.extra, table.label
         else:
             known = ", ".join([*SUFFIXES, ".parquet", *_MATRICES])
             raise ValueError(f"{path} is not a file of a graph; choose from {known}.")
@@ -109,15 +107,11 @@ def read_graph(
         found = graph(given, **details)
     matrix = as_matrix(found)
     names = np.arange(matrix.shape[0]) if found.names is None else found.names
+    extra = extra or {NODE: names}
     loops = int((found.matrix.sum(axis=1) == 0).sum())
-    return replace(
-        table,
-        values=matrix,
-        columns=default_names(matrix),
-        extra=table.extra or {NODE: names},
-        notes=(f"{loops} node(s) without edges stay where they are",) if loops else (),
-        metadata={},
-    )
+    notes = (f"{loops} node(s) without edges stay where they are",) if loops else ()
+    columns = default_names(matrix)
+    return Table(matrix, columns, extra, label_of_nodes, str(path), notes=notes)
 
 
 def _of_h5ad(path: Path, how: Reading) -> Table:
