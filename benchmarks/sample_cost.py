@@ -73,7 +73,7 @@ def measured(name, model, n, draws, folder):
         model.set_params(random_state=draw)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            whole.append(sample.half_discrepancy(model, X[:n], half, X[n:]).whole)
+            whole.append(sample.half_discrepancy(model, X[:n], half, X[n:])[0])
     return np.mean(whole), np.mean(found) if found else None
 
 

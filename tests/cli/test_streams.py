@@ -52,7 +52,8 @@ def test_blocks_parts_and_few_points_give_the_same_bytes(run):
 def test_a_sample_is_taken_where_memory_holds_no_more(run, monkeypatch):
     monkeypatch.setattr(embed, "_READ_WHOLE_BYTES", 0)
     monkeypatch.setattr(embed, "_LEAST_SAMPLE", 100)
-    monkeypatch.setattr("heatsketch.distributed.sample.points_that_fit", lambda *_: 500)
+    for user in ("cli.embed", "distributed.sample"):
+        monkeypatch.setattr(f"heatsketch.{user}.size", lambda *_: 500)
     said = run("embed", "big.npy", "-o", "o.npy", *METHOD).out
     assert "500 of 900 points were fitted" in said
     monkeypatch.setattr(embed, "_LEAST_SAMPLE", 501)

@@ -24,16 +24,21 @@ def expected(tmp_path_factory):
 @pytest.fixture
 def stop(monkeypatch):
     """Return a function that lets the run stop once, before a block; it counts the blocks."""
-    keep, calls = stream.Mapping.keep, []
+    keeper, calls = stream._keeper, []
 
     def stop_before(number):
         def interrupted(*args):
-            calls.append(args)
-            if len(calls) == number + 1:
-                raise InterruptedError
-            return keep(*args)
+            keep = keeper(*args)
 
-        monkeypatch.setattr(stream.Mapping, "keep", interrupted)
+            def counted(*block):
+                calls.append(block)
+                if len(calls) == number + 1:
+                    raise InterruptedError
+                return keep(*block)
+
+            return counted
+
+        monkeypatch.setattr(stream, "_keeper", interrupted)
         return calls
 
     return stop_before

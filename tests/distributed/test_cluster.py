@@ -14,7 +14,7 @@ from heatsketch import io
 from heatsketch.cli import main
 from heatsketch.distributed import embed, stream
 from heatsketch.distributed.run import Run
-from heatsketch.distributed.sample import Sample
+from heatsketch.distributed.sample import drawn
 from problems.clusters import OPTIONS, SAMPLE, SKETCH, N, points, warned_of, written
 
 pytestmark = [
@@ -76,7 +76,7 @@ def test_a_worker_that_is_killed_is_replaced(source, tmp_path, expected):
 
 def test_far_points_are_warned_of_once(client, tmp_path):
     X = points()
-    far = np.setdiff1d(np.arange(N), Sample.draw(N, SAMPLE, 0).rows)[::97]
+    far = np.setdiff1d(np.arange(N), drawn(N, SAMPLE, 0)[0])[::97]
     X[far] += 1e6
     np.save(tmp_path / "x.npy", X)
     with pytest.warns(hs.ScaleWarning) as caught:

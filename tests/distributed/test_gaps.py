@@ -8,7 +8,7 @@ from pyarrow import parquet
 import heatsketch as hs
 from heatsketch import io
 from heatsketch.distributed import embed
-from heatsketch.distributed.sample import Sample
+from heatsketch.distributed.sample import drawn
 from problems.clusters import SKETCH, warned_of
 
 N, SAMPLE, ROWS = 900, 250, 64
@@ -31,7 +31,7 @@ GAPS = np.flatnonzero(np.isnan(X).any(axis=1))
 
 def filled(X):
     """Put the medians of the sample in place of gaps."""
-    medians = np.nanmedian(X[Sample.draw(N, SAMPLE, 0).rows], axis=0)
+    medians = np.nanmedian(X[drawn(N, SAMPLE, 0)[0]], axis=0)
     return np.where(np.isnan(X), medians, X).astype(np.float32)
 
 
@@ -39,7 +39,7 @@ def filled(X):
 @pytest.mark.parametrize("name", ["o.npy", "o.parquet", "o"])
 def test_gaps_are_filled_by_medians_of_the_sample_or_their_rows_dropped(name, missing, tmp_path):
     drops = missing == "drop"
-    values, sample = filled(X), Sample.draw(N, SAMPLE, 0).rows
+    values, sample = filled(X), drawn(N, SAMPLE, 0)[0]
     rows = np.setdiff1d(np.arange(N), GAPS) if drops else np.arange(N)
     fitted = np.setdiff1d(sample, GAPS) if drops else sample
     np.save(tmp_path / "x.npy", X)
@@ -65,9 +65,9 @@ def test_gaps_are_filled_by_medians_of_the_sample_or_their_rows_dropped(name, mi
 
 def test_the_discrepancy_with_dropped_rows_is_that_of_a_source_without_them(tmp_path):
     """Rows beyond the sample and the held-out ones are all that is lost: nothing else changes."""
-    sample = Sample.draw(N, SAMPLE, 0)
+    rows, _, held_out = drawn(N, SAMPLE, 0)
     whole = hs.datasets.swiss_roll(N, rng=4)[0]
-    other = np.setdiff1d(np.arange(N), np.r_[sample.rows, sample.held_out])
+    other = np.setdiff1d(np.arange(N), np.r_[rows, held_out])
     spoiled = whole.copy()
     spoiled[other] = np.nan
     found = [
@@ -99,7 +99,7 @@ def test_what_cannot_be_mended_is_named_by_its_row(missing, value, words, tmp_pa
 @pytest.mark.parametrize("missing", ["drop", "median"])
 def test_a_run_with_gaps_goes_on_to_the_same_bytes_notes_and_warnings(missing, tmp_path, stop):
     """Of far points it warns once, with the rows of the blocks before, counted in the source."""
-    values, sample = X.copy(), Sample.draw(N, SAMPLE, 0).rows
+    values, sample = X.copy(), drawn(N, SAMPLE, 0)[0]
     far = np.setdiff1d(np.arange(30, N), np.r_[sample, GAPS])[::60]
     values[far] += 1e6
     np.save(tmp_path / "x.npy", values)

@@ -53,24 +53,25 @@ def test_two_sketches_of_the_same_points_differ_by_their_columns_alone(time):
     X = hs.datasets.swiss_roll(1100, rng=3)[0]
     same = np.concatenate([X[:800], X[:800][rng.permutation(800)]])
     half = np.arange(1600) < 800
-    found = half_discrepancy(hs.HeatSketch(64, time=time, random_state=0), same, half, X[800:])
-    assert 0.6 / 8 < found.whole < 1.4 / 8
-    assert found.of_points[0] == 0
-    assert found.of_points[1] < 0.8 * found.whole
+    model = hs.HeatSketch(64, time=time, random_state=0)
+    whole, (low, high) = half_discrepancy(model, same, half, X[800:])
+    assert 0.6 / 8 < whole < 1.4 / 8
+    assert low == 0
+    assert high < 0.8 * whole
 
 
 def test_the_interval_holds_what_many_columns_find():
     X = hs.datasets.swiss_roll(900, rng=5)[0]
     half = np.random.default_rng(5).random(500) < 0.5
-    few, many = (
+    (few, of_few), (many, of_many) = (
         half_discrepancy(hs.HeatSketch(k, random_state=0), X[:500], half, X[500:])
         for k in (32, 2048)
     )
-    assert few.of_points[0] < many.whole < few.of_points[1]
-    assert few.whole > many.whole
-    width = many.of_points[1] - many.of_points[0]
-    assert width < 0.2 * (few.of_points[1] - few.of_points[0])
-    assert half_discrepancy(hs.HeatSketch(32), X[:500], half, X[500:505]) is None
+    assert of_few[0] < many < of_few[1]
+    assert few > many
+    assert np.ptp(of_many) < 0.2 * np.ptp(of_few)
+    too_few = half_discrepancy(hs.HeatSketch(32), X[:500], half, X[500:505])
+    assert too_few == (None, None)
 
 
 def test_methods_without_random_columns_have_no_interval(tmp_path):

@@ -11,9 +11,9 @@ from scipy import sparse
 import heatsketch as hs
 from heatsketch import io
 from heatsketch.distributed import embed, fit
-from heatsketch.distributed.sample import points_that_fit
+from heatsketch.distributed.sample import size
 from heatsketch.io import anndata_files
-from heatsketch.io.blocks import joined
+from heatsketch.io.blocks import Blocks, joined
 from heatsketch.io.formats import open_blocks
 from heatsketch.io.table import Reading
 from problems.clusters import SKETCH
@@ -114,12 +114,17 @@ def test_what_blocks_cannot_do_is_refused(source, out, given, words, store, tmp_
 
 def test_a_sample_is_what_half_of_the_memory_holds(monkeypatch):
     monkeypatch.setattr("heatsketch._checks.available", lambda: 1e9)
-    model = hs.HeatSketch(8)
-    assert points_that_fit(1000, 10, model, 8) == 1000
-    wide, wider = (points_that_fit(10**9, d, model, 4) for d in (10_000, 20_000))
+
+    def found(n, d, stored=None):
+        points = Blocks(n, range(d), np.dtype(np.float32), "x", dict, iter, stored)
+        return size(points, hs.HeatSketch(8))
+
+    assert found(1000, 10) == 1000
+    wide, wider = found(10**9, 10_000), found(10**9, 20_000)
     assert 100 < wider < wide < 1e9 / 2 / (4 * 10_000)
     assert wider == pytest.approx(wide / 2, rel=0.05)
-    assert points_that_fit(10**9, 10**8, model, 4) == 100  # the least sample
+    assert found(10**9, 10**8) == 100  # the least sample
+    assert found(10**9, 10**8, stored=5_000 * 10**9) == wide
 
 
 def test_a_copy_of_the_source_gets_the_coordinates(store, tmp_path):

@@ -15,7 +15,7 @@ from pyarrow import parquet
 import heatsketch as hs
 from heatsketch.distributed import embed, fit, stream
 from heatsketch.distributed.run import Run, assemble
-from heatsketch.distributed.sample import Sample
+from heatsketch.distributed.sample import drawn
 from heatsketch.io.formats import open_blocks
 from heatsketch.io.table import Reading
 from problems.clusters import OPTIONS, ROWS, SAMPLE, SKETCH, D, N, points, written
@@ -99,11 +99,11 @@ def test_samples_are_uniform_and_so_are_their_halves():
     trials, n, size = 4000, 20, 6
     counts, halves = np.zeros(n), np.zeros(n)
     for seed in range(trials):
-        drawn = Sample.draw(n, size, seed)
-        assert (np.diff(drawn.rows) > 0).all()
-        assert len(np.intersect1d(drawn.rows, drawn.held_out)) == 0
-        counts[drawn.rows] += 1
-        halves[drawn.rows[drawn.half]] += 1
+        rows, half, held_out = drawn(n, size, seed)
+        assert (np.diff(rows) > 0).all()
+        assert len(np.intersect1d(rows, held_out)) == 0
+        counts[rows] += 1
+        halves[rows[half]] += 1
     for found, share in ((counts, size / n), (halves, size / 2 / n)):
         assert np.abs(found - trials * share).max() < 5.5 * np.sqrt(trials * share * (1 - share))
 
@@ -111,7 +111,7 @@ def test_samples_are_uniform_and_so_are_their_halves():
 def test_columns_are_standardised_by_the_sample(tmp_path):
     values = X * np.float32([1, 100, 1, 1])
     done = embed(values, tmp_path / "out.npy", SKETCH, fit_points=SAMPLE, standardize=True)
-    rows = Sample.draw(N, SAMPLE, 0).rows
+    rows = drawn(N, SAMPLE, 0)[0]
     scaled = (values - values[rows].mean(axis=0)) / values[rows].std(axis=0)
     Y = done.estimator.transform(scaled.astype(np.float32))
     np.testing.assert_allclose(np.load(done.output), Y, rtol=1e-3, atol=1e-4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse, stats
@@ -320,28 +320,18 @@ def _sketch_of(X: Any, k: int, time: Any, random_state: Any, parameters: Any) ->
     return HeatSketch(k, time, **options).fit(X)
 
 
-class _Side(NamedTuple):
-    """The distances of points, in truth or in the picture."""
-
-    near: Array  # (n, 2k): the nearest points, nearest first
-    distances: Array  # (n, m): to landmarks
-    ranks: Array  # (n, m): of the landmarks by their distance
-
-    @classmethod
-    def of(cls, P: Array, k: int, landmarks: Array) -> Self:
-        distances = euclidean_distances(P, P[landmarks]).astype(np.float32)
-        distances[landmarks, np.arange(len(landmarks))] = 0.0
-        ranks = stats.rankdata(distances, axis=1).astype(np.float32)
-        return cls(nearest_others(P, 2 * k), distances, ranks)
-
-
 class _Evidence:
-    """Distances in a picture beside those in truth: to landmarks, and of neighbours."""
+    """Distances to landmarks, and neighbours, in truth and as seen in a picture."""
 
     def __init__(self, F: Array, Y: Array, k: int, landmarks: Array) -> None:
         self.k, self.landmarks = k, landmarks
-        self.truth, self.picture = (_Side.of(P, k, landmarks) for P in (F, Y))
-        D, E = self.truth.distances, self.picture.distances
+        self.near, self.near_seen = (nearest_others(P, 2 * k) for P in (F, Y))  # nearest first
+        self.far, self.far_seen = (_to_landmarks(P, landmarks) for P in (F, Y))
+        self.ranks, self.ranks_seen = (
+            stats.rankdata(distances, axis=1).astype(np.float32)
+            for distances in (self.far, self.far_seen)
+        )
+        D, E = self.far, self.far_seen
         self.logs = np.log(D, out=np.zeros_like(D), where=D > 0)  # equal points do not count
         some = E.ravel()[:: max(1, E.size // 1_000_000)]
         edges = np.quantile(some, np.linspace(0, 1, _BINS + 1)[1:-1])
@@ -349,16 +339,16 @@ class _Evidence:
 
     def kept(self, places: Places) -> Array:
         """Say which true neighbours (n, k) are near, if points are at the places of others."""
-        return _contained(self.truth.near[:, : self.k], self.picture.near[places])
+        return _contained(self.near[:, : self.k], self.near_seen[places])
 
     def true(self, places: Places) -> Array:
         """Say which neighbours (n, k) of these places in the picture are near in truth."""
-        return _contained(self.picture.near[places, : self.k], self.truth.near)
+        return _contained(self.near_seen[places, : self.k], self.near)
 
     def order(self, places: Places, weights: Array) -> Array:
         """Return the rank correlations (n,) of distances to weighted landmarks."""
         w = (weights / weights.sum()).astype(np.float32)
-        A, B = self.truth.ranks, self.picture.ranks[places]
+        A, B = self.ranks, self.ranks_seen[places]
         a, b = A @ w, B @ w
         moments = (np.einsum("ij,ij,j->i", P, Q, w) for P, Q in ((A, B), (A, A), (B, B)))
         covariance, before, after = (
@@ -369,21 +359,21 @@ class _Evidence:
 
     def typical(self, weights: Array) -> Array:
         """Return log D as an increasing function (bins,) of the distance in the picture."""
-        pairs = (weights[:, None] * weights[self.landmarks]) * (self.truth.distances > 0)
+        pairs = (weights[:, None] * weights[self.landmarks]) * (self.far > 0)
         totals = np.bincount(self.bins.ravel(), pairs.ravel(), _BINS) + _TINY
         sums = np.bincount(self.bins.ravel(), (pairs * self.logs).ravel(), _BINS)
         return isotonic_regression(sums / totals, weights=totals).x.astype(np.float32)
 
     def trust(self, places: Places, weights: Array, typical: Array) -> Array:
         """Return the trust (n,) of points at places, by weights of all points."""
-        before, after = self.truth.near[:, : self.k], self.picture.near[places, : self.k]
+        before, after = self.near[:, : self.k], self.near_seen[places, : self.k]
         near_kept, near_true = (
             (values * weights[near]).sum(axis=1) / weights[near].sum(axis=1)
             for values, near in ((self.kept(places), before), (self.true(places), after))
         )
         w = weights[self.landmarks]
         errors = np.abs(self.logs - typical[self.bins[places]])
-        errors[self.truth.distances == 0] = 0.0
+        errors[self.far == 0] = 0.0
         order = np.maximum(self.order(places, w), 0.0)
         near = (near_kept + near_true) / 2
         return (near + order * np.exp(-(errors @ w) / w.sum())) / 2
@@ -399,13 +389,20 @@ class _Evidence:
 
     def groups(self, F: Array, Y: Array) -> tuple[list[Array], list[Array]]:
         """Return groups of torn points, and of merged ones."""
-        far, found = max(_FAR, 4 * self.k / len(F)), []
-        for side, P, other in ((self.truth, Y, self.picture), (self.picture, F, self.truth)):
-            limit, near = np.quantile(other.distances, far, axis=1), side.near[:, : self.k]
+        fraction, found = max(_FAR, 4 * self.k / len(F)), []
+        for near, P, distances in ((self.near, Y, self.far_seen), (self.near_seen, F, self.far)):
+            limit, near = np.quantile(distances, fraction, axis=1), near[:, : self.k]
             lengths = np.linalg.norm(P[near] - P[:, None], axis=2)
             flagged = (lengths > limit[:, None]).mean(axis=1) >= 1 / 3
             found.append(_connected(near, flagged))
         return found[0], found[1]
+
+
+def _to_landmarks(P: Array, landmarks: Array) -> Array:
+    """Return the distances (n, m) of points to landmarks, which are among them."""
+    distances = euclidean_distances(P, P[landmarks]).astype(np.float32)
+    distances[landmarks, np.arange(len(landmarks))] = 0.0
+    return distances
 
 
 def _contained(some: Array, others: Array) -> Array:
@@ -419,11 +416,9 @@ def _contained(some: Array, others: Array) -> Array:
 def _connected(near: Array, flagged: Array) -> list[Array]:
     """Return groups of flagged points that are each other's neighbours, the largest first."""
     n, k = near.shape
-    rows, columns = np.repeat(np.arange(n), k), near.ravel()
-    both = flagged[rows] & flagged[columns]
-    links = sparse.coo_array((both[both], (rows[both], columns[both])), (n, n))
-    labels = connected_components(links, directed=False)[1]
-    groups = [np.flatnonzero(labels == label) for label in np.unique(labels[flagged])]
+    links = sparse.csr_array((np.ones(n * k), near.ravel(), np.arange(n + 1) * k), (n, n))
+    count, labels = connected_components(links[flagged][:, flagged], directed=False)
+    groups = [np.flatnonzero(flagged)[labels == label] for label in range(count)]
     return sorted((group for group in groups if len(group) >= _GROUP), key=len, reverse=True)
 
 

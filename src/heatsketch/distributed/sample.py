@@ -6,7 +6,7 @@ import math
 import numbers
 import warnings
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -29,22 +29,17 @@ _NAMED = 5  # rows with gaps; further ones are counted
 _GROUPS, _LEAST_COLUMNS = 32, 8  # of random columns that are left out together; for an interval
 
 
-class Sample(NamedTuple):
-    """Rows of a source, drawn uniformly without repetition, by n, count and seed alone."""
+def drawn(n: int, count: int, seed: int) -> tuple[Array, Array, Array]:
+    """Draw rows uniformly without repetition, by n, count and seed alone.
 
-    rows: Array  # (N,) to be fitted, increasing
-    half: Array  # (N,) which of them are in the first of two halves, drawn at random
-    held_out: Array  # (m,) others, increasing
-
-    @classmethod
-    def draw(cls, n: int, count: int, seed: int) -> Sample:
-        """Draw `count` of n rows by a seed, and other rows to hold out."""
-        sequence = np.random.SeedSequence(seed, spawn_key=(_STREAM,))
-        held_out = min(HELD_OUT, n - count)
-        drawn = np.random.default_rng(sequence).choice(n, count + held_out, replace=False)
-        order = np.argsort(drawn[:count])
-        half = np.arange(count) < count // 2
-        return cls(drawn[:count][order], half[order], np.sort(drawn[count:]))
+    Returns the rows to be fitted (count,), increasing; which of them are in the first of two
+    halves, drawn at random; and other rows, held out, increasing.
+    """
+    sequence = np.random.SeedSequence(seed, spawn_key=(_STREAM,))
+    held_out = min(HELD_OUT, n - count)
+    rows = np.random.default_rng(sequence).choice(n, count + held_out, replace=False)
+    order = np.argsort(rows[:count])
+    return rows[:count][order], (order < count // 2), np.sort(rows[count:])
 
 
 def gather(
@@ -62,8 +57,9 @@ def gather(
         For infinity, and for gaps that `how` does not mend, with the number of the row in the
         source.
     """
-    sample = Sample.draw(points.n, size(points, estimator, fit_points), seed_of(estimator))
-    logger.info("reading %d points, of which %d are fitted", points.n, len(sample.rows))
+    count = size(points, estimator, fit_points)
+    rows, half, held_out = drawn(points.n, count, seed_of(estimator))
+    logger.info("reading %d points, of which %d are fitted", points.n, count)
     whole = replace(how, standardize=False)
     found: tuple[list[Table], list[Table]] = ([], [])
     start, n_gaps, first_gaps = 0, 0, np.empty(0, int)
@@ -75,37 +71,35 @@ def gather(
             gaps = start + np.flatnonzero(rows_with_gaps(table.values))
             n_gaps, first_gaps = n_gaps + len(gaps), np.append(first_gaps, gaps)[:_NAMED]
         stop = start + table.values.shape[0]
-        for tables, rows in zip(found, (sample.rows, sample.held_out), strict=True):
-            own = rows[np.searchsorted(rows, start) : np.searchsorted(rows, stop)] - start
+        for tables, wanted in zip(found, (rows, held_out), strict=True):
+            first, last = np.searchsorted(wanted, (start, stop))
+            own = wanted[first:last] - start
             if len(own) or not tables:
                 tables.append(replace(table, values=table.values[own]))
         start = stop
-    drawn, held_out = (joined(tables) for tables in found)
-    table = refined(replace(drawn, extra={"half": sample.half}), how)
+    sample, others = (joined(tables) for tables in found)
+    table = refined(replace(sample, extra={"half": half}), how)
     notes = []
     if n_gaps:
         note = note_of_gaps(how.missing, first_gaps, points.n, n_gaps)
         notes.append(note.replace("with medians", "with medians of the sample"))
     if how.standardize:
         notes.append("columns standardised by the sample")
-    return replace(table, notes=tuple(notes)), refined(held_out, how, table.learned, first_row=0)
+    return replace(table, notes=tuple(notes)), refined(others, how, table.learned, first_row=0)
 
 
-class Halves(NamedTuple):
-    """How much distances differ between fits of two halves of a sample."""
-
-    whole: float  # √(Σ (D - E)² / Σ (D² + E²)/2) over pairs, from 0 to √2
-    of_points: tuple[float, float] | None  # without random columns: an interval of 95 %
-
-
-def half_discrepancy(estimator: Any, values: Any, half: Array, held_out: Any) -> Halves | None:
+def half_discrepancy(
+    estimator: Any, values: Any, half: Array, held_out: Any
+) -> tuple[float | None, tuple[float, float] | None]:
     """Fit each half of a sample by itself; measure how much distances of other points differ.
 
     Other points are outside of both halves, with distances D and E in the two embeddings. Returns
-    None if there are too few. The second half is fitted with the time that the first one chose.
+    √(Σ (D - E)² / Σ (D² + E²)/2) over pairs, from 0 to √2, and for random columns an interval of
+    95 % of its value without them; None if there are too few points. The second half is fitted with
+    the time that the first one chose.
     """
     if held_out.shape[0] < _LEAST_HELD_OUT:
-        return None
+        return None, None
     logger.info("fitting two halves of the sample")
     model, maps = clone(estimator), []
     for rows in (np.flatnonzero(half), np.flatnonzero(~half)):
@@ -122,10 +116,10 @@ def half_discrepancy(estimator: Any, values: Any, half: Array, held_out: Any) ->
     Y, Z = maps
     whole = math.sqrt(_difference(pdist(Y, "sqeuclidean"), pdist(Z, "sqeuclidean")))
     if columns is None or len(np.unique(columns)) < _LEAST_COLUMNS:
-        return Halves(whole, None)
+        return whole, None
     square, error = _without_columns(Y, Z, columns)
     low, high = (math.sqrt(max(0.0, square + side * 2 * error)) for side in (-1, 1))
-    return Halves(whole, (low, high))
+    return whole, (low, high)
 
 
 def _without_columns(Y: Array, Z: Array, columns: Array) -> tuple[float, float]:
@@ -159,25 +153,19 @@ def seed_of(estimator: Any) -> int:
 
 
 def size(points: Blocks, estimator: Any, fit_points: int | None = None) -> int:
-    """Return how many points are fitted: `fit_points`, or as many as memory holds."""
-    if fit_points is not None:
-        least = check_number(fit_points, "fit_points", low=LEAST_POINTS, integer=True)
-        return min(least, points.n)
-    stored = None if points.stored is None else points.stored // max(1, points.n)
-    d = len(points.columns) if stored is None else 2 * stored
-    return points_that_fit(points.n, d, estimator, points.dtype.itemsize)
-
-
-def points_that_fit(n: int, d: int, estimator: Any, itemsize: int) -> int:
-    """Return how many of n points half of the available memory holds with their fit.
+    """Return how many points are fitted: `fit_points`, or as many as half of the memory holds.
 
     A point takes its coordinates three times, 100 bytes for each neighbour, and nine blocks of as
     many columns as an estimator computes, at least 64 eigenvectors and half as many again.
     """
+    if fit_points is not None:
+        least = check_number(fit_points, "fit_points", low=LEAST_POINTS, integer=True)
+        return min(least, points.n)
     given = estimator.get_params(deep=False)
     wanted, neighbors = given.get("n_components"), given.get("n_neighbors")
     columns = int(wanted) if isinstance(wanted, numbers.Integral) else 64
     columns *= len(times_of(given.get("time", 1)))
     neighbors = int(neighbors) if isinstance(neighbors, numbers.Integral) else 15
-    each = 3 * itemsize * d + 100 * (neighbors + 1) + 9 * 8 * max(96, columns)
-    return min(n, max(LEAST_POINTS, int(_checks.available() / 2 / each)))
+    d = len(points.columns) if points.stored is None else 2 * points.stored / max(1, points.n)
+    each = 3 * points.dtype.itemsize * d + 100 * (neighbors + 1) + 9 * 8 * max(96, columns)
+    return min(points.n, max(LEAST_POINTS, int(_checks.available() / 2 / each)))

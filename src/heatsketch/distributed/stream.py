@@ -8,7 +8,7 @@ import math
 import secrets
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +34,7 @@ from heatsketch.io.refine import Learned, check_others, reading_record, refined
 from heatsketch.io.table import MISSING, Reading, Table
 
 BLOCK_ROWS = 2**16
+Keep = Callable[[int, Table], list[Warned]]  # number of a block, and the block as it was read
 
 
 class Streamed(NamedTuple):
@@ -219,7 +220,13 @@ def embed(
         facts = run.facts["fitted"]
         try:
             if "whole" not in run.facts:  # else the blocks of a folder have been moved
-                _map(Mapping(points, fitted, learned, how, run, rows), path, target, cluster)
+                numbers = range(math.ceil(points.n / rows))
+                missing = [number for number in numbers if not run.part(number).exists()]
+                mapped = _here(points, _keeper(fitted, learned, how, run, rows), rows, missing)
+                if cluster is not None:
+                    job = path, target, how, rows, secrets.token_hex(8)
+                    mapped = _by_workers(job, missing, cluster)
+                _map(run, mapped, len(missing))
             if points.stamp() != about["content"]["stamp"]:
                 changed = f"{points.source} changed while it was read"
                 raise ValueError(f"{changed}; begin again with force=True (--force).")
@@ -307,7 +314,7 @@ def _fit(
     try:
         table, held_out = gather(points, estimator, fit_points, how, rows)
         half = table.extra["half"]
-        cost = half_discrepancy(estimator, table.values, half, held_out.values)
+        cost, of_points = half_discrepancy(estimator, table.values, half, held_out.values)
         record = reading_record(table, suffix_of(points.source), how.as_record())
         model = clone(estimator).fit(table.values)
         write_model(model, run.model, record, force=True)
@@ -318,8 +325,8 @@ def _fit(
         "points": points.n,
         "fit_points": len(half),
         "seed": seed_of(estimator),
-        "discrepancy": None if cost is None else cost.whole,
-        "of_points": None if cost is None else cost.of_points,
+        "discrepancy": cost,
+        "of_points": of_points,
         "notes": table.notes,
     }
     run.update(fitted=facts)
@@ -332,72 +339,56 @@ def _stored(run: Run) -> tuple[Any, Learned]:
     return model, Learned(tuple(known["columns"]), known["medians"], known["mean"], known["scale"])
 
 
-class Mapping(NamedTuple):
-    """A source and its model, open in this process."""
+def _keeper(model: Any, learned: Learned, how: Reading, run: Run, rows: int) -> Keep:
+    """Return a function that maps a block of `rows` rows, keeps it, and returns its warnings."""
+    names = tuple(str(name) for name in model.get_feature_names_out())
 
-    points: Blocks
-    model: Any
-    learned: Learned
-    how: Reading
-    run: Run
-    rows: int  # of a block
-
-    def keep(self, number: int, block: Table) -> list[Warned]:
-        """Map a block as it was read, and keep it; return its warnings."""
-        count, start = block.values.shape[0], number * self.rows
+    def keep(number: int, block: Table) -> list[Warned]:
+        start = number * rows
         name = "row" if "row" not in block.extra else "row_in_source"
-        table = replace(block, extra={name: start + np.arange(count)} | block.extra)
-        table = refined(table, self.how, self.learned, first_row=start)
-        rows = table.extra[name]
-        if self.how.missing != "drop":
+        numbered = {name: start + np.arange(block.values.shape[0])} | block.extra
+        table = refined(replace(block, extra=numbered), how, learned, first_row=start)
+        in_source = table.extra[name]
+        if how.missing != "drop":
             table = replace(table, extra=block.extra)
-        names = tuple(str(name) for name in self.model.get_feature_names_out())
         Y = np.empty((0, len(names)), table.values.dtype)  # for a block whose rows all have gaps
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            if len(rows):
-                Y = np.asarray(self.model.transform(table.values))
+            if len(in_source):
+                Y = np.asarray(model.transform(table.values))
 
         def write(draft: Path) -> None:
-            if self.run.suffix == ".parquet":
+            if run.suffix == ".parquet":
                 parquet.write(draft, Y, names, table, "", "")
             else:
                 np.save(draft, Y, allow_pickle=False)
 
-        write_atomically(self.run.part(number), write, force=True)
+        write_atomically(run.part(number), write, force=True)
         found = []
         for warning in caught:
             about, matter = getattr(warning.message, "about", ((), str(warning.message)))
-            found.append((warning.category.__name__, matter, [int(rows[row]) for row in about]))
+            found.append((warning.category.__name__, matter, in_source[list(about)].tolist()))
         return found
 
+    return keep
 
-def _map(mapping: Mapping, path: Path | None, output: Path, cluster: Any) -> None:
-    """Map the missing blocks; at the end, give each warning once for all blocks."""
-    run = mapping.run
-    count = math.ceil(mapping.points.n / mapping.rows)
-    missing = [number for number in range(count) if not run.part(number).exists()]
-    mapped = _here(mapping, missing)
-    if cluster is not None:
-        job = path, output, mapping.how, mapping.rows, secrets.token_hex(8)
-        mapped = _by_workers(job, missing, cluster)
-    with track(None, "mapping", len(missing), "blocks") as progress:
-        for found in mapped:
-            run.warn(found)
-            progress.update(1)
+
+def _map(run: Run, mapped: Iterator[list[Warned]], count: int) -> None:
+    """Map `count` blocks; at the end, give each warning once for all blocks."""
+    for found in track(mapped, "mapping", count, "blocks"):
+        run.warn(found)
     for matter, one in run.facts["warned"].items():
         category = getattr(_checks, one["kind"], getattr(builtins, one["kind"], UserWarning))
         about_rows = rows_message(one["first"], matter, one["count"])
         warnings.warn(about_rows if one["count"] else matter, category, stacklevel=3)
 
 
-def _here(mapping: Mapping, missing: list[int]) -> Iterator[list[Warned]]:
+def _here(points: Blocks, keep: Keep, rows: int, missing: list[int]) -> Iterator[list[Warned]]:
     """Map blocks one after the other in this process; yield their warnings."""
     if missing:
-        tables = mapping.points.tables(mapping.rows, missing[0] * mapping.rows)
-        for number, block in enumerate(tables, missing[0]):
+        for number, block in enumerate(points.tables(rows, missing[0] * rows), missing[0]):
             if number in missing:
-                yield mapping.keep(number, block)
+                yield keep(number, block)
 
 
 def _by_workers(job: tuple[Any, ...], missing: list[int], cluster: Any) -> Iterator[list[Warned]]:
@@ -411,17 +402,18 @@ def _by_workers(job: tuple[Any, ...], missing: list[int], cluster: Any) -> Itera
 
 
 def _keep_by_worker(job: tuple[Any, ...], number: int) -> list[Warned]:
-    mapping = _opened_by_worker(*job)
-    with in_one_thread(), features_named(mapping.points.columns):
-        block = next(mapping.points.tables(mapping.rows, number * mapping.rows))
-        return mapping.keep(number, block)
+    points, keep, rows = _opened_by_worker(*job)
+    with in_one_thread(), features_named(points.columns):
+        return keep(number, next(points.tables(rows, number * rows)))
 
 
 @functools.lru_cache(maxsize=1)
-def _opened_by_worker(source: Path, output: Path, how: Reading, rows: int, token: str) -> Mapping:
+def _opened_by_worker(
+    source: Path, output: Path, how: Reading, rows: int, token: str
+) -> tuple[Blocks, Keep, int]:
     """Open source and model, once in a worker; the token identifies the run."""
     run = Run(output)
-    return Mapping(open_blocks(source, how), *_stored(run), how, run, rows)
+    return open_blocks(source, how), _keeper(*_stored(run), how, run, rows), rows
 
 
 @contextmanager
