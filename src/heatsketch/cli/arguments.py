@@ -70,7 +70,7 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         ("distances", "-o --output", "FILE", ".csv, .tsv, .txt (default: print)", {"default": "-"}),
         ("embed report", "-m --method", "METHOD", "a name of 'heatsketch methods' (default "
          "heat-embedding)", {"default": "heat-embedding"}),
-        ("embed compare scales", "--plot", "FILE", "draw a picture: .png, .pdf or .svg"),
+        ("embed scales", "--plot", "FILE", "draw a picture: .png, .pdf or .svg"),
         ("embed compare", "--whole", None, "show far points at their places in pictures"),
         ("embed", "--save-model", "FILE", "save the fitted model, for transform and hs.load_model"),
         ("embed", "--in-place", None, "add the embedding to INPUT, which is .h5ad"),

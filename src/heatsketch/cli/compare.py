@@ -4,7 +4,6 @@ from argparse import Namespace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 import heatsketch as hs
 from heatsketch import io, plot
@@ -48,7 +47,7 @@ def _compare_methods(args: Namespace) -> dict[str, str]:
 
 
 def _compare_data(args: Namespace) -> dict[str, str]:
-    """Compare the files, write the discrepancy of each point, draw it, return the summary."""
+    """Compare the files, write the discrepancy of each point, return the summary."""
     sizes = {"time": 8, "n_components": 256}
     options = common.parameters(args, defaults(hs.HeatSketch), "heat-sketch", **sizes)
     common.check_files(args, *common.ROW_SUFFIXES)
@@ -68,12 +67,10 @@ def _compare_data(args: Namespace) -> dict[str, str]:
         ]
         how["filter"] = options.get("filter", "power")
         found: Any = hs.diffusion_discrepancy(*models, **how)
-        points, rows = f"{len(found.per_point):,} points of both", np.arange(len(names[0]))
+        points, shown = f"{len(found.per_point):,} points of both", np.array(names[0])
         if found.ids is not None:
-            lost = [len(own) - len(found.ids) for own in ids]
+            lost, shown = [len(own) - len(found.ids) for own in ids], found.ids
             points += f", by their ids; {lost[0]:,} and {lost[1]:,} only in one"
-            rows = common.rows_of(ids[0], found.ids.tolist(), args.input)
-        X, shown = tables[0].values[rows], np.array(names[0], dtype=object)[rows]
         lines = {
             "relative": f"{100 * found.value / found.size:.3g} % of the size of the operators",
             "most at": ", ".join(shown[np.argsort(-found.per_point)[:5]]),
@@ -92,7 +89,6 @@ def _compare_data(args: Namespace) -> dict[str, str]:
         found = sample_discrepancy(values[0], values[1], **how, **diffusion)
         n, m = map(len, found.per_point)
         points = f"{n:,} and {m:,}, compared as different ones (no common ids)"
-        X = (sparse.vstack if sparse.issparse(values[0]) else np.vstack)(values)
         lines = {
             "p-value": f"{found.p_value:.3g}, for independent points of one distribution",
             "mismatch": f"{found.mismatch:.2g} of the field, of length {found.scale:.3g}",
@@ -103,10 +99,6 @@ def _compare_data(args: Namespace) -> dict[str, str]:
         of_all = " of 1.41"
     if args.output is not None:
         common.write_rows(args, cells)
-    if args.plot is not None:
-        Y = hs.HeatEmbedding(2, random_state=how["rng"], **diffusion).fit_transform(X)
-        colour, title = np.hstack(found.per_point), found.describe()
-        plot.scatter(Y, colour, title=title, path=args.plot, whole=args.whole)
     value, low, high = found.interval(args.level)
     measured = f"{value:.4g} ({100 * args.level:g} %: {low:.4g} to {high:.4g}){of_all}"
     return {"points": points, "discrepancy": measured, **lines}
