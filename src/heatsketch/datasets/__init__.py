@@ -12,7 +12,6 @@ from heatsketch._checks import check_choice, check_number
 from heatsketch._typing import Array
 
 Seed = int | np.random.Generator | None
-_FULL_TURN = 2 * np.pi  # radians
 
 
 def digits() -> tuple[Array, Array]:
@@ -72,7 +71,7 @@ def circle(n: int = 300, *, equispaced: bool = False, rng: Seed = None) -> tuple
     """
     n = check_number(n, "n", low=1, integer=True)
     generator = np.random.default_rng(rng)
-    angle = _FULL_TURN * np.arange(n) / n if equispaced else generator.uniform(0, _FULL_TURN, n)
+    angle = math.tau * np.arange(n) / n if equispaced else generator.uniform(0, math.tau, n)
     return np.column_stack([np.cos(angle), np.sin(angle)]), angle
 
 
@@ -107,8 +106,7 @@ def stretched_torus(n: int = 500, *, r: float = 3.5, rng: Seed = None) -> tuple[
     ((500, 4), (500, 2))
     """
     n = check_number(n, "n", low=1, integer=True)
-    r = check_number(r, "r", low=0, open_low=True)
-    uv = np.random.default_rng(rng).uniform(0, _FULL_TURN, (n, 2))
+    uv = np.random.default_rng(rng).uniform(0, math.tau, (n, 2))
     u, v = uv.T
     return np.column_stack([np.cos(u), np.sin(u), r * np.cos(v), r * np.sin(v)]), uv
 
@@ -151,9 +149,7 @@ def klein_bottle(
     ((500, 4), (500, 2))
     """
     n = check_number(n, "n", low=1, integer=True)
-    a = check_number(a, "a", low=0, open_low=True)
-    b = check_number(b, "b", low=0, open_low=True)
-    uv = np.random.default_rng(rng).uniform(0, _FULL_TURN, (n, 2))
+    uv = np.random.default_rng(rng).uniform(0, math.tau, (n, 2))
     u, v = uv.T
     ring, twist = a + b * np.cos(v), b * np.sin(v)
     X = [ring * np.cos(u), ring * np.sin(u), twist * np.cos(u / 2), twist * np.sin(u / 2)]
@@ -239,7 +235,6 @@ def gaussian_clouds(
     n = check_number(n, "n", low=1, integer=True)
     n_labels = check_number(n_labels, "n_labels", low=1, integer=True)
     dim = check_number(dim, "dim", low=1, integer=True)
-    separation = check_number(separation, "separation", low=0)
     if n_labels > dim:
         raise ValueError(
             f"n_labels={n_labels} but dim={dim}, so that there are fewer unit vectors than clouds; "
@@ -287,7 +282,6 @@ def swiss_roll(
     ((500, 3), (500, 2))
     """
     n = check_number(n, "n", low=1, integer=True)
-    noise = check_number(noise, "noise", low=0)
     check_choice(mesh, "mesh", ("random", "uniform"))
     generator = np.random.default_rng(rng)
     start, end = _arc_length(6.0), _arc_length(18.0)
