@@ -90,6 +90,8 @@ def finish(ax: Any, title: str, axis_names: Sequence[str], path: str | Path | No
     ax.set_title("\n".join(lines), fontsize=10, loc="left", parse_math=False)
     ax.set_xlabel(textwrap.fill(axis_names[0], letters), parse_math=False)
     ax.set_ylabel(axis_names[1], parse_math=False)
+    if len(axis_names) == 3:
+        ax.set_zlabel(axis_names[2], parse_math=False)
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=8, color="#888888")
     ax.margins(0.04)

@@ -99,9 +99,7 @@ def scatter(
     else:
         picture.write_names()
         ax.set_aspect("equal", adjustable="box" if picture.outside.any() else "datalim")
-    if legend:
-        picture.explain()
-    return finish(ax, picture.title, picture.names, path)
+    return picture.finished(legend, path)
 
 
 def density(
@@ -177,9 +175,7 @@ def density(
         aspect="equal",
         interpolation="nearest",
     )
-    if legend:
-        picture.explain()
-    return finish(ax, picture.title, picture.names, path)
+    return picture.finished(legend, path)
 
 
 def space(
@@ -227,15 +223,9 @@ def space(
     ax = axes_for(path, ax, _SIZE, projection="3d")
     picture = Picture(ax, F, labels, names, title, whole=whole)
     picture.draw()
-    ax.set_title(picture.title, fontsize=10, loc="left", parse_math=False)
-    for axis, name in zip((ax.xaxis, ax.yaxis, ax.zaxis), picture.names, strict=True):
-        axis.set_label_text(name, parse_math=False)
-        axis.set_tick_params(labelsize=7)
     size = np.ptp(picture.points, axis=0)
     ax.set_box_aspect(np.maximum(size, 0.05 * size.max()) + 1e-300)
-    if legend:
-        picture.explain()
-    return written(ax.figure, path)
+    return picture.finished(legend, path)
 
 
 def panels(
@@ -444,6 +434,12 @@ class Picture:
                 path_effects=[halo],
                 parse_math=False,
             )
+
+    def finished(self, legend: bool, path: str | Path | None) -> Any:
+        """Name the axes, draw the legend if wanted, write the figure to a path, and return it."""
+        if legend:
+            self.explain()
+        return finish(self.ax, self.title, self.names, path)
 
     def explain(self) -> None:
         """Draw a legend of the categories or a bar of the numbers beside the axes."""
