@@ -17,7 +17,7 @@ from heatsketch._typing import Array
 from heatsketch._words import did_you_mean
 from heatsketch.cli.arguments import FORMAT
 from heatsketch.cli.printing import OUTPUTS
-from heatsketch.comparison.methods import ESTIMATORS, defaults, needs_labels
+from heatsketch.comparison.methods import ESTIMATORS, classes, defaults, embedded, needs_labels
 from heatsketch.io import text
 from heatsketch.io.files import check_target, need, suffix_of
 from heatsketch.io.formats import STDOUT, check_key, read_like
@@ -136,9 +136,8 @@ def rows_of(names: list[str], wanted: Iterable[str], source: Any) -> Array:
 
 def groups_of(table: io.Table) -> Array:
     """Return the group names of the points (n,), None for points without a label."""
-    found = None if table.label is None else plot.categories(table.extra[table.label])
-    codes, names = found or (np.full(table.values.shape[0], -1), ())
-    return np.array([*names, None], dtype=object)[codes]
+    labels = None if table.label is None else table.extra[table.label]
+    return classes(labels, table.values.shape[0])
 
 
 def size_of(args: Namespace, table: io.Table) -> str:
@@ -204,18 +203,14 @@ def fit(args: Namespace, estimator: Any, table: io.Table) -> Array:
 
     Methods that need labels are fitted to the labelled rows; they map all rows.
     """
+    groups = groups_of(table)
     if not needs_labels(estimator):
         warn_of_units(estimator.get_params(deep=False), table)
-        X = table.values if args.graph is None else Graph(table.values)
-        return np.asarray(estimator.fit_transform(X))
-    groups = groups_of(table)
-    known = groups.astype(bool)
-    if not known.any():
+    elif not groups.astype(bool).any():
         raise ValueError(
             f"{type(estimator).__name__} is fitted to classes; name their column with --label."
         )
-    estimator.fit(table.values[known], groups[known].astype(str))
-    return np.asarray(estimator.transform(table.values))
+    return embedded(estimator, table.values if args.graph is None else Graph(table.values), groups)
 
 
 # Files that are written

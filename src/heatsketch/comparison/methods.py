@@ -4,11 +4,14 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from sklearn.utils import get_tags
 
 from heatsketch import classical, estimators
+from heatsketch._typing import Array
 from heatsketch.estimators.heat_embedding import choose_time
 from heatsketch.markov.diffusion import Diffusion
+from heatsketch.plot import categories
 
 ESTIMATORS: dict[str, Callable[..., Any]] = {
     "heat-embedding": estimators.HeatEmbedding,
@@ -41,6 +44,20 @@ def defaults(function: Callable[..., Any]) -> dict[str, Any]:
 def needs_labels(estimator: Any) -> bool:
     """Say whether an estimator is fitted to labels."""
     return bool(get_tags(estimator).target_tags.required)
+
+
+def classes(labels: Any, n: int) -> Array:
+    """Return the class of each of n points by name; None without one: measurements are none."""
+    codes, names = (None if labels is None else categories(labels)) or (np.full(n, -1), ())
+    return np.array([*names, None], dtype=object)[codes]
+
+
+def embedded(estimator: Any, X: Any, groups: Array) -> Array:
+    """Fit an estimator to X (n, d), or to the rows with a class if it needs one; map all rows."""
+    if not needs_labels(estimator):
+        return np.asarray(estimator.fit_transform(X))
+    known = groups.astype(bool)
+    return np.asarray(estimator.fit(X[known], groups[known].astype(str)).transform(X))
 
 
 def fitting(n: int, n_classes: int = 0) -> list[str]:

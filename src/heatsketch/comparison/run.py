@@ -19,7 +19,9 @@ from heatsketch._typing import Array, Points
 from heatsketch.comparison.methods import (
     ESTIMATORS,
     chosen_time,
+    classes,
     defaults,
+    embedded,
     fitting,
     needs_labels,
 )
@@ -28,7 +30,6 @@ from heatsketch.graphs.neighborhoods import neighborhood_graph
 from heatsketch.graphs.shortest_paths import shortest_paths
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.neighbors import NeighborIndex, ordered_search, pair_distances
-from heatsketch.plot import categories
 from heatsketch.spectral.filters import Power
 
 DEFAULT_METHODS = (
@@ -116,13 +117,12 @@ def compare(
         raise ValueError(
             f"labels has shape {np.shape(labels)} but X has {X.shape[0]} rows; pass one for each."
         )
-    groups = None if labels is None else categories(labels)
-    codes = None if groups is None else groups[0]  # -1: missing; measurements are no classes
+    groups = classes(labels, X.shape[0])
     options = {"n_components": n_components, "n_neighbors": n_neighbors}
     options["random_state"] = random_state
     if check_number(time, "time", low=1, rules=("auto",)) != "auto":
         time = Power.check_time(time, whole=True)
-    estimators = _estimators(methods, X.shape[0], codes, options)
+    estimators = _estimators(methods, groups, options)
     index, seconds = _shared_index(X, estimators.values(), n_neighbors)
     large = X.shape[0] > _LARGE_DATA_POINTS
     size = _SAMPLED_POINTS_OF_LARGE_DATA if large else _SAMPLED_POINTS
@@ -136,8 +136,8 @@ def compare(
     for place, (name, estimator) in enumerate(named):
         logger.info("method %d of %d: %s", place + 1, len(estimators), name)
         try:
-            runs, used, peak = _runs(estimator, X, codes, index, seeds, random_state)
-            rows.append(_scored(Row(name, used, peak), X, runs, codes, sample, known))
+            runs, used, peak = _runs(estimator, X, groups, index, seeds, random_state)
+            rows.append(_scored(Row(name, used, peak), X, runs, groups, sample, known))
             embeddings[name] = runs[0]
         except Exception as error:  # of whatever kind: the other methods go on
             logger.info("%s failed: %s", name, error)
@@ -156,16 +156,14 @@ def compare(
     return Comparison(rows, embeddings, labels, facts)
 
 
-def _estimators(
-    methods: Any, n: int, codes: Array | None, options: dict[str, Any]
-) -> dict[str, Any]:
+def _estimators(methods: Any, groups: Array, options: dict[str, Any]) -> dict[str, Any]:
     """Return the estimators by name, made and checked before any of them is run.
 
     An estimator has the name of its class, numbered if there are several.
     """
-    n_classes = 0 if codes is None else int(codes.max()) + 1
+    n_classes = len(set(groups) - {None})
     if isinstance(methods, str):
-        methods = fitting(n, n_classes) if methods == "all" else [methods]
+        methods = fitting(len(groups), n_classes) if methods == "all" else [methods]
     if hasattr(methods, "fit_transform"):
         methods = [methods]
     named = methods.items() if isinstance(methods, Mapping) else ((None, one) for one in methods)
@@ -211,28 +209,20 @@ def _shared_index(
 
 
 def _runs(
-    estimator: Any, X: Points, codes: Array | None, index: Any, seeds: int, random_state: int
+    estimator: Any, X: Points, groups: Array, index: Any, seeds: int, random_state: int
 ) -> tuple[list[Array], float, float]:
     """Return the embeddings of all seeds, and the seconds and memory of the first fit."""
     parameters = estimator.get_params()
     if "neighbors" in parameters and parameters["neighbors"] is None:
         estimator.set_params(neighbors=index)
-    first_run, used, peak = measured(lambda: _embedding(estimator, X, codes))
+    first_run, used, peak = measured(lambda: embedded(estimator, X, groups))
     runs = [first_run]
     if "random_state" in parameters:
         first = parameters["random_state"]
         first = int(first) if isinstance(first, Integral) else random_state
         for seed in range(first + 1, first + seeds):
-            runs.append(_embedding(clone(estimator).set_params(random_state=seed), X, codes))
+            runs.append(embedded(clone(estimator).set_params(random_state=seed), X, groups))
     return runs, used, peak
-
-
-def _embedding(estimator: Any, X: Points, codes: Array | None) -> Array:
-    if not needs_labels(estimator):
-        return np.asarray(estimator.fit_transform(X))
-    assert codes is not None
-    known = codes >= 0
-    return np.asarray(estimator.fit(X[known], codes[known]).transform(X))
 
 
 def reference_distances(
@@ -255,7 +245,7 @@ def _scored(
     row: Row,
     X: Points,
     runs: list[Array],
-    codes: Array | None,
+    groups: Array,
     sample: Array,
     known: dict[str, Array],
 ) -> Row:
@@ -272,10 +262,9 @@ def _scored(
         "spearman_diffusion": metrics.rank_correlation(distances, known["diffusion"]),
         "spearman_geodesic": metrics.rank_correlation(distances, known["geodesic"]),
     }
-    labelled = np.empty(0, int) if codes is None else np.flatnonzero(codes >= 0)
-    if codes is not None and len(labelled) > 1:
-        voters = min(_SCORED_NEIGHBORS, len(labelled) - 1)
-        found["knn_accuracy"] = metrics.knn_accuracy(Y[labelled], codes[labelled], voters)
+    voters = min(_SCORED_NEIGHBORS, int(np.count_nonzero(groups)) - 1)
+    if voters > 0:
+        found["knn_accuracy"] = metrics.knn_accuracy(Y, groups, voters)
     if len(runs) > 1:
         found["stability"] = metrics.stability(runs)
     return row._replace(**found)  # type: ignore[arg-type]
