@@ -62,7 +62,7 @@ from .operators.graph import Graph, graph
 from .operators.kernel import Kernel
 from .operators.operator import Affine, Deflated, Dense, LinearMap, LowRank, Scaled, Sparse
 from .operators.torch import TorchDense, TorchKernel, TorchSparse
-from .reports.writer import report
+from .reports.facts import report
 from .scales.bandwidth import ksum
 from .scales.connecting_scale import connecting_epsilon
 from .scales.density import density_estimate

@@ -16,10 +16,9 @@ from heatsketch.markov import rows as coordinates_module
 from heatsketch.metrics import diffusion_distortion
 from heatsketch.reports import facts as facts_module
 from heatsketch.reports import frames as frames_module
-from heatsketch.reports import truth as truth_module
 from heatsketch.reports.columns import column
+from heatsketch.reports.facts import sketch_facts, sketch_of
 from heatsketch.reports.frames import slider_times
-from heatsketch.reports.truth import sketch_facts, sketch_of
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -309,7 +308,7 @@ def test_a_report_refuses_what_it_cannot_show(tmp_path, roll, embedded):
 
 def test_a_page_has_at_most_150_bytes_for_each_point_with_its_sketch(monkeypatch):
     """As of 20,000 points, which have half of the columns: 3 MB."""
-    monkeypatch.setattr(truth_module, "_MOST_POINTS", 300)
+    monkeypatch.setattr(facts_module, "_FEW_POINTS", 300)
     X = np.random.default_rng(0).random((1_200, 3)).astype(np.float32)
     model = hs.HeatSketch(32, 8, random_state=0).fit(X)
     found = hs.audit(model, X[:, :2], labels=X[:, 2] > 0.5, random_state=0)

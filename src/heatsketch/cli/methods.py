@@ -8,10 +8,7 @@ from argparse import Namespace
 from heatsketch.cli.common import check_methods
 from heatsketch.comparison.methods import ESTIMATORS, defaults
 
-# The part of a docstring below "Parameters" and its line, up to the next heading.
-_PARAMETERS = re.compile(
-    r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", re.MULTILINE | re.DOTALL
-)
+_HEADING = re.compile(r"^(\w.*)\n-{3,}$", re.MULTILINE)  # in a docstring
 
 
 def run(args: Namespace) -> None:
@@ -23,5 +20,6 @@ def run(args: Namespace) -> None:
     check_methods(args, [args.method])
     make = ESTIMATORS[args.method]
     values = ", ".join(f"{name}={default!r}" for name, default in defaults(make).items())
-    meanings = "".join(_PARAMETERS.findall(inspect.getdoc(make) or ""))
-    print(textwrap.fill(values, 100), meanings.rstrip(), sep="\n\n")
+    _, *sections = _HEADING.split(inspect.getdoc(make) or "")
+    meanings = dict(zip(sections[::2], sections[1::2], strict=True))["Parameters"]
+    print(textwrap.fill(values, 100), meanings.strip(), sep="\n\n")

@@ -12,7 +12,8 @@ from heatsketch.anndata import coloring
 from heatsketch.cli import common
 from heatsketch.cli.embed import described
 from heatsketch.io.files import need
-from heatsketch.reports.writer import SUFFIXES, Report, report
+from heatsketch.reports import Report, report
+from heatsketch.reports.writer import SUFFIXES
 from heatsketch.spectral.eigenpairs import caching
 
 

@@ -5,6 +5,7 @@
 page (report.html, report.css, and the scripts scatter.js, charts.js, report.js).
 """
 
-from heatsketch.reports.writer import Report, report
+from heatsketch.reports.facts import report
+from heatsketch.reports.writer import Report
 
 __all__ = ["Report", "report"]
