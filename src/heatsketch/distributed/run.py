@@ -98,20 +98,14 @@ class Run:
             shutil.rmtree(self.folder)
 
 
-def check_output(
-    output: Path, source: Path | None, key: str, missing: str, *, force: bool, is_own: bool
-) -> None:
-    """Raise if an output could not be written.
-
-    `is_own`: it was written by the run that is being resumed.
-    """
+def check_output(output: Path, source: Path | None, key: str, missing: str, *, force: bool) -> None:
+    """Raise if an output could not be written."""
     suffix = suffix_of(output)
     if suffix not in SUFFIXES:
         raise ValueError(f"{output} cannot be written by blocks; name a .npy, .parquet or folder.")
-    if not suffix and output.exists() and not is_own:
+    if not suffix and output.exists():
         raise FileExistsError(f"{output} exists; name a folder that does not exist yet.")
-    if not is_own:
-        check_target(output, force=force, source=source or "")
+    check_target(output, force=force, source=source or "")
     if suffix == ".h5ad":
         if source is None or suffix_of(source) != ".h5ad":
             raise ValueError(f"{output}: only a .h5ad source becomes one; name a .npy file.")
@@ -120,7 +114,7 @@ def check_output(
                 f"missing='drop' leaves out rows, but {output} is a copy of {source} with all of "
                 "them; pass missing='median' (--missing median), or name a .npy file."
             )
-        check_key(output, source, key, force=force or is_own)
+        check_key(output, source, key, force=force)
 
 
 def assemble(
@@ -131,21 +125,22 @@ def assemble(
     One part at a time is in memory; for a .h5ad output they are first joined in a .npy file.
     """
     suffix, note = suffix_of(output), encoded(metadata)
-    whole = run.folder / f"whole{suffix}" if suffix else run.parts
-    if "whole" not in run.facts:
-        parts = sorted(run.parts.glob(f"part-*{run.suffix}"))
+    parts = sorted(run.parts.glob(f"part-*{run.suffix}"))
+    whole, rows = run.folder / f"whole{suffix}" if suffix else run.parts, run.folder / "whole.rows"
+
+    def write(draft: Path) -> None:
         if suffix == ".parquet":
-            write_atomically(
-                whole, lambda draft: parquet.write_parts(draft, parts, note), force=True
-            )
-        elif suffix:
-            _write_npy(whole.with_suffix(".npy"), parts)
-        if suffix == ".h5ad" and source is not None:
-            Y = np.asarray(np.load(whole.with_suffix(".npy"), mmap_mode="r"))  # not read yet
-            copied: Any = Y, source, key, note, {}
-            write_atomically(
-                whole, lambda draft: anndata_files.write_copy(draft, *copied), force=True
-            )
+            parquet.write_parts(draft, parts, note)
+        elif suffix == ".npy" or source is None:
+            _write_npy(draft, parts)
+        else:
+            _write_npy(rows, parts)
+            Y = np.asarray(np.load(rows, mmap_mode="r"))  # not read yet
+            anndata_files.write_copy(draft, Y, source, key, note, {})
+
+    if "whole" not in run.facts:
+        if suffix:
+            write_atomically(whole, write, force=True)
         run.update(whole=True)
     if whole.exists():
         whole.replace(output)
@@ -156,11 +151,7 @@ def _write_npy(path: Path, parts: list[Path]) -> None:
     blocks = [np.load(part, mmap_mode="r") for part in parts]
     shape = sum(len(block) for block in blocks), blocks[0].shape[1]
     header = {"descr": np.lib.format.dtype_to_descr(blocks[0].dtype), "fortran_order": False}
-
-    def write(draft: Path) -> None:
-        with draft.open("wb") as stream:
-            np.lib.format.write_array_header_1_0(stream, header | {"shape": shape})
-            for part in parts:
-                stream.write(np.load(part).data)
-
-    write_atomically(path, write, force=True)
+    with path.open("wb") as stream:
+        np.lib.format.write_array_header_1_0(stream, header | {"shape": shape})
+        for part in parts:
+            stream.write(np.load(part).data)

@@ -197,8 +197,8 @@ def embed(
     target = Path(output).absolute()
     run = Run(target)
     rows = check_number(block_rows, "block_rows", low=1, integer=True)
-    is_own = resume and "whole" in run.facts
-    check_output(target, path, output_key, how.missing, force=force, is_own=is_own)
+    if not (resume and "whole" in run.facts):  # else the output may be there
+        check_output(target, path, output_key, how.missing, force=force)
     if model is not None:
         check_target(model, force=force)
     with features_named(points.columns):
