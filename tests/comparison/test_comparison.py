@@ -15,8 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 import heatsketch as hs
 from heatsketch import cli
 from heatsketch.comparison.methods import ESTIMATORS, fitting, needs_labels
-from heatsketch.comparison.result import FILES
-from heatsketch.comparison.run import DEFAULT_METHODS, measured, peak_memory
+from heatsketch.comparison.run import DEFAULT_METHODS, FILES, measured, peak_memory
 from heatsketch.neighbors.exact import ExactSearch
 
 GRAPHS = ["heat-sketch", "diffusion-map", "laplacian-eigenmap", "isomap", "landmark-isomap", "lle"]

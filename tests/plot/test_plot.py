@@ -205,8 +205,11 @@ def test_many_points_are_rasterised_and_few_are_not():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"labels": ["a"] * 3}, r"labels has shape \(3,\) but F has 40 rows"),
-        ({"names": ["u"]}, "names has 1 entries but F has 2 columns"),
+        (
+            {"labels": ["a"] * 3},
+            r"labels has shape \(3,\) but F has shape \(40, 2\); pass shape \(40,\)",
+        ),
+        ({"names": ["u"]}, r"names has shape \(1,\) but F has shape \(40, 2\); pass shape \(2,\)"),
         ({"path": "picture.jpg"}, r"\.png, \.pdf, \.svg"),
         ({"F": np.where(np.eye(40, 2, -3), np.nan, 1.0)}, r"F contains NaN.*row 3"),
     ],

@@ -9,8 +9,7 @@ import heatsketch as hs
 from heatsketch import io, plot
 from heatsketch.cli import common
 from heatsketch.comparison.methods import defaults
-from heatsketch.comparison.result import FILES
-from heatsketch.comparison.run import DEFAULT_METHODS
+from heatsketch.comparison.run import DEFAULT_METHODS, FILES
 from heatsketch.io.formats import read_like
 from heatsketch.uncertainty import sample_discrepancy
 

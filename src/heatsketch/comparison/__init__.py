@@ -1,9 +1,8 @@
 """Methods compared on the same data, with the same neighbours, and the audit of one picture.
 
-`run` runs them, `methods` has all estimators by name, `result` is the table, `audit` the audit.
+`run` runs them and makes the table, `methods` has all estimators by name, `audit` is the audit.
 """
 
-from heatsketch.comparison.result import Comparison, Row
-from heatsketch.comparison.run import compare
+from heatsketch.comparison.run import Comparison, Row, compare
 
 __all__ = ["Comparison", "Row", "compare"]

@@ -333,14 +333,10 @@ class Picture:
         """Project F to the dimension of the axes; `shape` is the width and height of the window."""
         F = np.asarray(check_points(F, "F", min_rows=1), dtype=np.float64)
         n, k = F.shape
-        if names is not None and len(names) != k:
-            raise ValueError(
-                f"names has {len(names)} entries but F has {k} columns; pass {k} names."
-            )
-        if labels is not None and np.shape(labels) != (n,):
-            raise ValueError(
-                f"labels has shape {np.shape(labels)} but F has {n} rows; pass shape ({n},)."
-            )
+        for what, given, count in (("labels", labels, n), ("names", names, k)):
+            if given is not None and np.shape(given) != (count,):
+                shapes = f"{what} has shape {np.shape(given)} but F has shape {F.shape}"
+                raise ValueError(f"{shapes}; pass shape ({count},).")
         self.ax, self.title = ax, title
         self._colour(labels, n)
         self.names = list(names or [f"coordinate {j + 1}" for j in range(k)])

@@ -308,11 +308,10 @@ def distances_of(est: Any) -> tuple[Any, float, str] | None:
 
 def distortion_of(est: Any) -> Distortion | None:
     """Return the distortion of the diffusion distances of an estimator; None if it has none."""
-    if hasattr(est, "distortion_"):
-        known: Distortion | None = est.distortion_
+    known: Distortion | None = getattr(est, "distortion_", None)
+    compared = None if hasattr(est, "distortion_") else distances_of(est)
+    if compared is None:
         return known
-    if (compared := distances_of(est)) is None:
-        return None
     logger.info("how distances are kept")
     diffusion, time, filter = compared
     return diffusion_distortion(est.embedding_, diffusion, time, filter=filter)
