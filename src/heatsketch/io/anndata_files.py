@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._typing import Array
-from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in, stamp
+from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in
 from heatsketch.io.files import blame, listed, need, suffix_of
 from heatsketch.io.metadata import KEY, decoded
 from heatsketch.io.table import Names, Reading, Table, as_float, default_names, is_id, require
@@ -49,11 +48,9 @@ def read(path: Path, how: Reading) -> Table:
             return table
         categories = [str(n) for n in frame if frame[n].dtype == "category" and n not in how.ids]
         label = categories[0] if categories else how.choose_label(table.extra)
-        note = f"uns/{KEY}/{place.removeprefix('obsm/')}"
-        has_note = place.startswith("obsm/") and note in store
-        return replace(
-            table, label=label, metadata=decoded(_element(store, note)) if has_note else {}
-        )
+        note = place.replace("obsm/", f"uns/{KEY}/")
+        made = _element(store, note) if note != place and note in store else ""
+        return replace(table, label=label, metadata=decoded(made))
 
 
 def blocks(path: Path, how: Reading) -> Blocks:
@@ -86,7 +83,7 @@ def blocks(path: Path, how: Reading) -> Blocks:
                 yield _table(points[rows], columns, place, obs, path)
                 start = rows.stop
 
-    return Blocks(n, columns, first.dtype, str(path), partial(stamp, path), tables, stored)
+    return Blocks(n, columns, first.dtype, str(path), tables, stored)
 
 
 def _table(points: Any, columns: Names, place: str, frame: Any, path: Path) -> Table:
@@ -137,10 +134,8 @@ def _contents(store: Any, how: Reading, path: Path) -> tuple[str, Any, Names, An
     require([place], places, path, "array")
     points, frame = _element(store, place), _element(store, "obs")
     if len(frame) != points.shape[0]:
-        raise ValueError(
-            f"{path} is damaged: it has {points.shape[0]} points but {len(frame)} rows in obs; "
-            "save it again."
-        )
+        what = f"it has {points.shape[0]} points but {len(frame)} rows in obs"
+        raise ValueError(f"{path} is damaged: {what}; save it again.")
     if place == "X" or place.startswith("layers/"):
         return place, points, tuple(map(str, _element(store, "var").index)), frame
     names = getattr(points, "columns", default_names(points))

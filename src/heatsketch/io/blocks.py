@@ -28,9 +28,9 @@ class Blocks:
     columns: Names
     dtype: np.dtype  # float32 or float64
     source: str
-    stamp: Callable[[], dict[str, Any]]  # differs if the source has changed; JSON
     read: Callable[[int], Iterator[Table]]  # tables of any sizes from a row on
     stored: int | None = None  # entries of all rows, if they are sparse
+    stamp: Callable[[], dict[str, Any]] = dict  # differs if the source has changed; JSON
 
     def tables(self, rows: int, start: int = 0) -> Iterator[Table]:
         """Yield tables of `rows` rows, the last of fewer, from the row `start` on."""
@@ -62,7 +62,7 @@ def of_array(X: Any) -> Blocks:
         hashes = [data_hash(as_float(X[row : row + 1], "X")) for row in rows]
         return {"shape": [int(n), int(d)], "dtype": str(X.dtype), "sha256": hashes}
 
-    return Blocks(n, columns, float_type(X.dtype), "X", stamp, tables)
+    return Blocks(n, columns, float_type(X.dtype), "X", tables, stamp=stamp)
 
 
 def of_parts(parts: list[Blocks], folder: Path) -> Blocks:
@@ -86,7 +86,7 @@ def of_parts(parts: list[Blocks], folder: Path) -> Blocks:
         return {Path(part.source).name: part.stamp() for part in parts}
 
     n = sum(part.n for part in parts)
-    return Blocks(n, first.columns, first.dtype, str(folder), stamps, tables)
+    return Blocks(n, first.columns, first.dtype, str(folder), tables, stamp=stamps)
 
 
 def rows_in(size: int, d: int) -> int:

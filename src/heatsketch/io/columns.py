@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from heatsketch._typing import Array
-from heatsketch.io.blocks import Blocks, stamp
+from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import listed
 from heatsketch.io.table import Names, Reading, Table, is_id, is_label, refuse_merged, require
 
@@ -38,7 +37,7 @@ _CELL = re.compile(
 )
 _NOT_ONLY_NUMBERS = r"^[+-]?0[0-9]|^[+-]?[0-9]{17}|^\s*(?i:true|false)"  # 007, accounts, words
 _PERHAPS = r"(?i)^\W*[0-9]|^\W*(inf|true|false)"  # how all of these but gaps begin
-_BOOLEANS = {"true": 1.0, "false": 0.0}
+_BOOLEANS = {"true": "1", "false": "0"}
 _NOT_A_NUMBER = (
     "the column looks numeric but this is not a number. Correct it; or count such cells as missing "
     "with missing='drop' or 'median' (--missing drop or median); or, if this is no feature, name "
@@ -65,7 +64,7 @@ def kind_of(cell: str, decimal: str = ".") -> str:
 def number_of(cell: str) -> float:
     """Return the value of a cell that is a number or a boolean."""
     word = cell.strip().lower()
-    return _BOOLEANS[word] if word in _BOOLEANS else float(word.replace(",", "."))
+    return float(_BOOLEANS.get(word, word.replace(",", ".")))
 
 
 def numbers_in(column: Any, decimal: str) -> Array | None:
@@ -264,7 +263,7 @@ def blocks_of(
             yield replace(table_of(rows, known, path, first_row=start), notes=())
             start += batch.num_rows
 
-    return Blocks(n, first.columns, first.values.dtype, str(path), partial(stamp, path), tables)
+    return Blocks(n, first.columns, first.values.dtype, str(path), tables)
 
 
 def arrow_table(embedding: Array, names: Sequence[str], table: Table) -> Any:
@@ -292,6 +291,29 @@ def column_names(header: list[str], rows: Sequence[list[str]] = ()) -> Names:
         ends_empty = all(cells[-1] == "" for cells in rows)
         header = [*header, ""] if ends_empty else ["", *header]
     return tuple(name or (f"column {j + 1}" if j else "") for j, name in enumerate(header))
+
+
+def names_of_columns(
+    rows: _Rows, titles: list[str], how: Reading, path: Path
+) -> tuple[Names, bool]:
+    """Return names for all columns, and whether the first row holds them.
+
+    If it does not, titles from elsewhere are the names, if there are any. Names that the user gave
+    as options decide where they are in the first row.
+
+    Raises
+    ------
+    ValueError
+        If the first row may be a header or data.
+    """
+    named, header = {*how.features, *how.others}, how.header
+    if header is None:
+        header = (bool(named) and named <= {*rows[0]}) or is_header(rows, how.decimal)
+        if header is None and not titles:
+            raise question(rows[0], "data", path)
+    if header:
+        return column_names(rows[0], rows[1:]), True
+    return column_names(titles or [f"x{j}" for j in range(len(rows[0]))]), False
 
 
 def names_columns(cell: str) -> bool:

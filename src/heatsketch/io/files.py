@@ -71,7 +71,8 @@ def write_atomically(
     try:
         draft.touch(exist_ok=False)
         write(draft)
-        _flush(draft, os.O_RDWR)
+        with draft.open("rb+") as stream:
+            os.fsync(stream)
         check_target(path, force=force)
         draft.replace(target)
     except BaseException as error:
@@ -81,8 +82,10 @@ def write_atomically(
         number = getattr(error, "errno", None) or errno.ENOSPC
         reason = f"{path} could not be written ({os.strerror(number)}); make room on the disk"
         raise OSError(number, f"{reason}, and try again.") from error
-    if os.name == "posix":
-        _flush(target.parent, os.O_RDONLY)
+    if os.name == "posix":  # the name is on the disk when the folder is
+        folder = os.open(target.parent, os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
 
 
 def write_rows(path: Path, rows: Iterable[Sequence[Any]], *, force: bool = False) -> None:
@@ -121,14 +124,6 @@ def check_target(
         raise FileExistsError(
             f"{path} exists; pass force=True (--force) to replace it or choose another name."
         )
-
-
-def _flush(path: Path, mode: int) -> None:
-    handle = os.open(path, mode)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def check_budget(size: int, stored: int, what: str) -> None:

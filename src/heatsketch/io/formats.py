@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from heatsketch._typing import Array
 from heatsketch._words import did_you_mean
 from heatsketch.io import anndata_files, numpy_files, parquet, text
 from heatsketch.io.anndata_files import DEFAULT_KEY, check_key
-from heatsketch.io.blocks import Blocks, of_array, of_parts
+from heatsketch.io.blocks import Blocks, of_array, of_parts, stamp
 from heatsketch.io.columns import arrow_table
 from heatsketch.io.files import blame, check_target, listed, need, suffix_of, write_atomically
 from heatsketch.io.metadata import encoded
@@ -229,7 +230,7 @@ def open_blocks(source: Any, how: Reading) -> Blocks:
         with blame(path):
             yield from found.read(start)
 
-    return replace(found, read=tables)
+    return replace(found, read=tables, stamp=partial(stamp, path))
 
 
 def parts_of(folder: Path) -> list[Path]:

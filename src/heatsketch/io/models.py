@@ -29,8 +29,6 @@ from heatsketch.io.files import blame, check_archive, write_atomically
 from heatsketch.io.metadata import plain
 from heatsketch.io.numpy_files import write_arrays
 
-__all__ = ["Stored", "load_model", "read_facts", "read_model", "save_model", "write_model"]
-
 FORMAT = 5
 _HEADER, _MODEL = "header.json", "model.json"
 _WHAT_TO_DO = "pass a file that save_model (or --save-model) wrote, or write it again"
@@ -150,25 +148,21 @@ def write_model(
     if hasattr(model, "fit"):
         check_is_fitted(model, msg="model is not fitted; call fit first.")
     contents, arrays = _contents([model, reading])
+    parameters = model.get_params(deep=False) if hasattr(model, "get_params") else {}
+    distortion = getattr(model, "distortion_", None)
     facts: dict[str, Any] = {
         "kind": type(model).__name__,
         "heatsketch": __version__,
         "numpy": np.__version__,
         "scikit-learn": sklearn.__version__,
+        "parameters": parameters or None,
+        "n": len(getattr(model, "embedding_", ())) or None,
+        "n_features": getattr(model, "n_features_in_", None),
+        "features": getattr(model, "feature_names_in_", None),
+        "data": getattr(model, "_data_hash", None),
+        "time": getattr(model, "time_", parameters.get("time")),
+        "distances": None if distortion is None else distortion.describe(),
     }
-    if hasattr(model, "get_params"):
-        parameters, distortion = model.get_params(deep=False), getattr(model, "distortion_", None)
-        facts |= {
-            "parameters": parameters,
-            "n": len(getattr(model, "embedding_", ())) or None,
-            "n_features": getattr(model, "n_features_in_", None),
-            "features": getattr(model, "feature_names_in_", None),
-            "columns": model.get_feature_names_out(),
-            "data": getattr(model, "_data_hash", None),
-            "time": getattr(model, "time_", parameters.get("time")),
-        }
-        if distortion is not None:
-            facts |= {"distances": distortion.describe(), "log_L": distortion.log_L}
     if reading:
         facts |= {"features": reading["columns"], "reading": reading["options"]}
     members = {_HEADER: {"format": FORMAT, "facts": plain(facts)}, _MODEL: contents}
@@ -186,18 +180,15 @@ def write_model(
 def read_model(path: str | Path) -> Stored:
     """Read a model, its description, and the options of reading tables of points for it."""
     with _opened(Path(path)) as (archive, facts):
-        array = cache(archive.__getitem__)
         made: list[Any] = []
+        known = {name: restored for name, (_, _, restored) in _FORMS.items()}
+        known |= {"array": cache(lambda i: archive[f"arrays/{i}"]), "record": made.__getitem__}
 
         def value(node: dict[str, Any]) -> Any:
             """Return the value of an object of JSON, whose inner objects have been read."""
             ((key, content),) = node.items()
-            if key == "array":
-                return array(f"arrays/{content}")
-            if key == "record":
-                return made[content]
-            if key in _FORMS:
-                return _FORMS[key][2](content)
+            if key in known:
+                return known[key](content)
             made.append(_restored(key, content))
             return None
 

@@ -3,7 +3,6 @@
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.lib.format import open_memmap
 from scipy import sparse
 
 from heatsketch._typing import Array
-from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in, stamp
+from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in
 from heatsketch.io.files import check_archive, suffix_of
 from heatsketch.io.metadata import KEY, decoded
 from heatsketch.io.table import EXACT, Names, Reading, Table, as_float, default_names, refuse_merged
@@ -38,8 +37,7 @@ def blocks(path: Path, how: Reading) -> Blocks:
             mapped = open_memmap(path, mode="r")
             yield _table(np.array(mapped[at : at + rows]), how, path)
 
-    stamped = partial(stamp, path)
-    return Blocks(len(whole), first.columns, first.values.dtype, str(path), stamped, tables)
+    return Blocks(len(whole), first.columns, first.values.dtype, str(path), tables)
 
 
 def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:

@@ -38,9 +38,15 @@ def refined(
     Medians, means and scales come from `known`, those of another table, if given. For a block of a
     larger table `first_row` is the number of its first row, and it may lose all rows.
     """
-    table = _with_features(table, how)
+    require(how.features, table.columns, table.source)
+    require(how.exclude, [*table.columns, *table.extra], table.source)
+    columns = how.features or tuple(name for name in table.columns if name not in how.exclude)
+    if columns != table.columns:  # of an array; readers of named columns have chosen already
+        position = {name: j for j, name in enumerate(table.columns)}
+        values = table.values[:, [position[name] for name in columns]]
+        table = replace(table, values=values, columns=columns)
     values, is_sparse = table.values, sparse.issparse(table.values)
-    learned = replace(known or Learned(()), columns=table.columns)
+    learned = replace(known or Learned(()), columns=columns)
     if known is None and how.missing == "median" and not is_sparse:
         empty = np.flatnonzero(np.isnan(values).all(axis=0))
         if len(empty):
@@ -79,27 +85,13 @@ def in_units_of_source(table: Table) -> Any:
 
 def reading_record(table: Table, suffix: str, options: dict[str, Any]) -> dict[str, Any]:
     """Return the record by which other tables are read like this one; it is kept with a model."""
-    columns = list(table.learned.columns)
-    return {**vars(table.learned), "columns": columns, "suffix": suffix, "options": options}
+    return {**vars(table.learned), "suffix": suffix, "options": options}
 
 
 def check_others(table: Table, how: Reading) -> None:
     """Raise if an id or label is not a column."""
     lost = [name for name in how.label + how.ids if name not in table.extra]
     require(lost, [*table.extra, *table.columns], table.source, "id or label column")
-
-
-def _with_features(table: Table, how: Reading) -> Table:
-    """Choose the features of an array; readers of named columns have chosen already."""
-    require(how.features, table.columns, table.source)
-    require(how.exclude, [*table.columns, *table.extra], table.source)
-    kept = how.features or tuple(name for name in table.columns if name not in how.exclude)
-    if kept == table.columns:
-        return table
-    if not kept:
-        raise ValueError(f"all columns of {table.source} are excluded; leave one as a feature.")
-    position = {name: j for j, name in enumerate(table.columns)}
-    return replace(table, values=table.values[:, [position[n] for n in kept]], columns=kept)
 
 
 def rows_with_gaps(values: Any) -> Array:

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -154,8 +154,7 @@ class Reading:
 
     def as_record(self) -> dict[str, Any]:
         """Return the options that differ from the defaults, for `Reading(**record)`."""
-        default = {field.name: field.default for field in fields(self)}
-        return {name: value for name, value in asdict(self).items() if value != default[name]}
+        return {name: x for name, x in vars(self).items() if x != getattr(Reading, name)}
 
 
 def is_id(name: str) -> bool:

@@ -17,16 +17,7 @@ from typing import Any
 
 from heatsketch._typing import Array
 from heatsketch.io.blocks import Blocks
-from heatsketch.io.columns import (
-    Place,
-    arrow_table,
-    blocks_of,
-    column_names,
-    is_header,
-    question,
-    rows_from,
-    table_of,
-)
+from heatsketch.io.columns import arrow_table, blocks_of, names_of_columns, rows_from, table_of
 from heatsketch.io.files import blame, check_archive, check_budget, need, suffix_of
 from heatsketch.io.table import Names, Reading, Table, refuse_repeated, require
 
@@ -58,7 +49,7 @@ def read(path: Path, how: Reading) -> Table:
     return table_of(table, how, path, place)
 
 
-def read_cells(path: Path, how: Reading) -> tuple[Any, Place]:
+def read_cells(path: Path, how: Reading) -> tuple[Any, Callable[[int], str]]:
     """Read all cells as text into an Arrow table; return it, and a function that names places."""
     pa, is_sheet = need("pyarrow", path), suffix_of(path) == ".xlsx"
     data = _sheet(path, how) if is_sheet else _contents(path)
@@ -191,16 +182,8 @@ def _layout(data: bytes, path: Path, how: Reading) -> tuple[bytes, _Layout]:
     rows = [cells for _, cells in records]
     titles = next((cells for _, cells in _rows([comment.lstrip("# ")], sep)), [])
     titles = titles if 1 < len(titles) == len(rows[0]) else []
-    named, header = {*how.features, *how.others}, how.header
-    if header is None:
-        header = (bool(named) and named <= {*rows[0]}) or is_header(rows, how.decimal)
-        if header is None and not titles:
-            raise question(rows[0], "data", path)
-    if header:
-        start += records[0][0]
-        names = column_names(rows[0], rows[1:])
-    else:
-        names = column_names(titles or [f"x{j}" for j in range(len(rows[0]))])
+    names, has_header = names_of_columns(rows, titles, how, path)
+    start += records[0][0] if has_header else 0
     before_quotes = rb'%b[ \t]+"(?!")' % re.escape(sep.encode())
     if sep == " " or (sep != "\t" and b'"' in data and re.search(before_quotes, data)):
         # Blanks before a quote would make it a part of the cell. Lines stay lines.
