@@ -17,7 +17,7 @@ def counted(monkeypatch):
     """Count the eigenproblems that are solved with vectors, dense and iterated."""
     calls = []
 
-    for module, name in ((eigenpairs, "dense_eigh"), (rows, "eigh")):
+    for module, name in ((eigenpairs, "dense_eigh"), (rows, "leading_eigenpairs")):
 
         def counting(*args, solve=getattr(module, name), name=name, **kwargs):
             if not kwargs.get("eigvals_only"):
@@ -58,10 +58,10 @@ def test_other_operators_directions_and_counts_are_not_the_same(operator, counte
     assert [len(v) for v in values] == [49, 50, 50, 48]
     assert values[0][-1] < 1 - 1e-3 < values[1][-1]
     assert [len(v) for v in pairs] == [3, 5, 3]
-    assert counted.count("eigh") == 2
+    assert counted.count("leading_eigenpairs") == 2
 
 
-@pytest.mark.parametrize(("n", "solver"), [(120, "dense_eigh"), (700, "eigh")])
+@pytest.mark.parametrize(("n", "solver"), [(120, "dense_eigh"), (700, "leading_eigenpairs")])
 def test_a_report_finds_its_eigenpairs_once(n, solver, counted, tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "SPECTRAL_LIMIT", 600)
     rng = np.random.default_rng(0)

@@ -21,12 +21,11 @@ from heatsketch.isometry.learn import (
 from heatsketch.isometry.objective import random_pairs
 from heatsketch.markov.diffusion import Diffusion, component_labels, deflate_components
 from heatsketch.markov.rows import N_LEADING, Coordinates
-from heatsketch.metrics import Distortion, diffusion_distortion
-from heatsketch.metrics.distances import ComponentCoordinates
+from heatsketch.metrics.distances import ComponentCoordinates, compared_rows
+from heatsketch.metrics.distortions import Distortion, distortion_of_rows
 from heatsketch.metrics.picture import PictureQuality, picture_quality
 from heatsketch.neighbors import COORDINATES, in_metric, pair_distances
 from heatsketch.operators.operator import Deflated
-from heatsketch.spectral.apply import check_range
 from heatsketch.spectral.filters import FILTERS, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS
 
@@ -199,8 +198,11 @@ class HeatEmbedding(DiffusionEstimator):
             if times[0] == "auto":
                 self.time_curve_ = time_curve(known.each[0], self.filter, k)
                 self.time_ = self.time_curve_.time
-            f = make_filter(self.filter, self.time_).reduced()
-            check_range(f, diffusion.operator, (values.min(), values.max()))
+            ends = values.min(), values.max()
+            compared = compared_rows(
+                diffusion, self.time_, self.filter, within_components=True, ends=ends
+            )
+            f = compared.reduced or compared.rows.filter
             numbers = None
             if self.ids_ is not None:
                 numbers = numbers_at(self.ids_, diffusion.vertex, diffusion.n)
@@ -222,9 +224,7 @@ class HeatEmbedding(DiffusionEstimator):
                 Y[vertices] += shift
         if not is_constant:
             Y, S = diffusion.expand(Y), diffusion.expand(stepped)
-            found = diffusion_distortion(
-                Y, diffusion, self.time_, filter=self.filter, coordinates=(S, error)
-            )
+            found = distortion_of_rows(Y, S, compared, error)
             self.distortion_ = found._replace(held_out_log_L=held_out)
             if self.affinity != "precomputed" and self.metric in COORDINATES:
                 self.quality_ = picture_quality(in_metric(X, self.metric), Y, diffusion, found)

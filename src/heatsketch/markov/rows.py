@@ -11,11 +11,10 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._random import random_block
-from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.operator import Deflated, multiply
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply, check_range
-from heatsketch.spectral.eigenpairs import all_eigenpairs, cached, eigh
+from heatsketch.spectral.eigenpairs import all_eigenpairs, cached, leading_eigenpairs
 from heatsketch.spectral.filters import Filter
 from heatsketch.spectral.recurrences import SpectralDensity, spectral_density
 
@@ -126,7 +125,7 @@ class Coordinates:
         """Compute `count` leading pairs; all of up to 512 vertices."""
         if A.n <= max(FEW_VERTICES, count + A.V.shape[1]):
             return Coordinates.complete(A)
-        values, vectors, _ = map(on_host, eigh(A, count, tol=_TOLERANCE, rng=0))
+        values, vectors, _ = leading_eigenpairs(A, count, _TOLERANCE)
         vectors = vectors.astype(A.dtype)
         return Coordinates(A, values, vectors, spectral_density(A.deflated(vectors)))
 

@@ -21,7 +21,7 @@ from heatsketch.markov.diffusion import (
 from heatsketch.markov.rows import N_LEADING, SERIES, Coordinates, DiffusionRows
 from heatsketch.neighbors import all_distances, pair_distances
 from heatsketch.operators.graph import on_vertices
-from heatsketch.operators.operator import Deflated
+from heatsketch.operators.operator import Deflated, Interval
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, check_range
 from heatsketch.spectral.eigenpairs import leading_vector
 from heatsketch.spectral.filters import Filter, make_filter
@@ -171,10 +171,12 @@ def compared_rows(
     deflate: bool | None = None,
     *,
     within_components: bool = False,
+    ends: Interval | None = None,
 ) -> ComparedRows:
     """Return the rows that `diffusion_distance` compares, which has the same parameters.
 
-    `within_components`: only distances within those of a Diffusion are wanted.
+    `within_components`: only distances within those of a Diffusion are wanted. `ends` of the
+    spectrum of a Diffusion, if they are known, save the steps that find them.
     """
     if isinstance(A, Diffusion):
         if deflate is False:
@@ -187,7 +189,7 @@ def compared_rows(
         if labels is not None:
             rows = replace(rows, operator=deflate_components(A, labels))
             labels = labels[rows.vertex]
-        check_range(rows.filter, rows.operator)
+        check_range(rows.filter, rows.operator, ends)
         reduced = make_filter(filter, time).reduced() if rows.first is None else None
         return ComparedRows(rows, A, labels=labels, reduced=reduced)
     f = make_filter(filter, time)

@@ -216,7 +216,8 @@ def row_distortion(Y: Any, F: Any, *, rng: Rng = 0, n_pairs: int = RANDOM_PAIRS)
     Y, F = _as_embedding(Y), _as_embedding(F)
     if len(Y) != len(F):
         raise ValueError(f"Y has {len(Y)} rows and F has {len(F)}; pass one row per point in each.")
-    return _of_rows(Y, F, check_number(n_pairs, "n_pairs", low=1, integer=True), rng)
+    n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
+    return distortion_of_rows(Y, F, n_pairs=n_pairs, rng=rng)
 
 
 def diffusion_distortion(
@@ -298,26 +299,28 @@ def diffusion_distortion(
     if n_pairs is not None:
         n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
     S, error = (None, math.inf) if coordinates is None else coordinates
-    spread_out = n > ALL_PAIRS_UP_TO and error > _NEGLIGIBLE and compared.is_spread_out()
-    if S is None or spread_out:
-        S, error = compared.coordinates(_SKETCH_COLUMNS, leading=not spread_out)
-    return _of_rows(F, S, n_pairs, rng, compared, error)
+    return distortion_of_rows(F, S, compared, error, n_pairs, rng)
 
 
-def _of_rows(
+def distortion_of_rows(
     F: Array,
-    S: Array,
-    n_pairs: int | None,
-    rng: Rng,
+    S: Any,  # array (n, r), or None
     compared: ComparedRows | None = None,
     error: float = 0.0,
+    n_pairs: int | None = None,
+    rng: Rng = 0,
 ) -> Distortion:
     """Measure how the rows of F (n, k) keep the distances between the rows of S (n, r).
 
     Those of S may be diffusion distances, `compared`, up to an error of the mean squared distance.
-    Where this is above 1 %, S only says which pairs may be extreme, and distances are exact.
+    Where this is above 1 %, S only says which pairs may be extreme, and distances are exact. If S
+    is None, it is computed.
     """
     n, labels = len(F), None if compared is None else compared.labels
+    if compared is not None:
+        spread_out = n > ALL_PAIRS_UP_TO and error > _NEGLIGIBLE and compared.is_spread_out()
+        if S is None or spread_out:
+            S, error = compared.coordinates(_SKETCH_COLUMNS, leading=not spread_out)
     within = "" if labels is None else " within components"
     if n <= ALL_PAIRS_UP_TO:
         i, j = np.triu_indices(n, 1)

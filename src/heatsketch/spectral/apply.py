@@ -12,7 +12,7 @@ from heatsketch._progress import track
 from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array
 from heatsketch.operators.operator import Affine, Interval, Operator
-from heatsketch.spectral.eigenpairs import all_eigenpairs, eigh
+from heatsketch.spectral.eigenpairs import all_eigenpairs, leading_eigenpairs
 from heatsketch.spectral.filters import Filter
 from heatsketch.spectral.recurrences import TILE, recurrence
 
@@ -61,10 +61,10 @@ def time_excess(f: Filter, A: Operator, ends: Interval | None = None) -> float:
 
 def _exact_ends(A: Operator) -> Interval:
     """Compute the ends of the spectrum, for cases in which the known interval is too wide."""
-    top = eigh(A, 1, rng=0)
+    top = leading_eigenpairs(A, 1)
     high = max(float(top.values[0]) + 2 * float(top.residuals[0]), 0.0)
     # The low end may be inexact (f is largest at the high one), and usually has many eigenvalues.
-    bottom = eigh(Affine(A, -1.0), 1, tol=1e-4, rng=0)
+    bottom = leading_eigenpairs(Affine(A, -1.0), 1, tol=1e-4)
     low = -float(bottom.values[0]) - 1e-3 * max(map(abs, A.spectrum))
     return min(low, 0.0), high
 

@@ -20,7 +20,7 @@ from scipy.linalg import qr
 from heatsketch._checks import check_number, logger
 from heatsketch._progress import track
 from heatsketch._random import random_block, seed_entropy
-from heatsketch._tensors import on_host, to_device
+from heatsketch._tensors import to_device
 from heatsketch._tiles import for_each_tile, single_threaded_blas, sum_over_tiles
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.graph import on_vertices
@@ -123,6 +123,12 @@ def eigh(
     A, vertex = on_vertices(A)
     k = check_number(n_components, "n_components", low=1, integer=True)
     tol = check_number(tol, "tol", low=0)
+    values, vectors, residuals = leading_eigenpairs(A, k, tol, rng)
+    return Spectrum(*(to_device(found, A.device) for found in (values, vectors[vertex], residuals)))
+
+
+def leading_eigenpairs(A: Operator, k: int, tol: float = 1e-8, rng: Rng = 0) -> Spectrum:
+    """Compute the eigenpairs of the k largest eigenvalues, as arrays; see `eigh`."""
     room = A.n - A.V.shape[1]
     if k > room:
         raise ValueError(
@@ -143,14 +149,13 @@ def eigh(
         values, vectors, _ = _rayleigh_ritz(A, A.asarray(vectors[:, :k]))
     values, vectors = values[:k], vectors[:, :k]
     residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
-    vectors = fix_signs(vectors[vertex])
     if residuals.max() > 2 * (limit[0] * float(np.abs(values).max()) + rounding):
         warnings.warn(
             f"eigenpairs have residuals up to {residuals.max():.1e}, above tol={tol:.1e}, after "
             f"{_MAX_PRODUCTS} products; read .residuals.",
-            stacklevel=2,
+            stacklevel=3,
         )
-    return Spectrum(*(to_device(found, A.device) for found in (values, vectors, residuals)))
+    return Spectrum(values, fix_signs(vectors), residuals)
 
 
 def _leading_block(
@@ -383,7 +388,7 @@ def leading_vector(A: Operator, rng: Rng = None) -> Array:
         close = np.linalg.norm(image - top * u) <= 1e-7 * abs(top)
         if close and top >= A.spectrum[1] * (1 - 1e-6):
             return np.asarray(u, A.dtype)
-    values, vectors, _ = map(on_host, eigh(A, min(_MAX_COPIES_OF_TOP, A.n), rng=rng))
+    values, vectors, _ = leading_eigenpairs(A, min(_MAX_COPIES_OF_TOP, A.n), rng=rng)
     copies = vectors[:, values >= values[0] - 1e-10 * abs(values[0])]
     u = copies @ copies.sum(axis=0)
     size = np.linalg.norm(u)

@@ -9,7 +9,6 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, splu
 
 from heatsketch._checks import logger
 from heatsketch._random import random_block
-from heatsketch._tensors import on_host
 from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.operator import (
@@ -18,7 +17,7 @@ from heatsketch.operators.operator import (
     components_of_matrix,
     inverse_permutation,
 )
-from heatsketch.spectral.eigenpairs import DENSE_LIMIT, Spectrum, eigh, fix_signs
+from heatsketch.spectral.eigenpairs import DENSE_LIMIT, Spectrum, fix_signs, leading_eigenpairs
 
 _MAX_ENVELOPE_WIDTH = 4.0  # in units of √n: a square has 2.5 at 15 neighbours, a cube 5 or more
 _MAX_ENVELOPE_ENTRIES = 2**28  # the factors have a tenth of these, at 12 bytes each
@@ -49,8 +48,7 @@ def slowest_eigenpairs(A: Operator, k: int, *, tol: float = 1e-8, rng: Rng = Non
         rest = A if H.shape[1] == 0 else A.deflated(H)
         missing = k - H.shape[1]
         pairs = None if A.n <= DENSE_LIMIT else inverse_eigenpairs(rest, missing, rng)
-        vectors = eigh(rest, missing, tol=tol, rng=rng).vectors if pairs is None else pairs[1]
-        H = np.hstack([H, on_host(vectors)])
+        H = np.hstack([H, (pairs or leading_eigenpairs(rest, missing, tol, rng))[1]])
     image = A @ H
     values = np.einsum("ij,ij->j", H, image)
     residuals = np.linalg.norm(image - H * values, axis=0)
