@@ -116,7 +116,7 @@ def test_a_sample_is_what_half_of_the_memory_holds(monkeypatch):
     monkeypatch.setattr("heatsketch._checks.available", lambda: 1e9)
 
     def found(n, d, stored=None):
-        points = Blocks(n, range(d), np.dtype(np.float32), "x", dict, iter, stored)
+        points = Blocks(n, range(d), np.dtype(np.float32), "x", iter, stored)
         return size(points, hs.HeatSketch(8))
 
     assert found(1000, 10) == 1000

@@ -74,12 +74,12 @@ def read_for_model(args: Namespace, stored: Stored) -> io.Table:
     """
     logger.info("reading %s", args.input)
     known, options = stored.reading, {"missing": "error"}
-    learned = Learned(tuple(map(str, getattr(stored.model, "feature_names_in_", ()))))
+    learned: Learned = {"columns": [*map(str, getattr(stored.model, "feature_names_in_", ()))]}
     if known:
         names = ("missing", *FORMAT) if suffix_of(args.input) == known["suffix"] else ("missing",)
         recorded = known["options"]
         options |= {name: recorded[name] for name in names if name in recorded}
-        learned = Learned(tuple(known["columns"]), known["medians"], known["mean"], known["scale"])
+        learned = known
     return read_like(args.input, learned, **options | reading(args))
 
 

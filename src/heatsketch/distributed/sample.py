@@ -65,7 +65,7 @@ def gather(
     start, n_gaps, first_gaps = 0, 0, np.empty(0, int)
     for raw in points.tables(block_rows):
         table = refined(replace(raw, extra={}), replace(whole, missing="keep"))
-        zeros = Learned(table.columns, medians=np.zeros(len(table.columns)))
+        zeros: Learned = {"medians": np.zeros(len(table.columns))}
         refined(table, whole, zeros, first_row=start)  # raises for infinity and gaps
         if how.fills_gaps:
             gaps = start + np.flatnonzero(rows_with_gaps(table.values))

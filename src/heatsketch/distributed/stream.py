@@ -336,7 +336,7 @@ def _fit(
 def _stored(run: Run) -> tuple[Any, Learned]:
     """Return the model and the record of the columns that a run has kept."""
     model, _, known = read_model(run.model)
-    return model, Learned(tuple(known["columns"]), known["medians"], known["mean"], known["scale"])
+    return model, known
 
 
 def _keeper(model: Any, learned: Learned, how: Reading, run: Run, rows: int) -> Keep:

@@ -139,7 +139,7 @@ def read_like(source: str | Path, known: Learned, **options: Any) -> Table:
     Columns are found by their names, in any order; all others are passed through. `options` are
     those of `read_table`, except `features`, `exclude` and `standardize`.
     """
-    return _refined(source, Reading(**options, features=known.columns), known)
+    return _refined(source, Reading(**options, features=known["columns"]), known)
 
 
 def _refined(source: str | Path, how: Reading, known: Learned | None = None) -> Table:

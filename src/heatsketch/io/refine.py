@@ -1,6 +1,6 @@
 """Steps after a table is read: choice of features, missing numbers, scales."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,26 +8,12 @@ from scipy import sparse
 
 from heatsketch._checks import check_finite, name_rows
 from heatsketch._typing import Array
-from heatsketch.io.table import Names, Reading, Table, require
+from heatsketch.io.table import Reading, Table, require
 
-
-@dataclass(frozen=True, eq=False)
-class Learned:
-    """Features, medians and scales of a table, for other rows of the same kind.
-
-    Attributes
-    ----------
-    columns : names of the d features
-    medians : array (d,) or None
-        They fill gaps, if this was requested.
-    mean, scale : array (d,) or None
-        Mean and scale of the columns, if they were standardised; sparse ones have no mean.
-    """
-
-    columns: Names
-    medians: Array | None = None
-    mean: Array | None = None
-    scale: Array | None = None
+# Features, medians and scales of a table, for other rows of the same kind: "columns" (their d
+# names), "medians" (d,), which fill gaps if this was requested, and "mean" and "scale" (d,) of
+# columns that were standardised (sparse ones have no mean). Files of models hold it as it is.
+Learned = dict[str, Any]
 
 
 def refined(
@@ -46,15 +32,15 @@ def refined(
         values = table.values[:, [position[name] for name in columns]]
         table = replace(table, values=values, columns=columns)
     values, is_sparse = table.values, sparse.issparse(table.values)
-    learned = replace(known or Learned(()), columns=columns)
+    learned = (known or {}) | {"columns": columns}
     if known is None and how.missing == "median" and not is_sparse:
         empty = np.flatnonzero(np.isnan(values).all(axis=0))
         if len(empty):
             what = f"column {table.columns[empty[0]]!r} of {table.source} holds no number"
             raise ValueError(f"{what}, so that there is no median; exclude it (--exclude).")
-        learned = replace(learned, medians=np.nanmedian(values, axis=0))
+        learned["medians"] = np.nanmedian(values, axis=0)
     if how.missing != "keep":
-        table = _without_gaps(table, how, learned.medians, first_row or 0)
+        table = _without_gaps(table, how, learned.get("medians"), first_row or 0)
         values = table.values
         if not values.shape[0] and first_row is None:
             raise ValueError(
@@ -64,12 +50,13 @@ def refined(
         from sklearn.preprocessing import StandardScaler
 
         scaler = StandardScaler(with_mean=not is_sparse).fit(values)
-        learned = replace(learned, mean=getattr(scaler, "mean_", None), scale=scaler.scale_)
-    if learned.scale is not None:  # constant columns become 0; sparse ones are not centred
+        learned |= {"mean": getattr(scaler, "mean_", None), "scale": scaler.scale_}
+    mean, scale = learned.get("mean"), learned.get("scale")
+    if scale is not None:  # constant columns become 0; sparse ones are not centred
         if is_sparse:
-            scaled = sparse.csr_matrix(values.multiply(1 / learned.scale))
+            scaled = sparse.csr_matrix(values.multiply(1 / scale))
         else:
-            scaled = (values - (0 if learned.mean is None else learned.mean)) / learned.scale
+            scaled = (values - (0 if mean is None else mean)) / scale
         values = scaled.astype(values.dtype, copy=False)
         table = replace(table, values=values, notes=(*table.notes, "columns standardised"))
     return replace(table, learned=learned)
@@ -77,15 +64,15 @@ def refined(
 
 def in_units_of_source(table: Table) -> Any:
     """Return the values (n, d) as they were before they were standardised."""
-    learned, values = table.learned, table.values
-    if learned is None or learned.scale is None or sparse.issparse(values):
-        return values
-    return values * learned.scale + (0 if learned.mean is None else learned.mean)
+    mean, scale = table.learned.get("mean"), table.learned.get("scale")
+    if scale is None or sparse.issparse(table.values):
+        return table.values
+    return table.values * scale + (0 if mean is None else mean)
 
 
 def reading_record(table: Table, suffix: str, options: dict[str, Any]) -> dict[str, Any]:
     """Return the record by which other tables are read like this one; it is kept with a model."""
-    return {**vars(table.learned), "suffix": suffix, "options": options}
+    return table.learned | {"suffix": suffix, "options": options}
 
 
 def check_others(table: Table, how: Reading) -> None:

@@ -51,7 +51,7 @@ class Table:
         Record of how the values were made, empty if unknown.
     notes : tuple of str
         Changes by reading: rows left out, gaps filled, columns standardised.
-    learned : object
+    learned : dict
         `refine.Learned`: medians and scales for other rows of the same kind.
     """
 
@@ -62,7 +62,7 @@ class Table:
     source: str
     metadata: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    learned: Any = None
+    learned: dict[str, Any] = field(default_factory=dict)
 
     def take(self, rows: Any) -> "Table":
         """Return the rows of a mask, a slice or an array of numbers."""
