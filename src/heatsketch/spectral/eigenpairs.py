@@ -122,7 +122,6 @@ def eigh(
     """
     A, vertex = on_vertices(A)
     k = check_number(n_components, "n_components", low=1, integer=True)
-    tol = check_number(tol, "tol", low=0)
     values, vectors, residuals = leading_eigenpairs(A, k, tol, rng)
     return Spectrum(*(to_device(found, A.device) for found in (values, vectors[vertex], residuals)))
 
@@ -135,7 +134,7 @@ def leading_eigenpairs(A: Operator, k: int, tol: float = 1e-8, rng: Rng = 0) -> 
             f"n_components={k} needs at least {k + A.n - room} distinct samples, got {A.n}; "
             f"pass n_components <= {room}."
         )
-    eps = float(np.finfo(A.dtype).eps)
+    tol, eps = check_number(tol, "tol", low=0), float(np.finfo(A.dtype).eps)
     bound = max(map(abs, A.spectrum))  # may be far too wide: only rounding depends on it
     rounding = (16 + A.V.size**0.5) * eps * bound  # of a product, and of projections by V
     limit = max(tol, 50 * eps), rounding
