@@ -106,7 +106,7 @@ def test_without_ids_points_are_numbers_and_the_table_goes_to_a_file(run):
     [
         ("p1,p2\np1\n", "pairs.txt, line 2, does not hold a pair"),
         ("", "line 1, does not hold a pair"),
-        ("p1,q2\n", "has no point 'q2'; pass one of its ids"),
+        ("p1,q2\n", "has no point 'q2'; choose from p0"),
     ],
 )
 def test_wrong_pairs_are_named(run, pairs, message):

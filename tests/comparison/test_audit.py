@@ -118,7 +118,7 @@ def test_a_cut_ring_is_torn_at_the_cut():
 def test_fractions_and_orders_are_those_of_their_definition():
     X, Y = plane(300)
     found = hs.audit(X, Y, n_neighbors=5, random_state=0)
-    before, after = cdist(found.sketch, found.sketch), cdist(Y, Y)
+    before, after = cdist(found.model.embedding_, found.model.embedding_), cdist(Y, Y)
     orders = [np.argsort(D + np.diag(np.full(300, -1.0)), axis=1)[:, 1:] for D in (before, after)]
     for p in range(0, 300, 7):
         true, seen = (order[p] for order in orders)
@@ -136,7 +136,7 @@ def test_gaps_of_labels_are_root_mean_squares_and_their_order_is_judged():
     assert [gap.labels for gap in found.gaps][-1] == ("a", "c")
     assert all(gap.believed for gap in found.gaps)
     for gap in found.gaps:
-        a, b = (found.sketch[labels == name] for name in gap.labels)
+        a, b = (found.model.embedding_[labels == name] for name in gap.labels)
         np.testing.assert_allclose(gap.distance.value, np.sqrt(np.mean(cdist(a, b) ** 2)))
         assert gap.distance.low < gap.distance.value < gap.distance.high
     swapped = Y.copy()
@@ -183,7 +183,7 @@ def test_estimators_graphs_and_points_are_audited_alike():
     assert of_sketch.distance(3, 5) == model.distance(3, 5)
     np.testing.assert_array_equal(points.trust, of_sketch.trust)
     of_map = hs.audit(hs.DiffusionMap(2, 8).fit(X), Y, random_state=0)
-    np.testing.assert_allclose(points.sketch, of_map.sketch, atol=1e-9)
+    np.testing.assert_allclose(points.model.embedding_, of_map.model.embedding_, atol=1e-9)
     distances = cdist(X, X)
     graph = hs.graph(np.exp(-((distances / 0.1) ** 2)) - np.eye(300))
     assert hs.audit(graph, Y, random_state=0).trust.mean() > 0.7

@@ -24,7 +24,7 @@ from heatsketch.io.formats import STDOUT, check_key, read_like
 from heatsketch.io.metadata import write_metadata
 from heatsketch.io.models import Stored
 from heatsketch.io.refine import Learned
-from heatsketch.io.table import is_id
+from heatsketch.io.table import is_id, require
 from heatsketch.operators.graph import Graph
 
 ROW_SUFFIXES = (".csv", ".tsv", ".txt")
@@ -125,12 +125,10 @@ def rows_of(names: list[str], wanted: Iterable[str], source: Any) -> Array:
     """Return the rows of the wanted ids; raise for an id that is missing or not unique."""
     row_of, counts = {name: row for row, name in enumerate(names)}, Counter(names)
     wanted = [name.strip() for name in wanted]
+    require(wanted, names, source, "point")
     for name in wanted:
         if counts[name] > 1:
             raise ValueError(f"{source} has several points {name!r}; name a column with --id.")
-        if not counts[name]:
-            hint = did_you_mean(name, names)
-            raise ValueError(f"{source} has no point {name!r}; pass one of its ids{hint}")
     return np.array([row_of[name] for name in wanted])
 
 
@@ -216,10 +214,11 @@ def fit(args: Namespace, estimator: Any, table: io.Table) -> Array:
 # Files that are written
 
 
-def check_files(args: Namespace, *suffixes: str) -> None:
+def check_files(args: Namespace, *suffixes: str, method: str = "") -> None:
     """Raise before the work begins if an output file could not be written.
 
-    The output must have one of the suffixes.
+    The output must have one of the suffixes. Its entry of obsm is named after the method, as in
+    `heatsketch.anndata`, unless a name is given; a copy of INPUT must not have it.
     """
     files = [path for name in OUTPUTS if (path := getattr(args, name)) is not None]
     if str(args.output) == STDOUT and STDOUT in suffixes:
@@ -239,16 +238,10 @@ def check_files(args: Namespace, *suffixes: str) -> None:
             raise OSError(f"{path.parent} is not writable; choose another folder.")
     if args.plot is not None:
         plot.check_picture(args.plot)
-
-
-def check_entry(args: Namespace, method: str) -> None:
-    """Name the entry of obsm after the method, as in `heatsketch.anndata`, unless a name is given.
-
-    Raises if the copy of INPUT would already have this entry.
-    """
-    name = "heat" if method == "heat-embedding" else method.replace("-", "_")
-    args.output_key = args.output_key or f"X_{name}"
-    check_key(args.output, args.input, args.output_key, force=args.force)
+    if method:
+        name = "heat" if method == "heat-embedding" else method.replace("-", "_")
+        args.output_key = args.output_key or f"X_{name}"
+        check_key(args.output, args.input, args.output_key, force=args.force)
 
 
 def write_coordinates(

@@ -47,8 +47,7 @@ def run(args: Namespace) -> dict[str, str]:
             args.usage_error(f"--{option} belongs to {', '.join(able)}; leave it out")
         if suffix_of(args.output) == ".npy":
             args.usage_error(f"--{option} adds columns; write them to a file other than .npy")
-    common.check_files(args, *io.SUFFIXES, STDOUT)
-    common.check_entry(args, args.method)
+    common.check_files(args, *io.SUFFIXES, STDOUT, method=args.method)
     if _is_by_blocks(args, estimator):
         return _embed_by_blocks(args, estimator)
     table = common.read_points(args)

@@ -25,13 +25,13 @@ def run(args: Namespace) -> dict[str, str]:
         return lines
     if args.input is None or args.output is None:
         args.usage_error("pass INPUT and -o FILE, or --info to see what MODEL is")
-    common.check_files(args, *io.SUFFIXES, STDOUT)
     stored = read_model(args.model)
     model, kind = stored.model, type(stored.model)
     if not hasattr(model, "transform"):
         raise ValueError(f"{args.model} ({kind.__name__}) has no rule for new points.")
     methods = {make: name for name, make in ESTIMATORS.items()}
-    common.check_entry(args, methods.get(kind, kind.__name__.lower()))
+    method = methods.get(kind, kind.__name__.lower())
+    common.check_files(args, *io.SUFFIXES, STDOUT, method=method)
     table = common.read_for_model(args, stored)
     with warnings.catch_warnings():  # columns were already matched by name
         warnings.filterwarnings("ignore", "X does not have valid feature names")

@@ -92,7 +92,7 @@ class Audit:
     gaps : list of Gap
         A row for each pair of labels, the nearest first; empty without labels.
     model : HeatSketch
-        The sketch of the true distances.
+        The sketch of the true distances; those of the rows of its `embedding_` estimate them.
     picture : array (n, c)
         The picture.
     """
@@ -107,11 +107,6 @@ class Audit:
     gaps: list[Gap]
     model: HeatSketch
     picture: Array
-
-    @property
-    def sketch(self) -> Array:
-        """Rows whose Euclidean distances estimate the diffusion distances."""
-        return self.model.embedding_
 
     def distance(self, i: Any, j: Any = None, *, level: float = 0.95) -> Interval:
         """Return diffusion distances of points with intervals, as `HeatSketch.distance` does.

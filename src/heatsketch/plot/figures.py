@@ -95,14 +95,9 @@ def finish(ax: Any, title: str, axis_names: Sequence[str], path: str | Path | No
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=8, color="#888888")
     ax.margins(0.04)
-    return written(ax.figure, path)
-
-
-def written(figure: Any, path: str | Path | None) -> Any:
-    """Write a figure to a file, if one is named, and return it."""
     if path is not None:
-        save(figure, path)
-    return figure
+        save(ax.figure, path)
+    return ax.figure
 
 
 def save(figure: Any, path: str | Path) -> None:

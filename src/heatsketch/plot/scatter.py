@@ -11,7 +11,7 @@ import numpy as np
 
 from heatsketch._checks import check_points
 from heatsketch._typing import Array
-from heatsketch.plot.figures import LETTER, axes_for, finish, new_figure, size_in_inches, written
+from heatsketch.plot.figures import LETTER, axes_for, finish, new_figure, save, size_in_inches
 from heatsketch.plot.labels import MAIN_COLOUR, NO_LABEL_COLOUR, categories, legend_of, palette
 from heatsketch.spectral.eigenpairs import fix_signs
 
@@ -277,7 +277,9 @@ def panels(
         title = name if not notes else f"{name}\n{notes[name]}"
         scatter(F, labels, title=title, ax=ax, legend=place == columns - 1, whole=whole)
         ax.set(xlabel="", ylabel="", xticks=[], yticks=[])
-    return written(figure, path)
+    if path is not None:
+        save(figure, path)
+    return figure
 
 
 def central_window(points: Array) -> Array | None:
