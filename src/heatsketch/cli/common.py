@@ -22,7 +22,6 @@ from heatsketch.io import text
 from heatsketch.io.files import check_target, need, suffix_of
 from heatsketch.io.formats import STDOUT, check_key, read_like
 from heatsketch.io.metadata import write_metadata
-from heatsketch.io.models import Stored
 from heatsketch.io.refine import Learned
 from heatsketch.io.table import is_id, require
 from heatsketch.operators.graph import Graph
@@ -65,7 +64,7 @@ def read_points(args: Namespace, recorded: Any = None) -> io.Table:
     return table
 
 
-def read_for_model(args: Namespace, stored: Stored) -> io.Table:
+def read_for_model(args: Namespace, model: Any, known: dict[str, Any]) -> io.Table:
     """Read points for a model: the columns, medians, means and scales are those of its fit.
 
     Options of the format count for files of the same suffix; those that are given count before
@@ -73,8 +72,8 @@ def read_for_model(args: Namespace, stored: Stored) -> io.Table:
     has any, and has no medians to fill gaps.
     """
     logger.info("reading %s", args.input)
-    known, options = stored.reading, {"missing": "error"}
-    learned: Learned = {"columns": [*map(str, getattr(stored.model, "feature_names_in_", ()))]}
+    options = {"missing": "error"}
+    learned: Learned = {"columns": [*map(str, getattr(model, "feature_names_in_", ()))]}
     if known:
         names = ("missing", *FORMAT) if suffix_of(args.input) == known["suffix"] else ("missing",)
         recorded = known["options"]

@@ -25,19 +25,19 @@ def run(args: Namespace) -> dict[str, str]:
         return lines
     if args.input is None or args.output is None:
         args.usage_error("pass INPUT and -o FILE, or --info to see what MODEL is")
-    stored = read_model(args.model)
-    model, kind = stored.model, type(stored.model)
+    model, facts, known = read_model(args.model)
+    kind = type(model)
     if not hasattr(model, "transform"):
         raise ValueError(f"{args.model} ({kind.__name__}) has no rule for new points.")
     methods = {make: name for name, make in ESTIMATORS.items()}
     method = methods.get(kind, kind.__name__.lower())
     common.check_files(args, *io.SUFFIXES, STDOUT, method=method)
-    table = common.read_for_model(args, stored)
+    table = common.read_for_model(args, model, known)
     with warnings.catch_warnings():  # columns were already matched by name
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         Y = np.asarray(model.transform(table.values))
     # Without the parameters, because distances belong to the diffusion on the training points.
-    made = {"file": str(args.model), **stored.facts}
+    made = {"file": str(args.model), **facts}
     common.write_coordinates(args, table, model, Y, model=made)
     return {
         "input": f"{table.source}: {common.size_of(args, table)}",

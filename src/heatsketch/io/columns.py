@@ -155,31 +155,22 @@ def table_of(
 
 
 def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array | None, str]:
-    """Return a column of numbers, or None if it is not numeric, and a note."""
-    from pyarrow import types
+    """Return a column of numbers, or None if it is not numeric, and a note.
 
-    kind = column.type
-    if types.is_string(kind) or types.is_large_string(kind):
-        return _feature_of_text(column, name, how, place)
-    numeric = (types.is_floating, types.is_integer, types.is_decimal, types.is_boolean)
-    if any(holds(kind) for holds in numeric):
-        column = column.cast("float32" if kind == "float32" else "float64", safe=False)
-        return column.to_numpy(zero_copy_only=False), ""
-    return None, ""
-
-
-def _feature_of_text(
-    column: Any, name: str, how: Reading, place: Place
-) -> tuple[Array | None, str]:
-    """Return numbers that are written as text, or None if they are not numbers, and a note.
-
-    If at least half of the cells, or of the different cells, are numbers, or if the column is
-    requested, all other cells must be gaps. Further cells are an error, unless they count as
-    missing; numbers in another notation never do.
+    Text is numeric if at least half of its cells, or of its different cells, are numbers, or if the
+    column is requested. All other cells must then be gaps. Further cells are an error, unless they
+    count as missing; numbers in another notation never do.
     """
     import pyarrow.compute as pc
+    from pyarrow import types
 
-    asked = name in how.features
+    kind, asked = column.type, name in how.features
+    if not (types.is_string(kind) or types.is_large_string(kind)):
+        numeric_types = (types.is_floating, types.is_integer, types.is_decimal, types.is_boolean)
+        if not any(holds(kind) for holds in numeric_types):
+            return None, ""
+        column = column.cast("float32" if kind == "float32" else "float64", safe=False)
+        return column.to_numpy(zero_copy_only=False), ""
     is_text = not asked and len(column) > 0 and kind_of(column[0].as_py() or "") == "text"
     if is_text and not pc.any(pc.match_substring_regex(column, _PERHAPS)).as_py():
         return None, ""

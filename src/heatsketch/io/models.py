@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import sklearn
@@ -37,14 +37,6 @@ _REFUSED = (
     "neighbors=None or a NeighborIndex in place of a transformer."
 )
 _PLAIN = (type(None), bool, int, float, str)
-
-
-class Stored(NamedTuple):
-    """The contents of a file of a model."""
-
-    model: Any
-    facts: dict[str, Any]  # description for people: versions, parameters, hash of the data
-    reading: dict[str, Any]  # options of reading tables of points for it; empty if unknown
 
 
 @dataclass(frozen=True)
@@ -136,7 +128,8 @@ def load_model(path: str | Path) -> Any:
     ...     hs.load_model(f"{folder}/a.model")
     MixtureKernel(n_components=1, n_features=1, epsilon=2)
     """
-    return read_model(path).model
+    model, _, _ = read_model(path)
+    return model
 
 
 def write_model(
@@ -177,8 +170,12 @@ def write_model(
     write_atomically(path, write, force=force)
 
 
-def read_model(path: str | Path) -> Stored:
-    """Read a model, its description, and the options of reading tables of points for it."""
+def read_model(path: str | Path) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """Read a model, its description, and the options of reading tables of points for it.
+
+    The description is for people: versions, parameters, hash of the data. The options are empty if
+    they are not known.
+    """
     with _opened(Path(path)) as (archive, facts):
         made: list[Any] = []
         known = {name: restored for name, (_, _, restored) in _FORMS.items()}
@@ -193,7 +190,7 @@ def read_model(path: str | Path) -> Stored:
             return None
 
         _, (model, reading) = json.loads(archive[_MODEL], object_hook=value)
-        return Stored(model, facts, reading)
+        return model, facts, reading
 
 
 def read_facts(path: str | Path) -> dict[str, Any]:
