@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
@@ -32,31 +32,21 @@ def recurrence(
     """
     low, high = interval
     scale, shift = 2.0 / (high - low), (high + low) / (high - low)
-    image = A @ X if image is None else image
-    previous, current = X, combine(image, -shift, X, scale=scale)
-    yield current
-    for _ in range(1, degree):
-        following = A.multiply_projected(A.project(current, out=current))
-        following = combine(following, -2 * shift, current, -1.0, previous, scale=2 * scale)
+    previous, current, following = X, X, A @ X if image is None else image
+
+    def work(rows: slice) -> None:  # T_1 = x T_0, and T_(j+1) = 2 x T_j - T_(j-1)
+        part, factor = following[rows], min(j + 1, 2)
+        part *= factor * scale
+        part -= factor * shift * current[rows]
+        if j > 0:
+            part -= previous[rows]
+
+    for j in range(degree):
+        if j > 0:
+            following = A.multiply_projected(A.project(current, out=current))
+        for_each_tile(work, len(X), TILE)
+        yield following
         previous, current = current, following
-        yield current
-
-
-def combine(
-    Y: Array, b: Any, X: Array, c: Any = 0.0, Z: Array | None = None, *, scale: float | None = None
-) -> Array:
-    """Set Y to scale · Y + b X + c Z, and return it; b and c are numbers or arrays (k,)."""
-
-    def work(rows: slice) -> None:
-        part = Y[rows]
-        if scale is not None:
-            part *= scale
-        part += b * X[rows]
-        if Z is not None:
-            part += c * Z[rows]
-
-    for_each_tile(work, len(Y), TILE)
-    return Y
 
 
 class SpectralDensity(NamedTuple):
@@ -96,9 +86,8 @@ def spectral_density(A: Operator, X: Array | None = None, steps: int = _STEPS) -
     for step in range(steps):
         Y = A.multiply_projected(X)
         diagonals[step] = dots(X, Y)
-        combine(
-            Y, -diagonals[step].astype(A.dtype), X, -off_diagonals[step - 1].astype(A.dtype), before
-        )
+        Y -= diagonals[step].astype(A.dtype) * X
+        Y -= off_diagonals[step - 1].astype(A.dtype) * before
         off_diagonals[step] = np.sqrt(dots(Y, Y))
         # If the residual is 0 the quadrature is exact, and further nodes have no weight.
         sizes = np.maximum(off_diagonals[step], np.finfo(A.dtype).tiny)
