@@ -26,7 +26,7 @@ from heatsketch.metrics.distortions import Distortion, distortion_of_rows
 from heatsketch.metrics.picture import PictureQuality, picture_quality
 from heatsketch.neighbors import COORDINATES, in_metric, pair_distances
 from heatsketch.operators.operator import Deflated
-from heatsketch.spectral.filters import FILTERS, make_filter
+from heatsketch.spectral.filters import FILTERS
 from heatsketch.spectral.sketch import MOST_COLUMNS
 
 DIRECTIONS_PER_DIMENSION = 4
@@ -318,22 +318,18 @@ def time_curve(coordinates: Coordinates, filter: str, k: int) -> TimeCurve:
     """
     wanted = float(DIRECTIONS_PER_DIMENSION * k)
     count = len(coordinates.values) + coordinates.others.counts.sum()  # of eigenvalues
-    filter = "power" if filter == "accumulated" else filter  # one time, also for sums over times
-
-    def directions(time: int) -> float:
-        return coordinates.directions(make_filter(filter, time))
-
+    f = FILTERS["power" if filter == "accumulated" else filter]  # also for sums, one time
     low, time, high = 0, 1, _LAST_TIME  # too many directions at low, few enough at high
     while high - low > 1:
-        now = directions(time)
-        if now <= wanted or now <= min(count / _LEAST_GROUP, _STILL * directions(4 * time)):
+        now, later = (coordinates.directions(f(t)) for t in (time, 4 * time))
+        if now <= wanted or now <= min(count / _LEAST_GROUP, _STILL * later):
             high = time
         else:
             low = time
         time = min(2 * time, (low + high + 1) // 2)
     last = math.ceil(math.log2(high)) + _BEYOND
     times = np.union1d(2 ** np.arange(last + 1), [high])
-    curve = np.array([directions(int(time)) for time in times])
+    curve = np.array([coordinates.directions(f(int(time))) for time in times])
     return TimeCurve(times, curve, wanted, high)
 
 

@@ -43,13 +43,17 @@ _ANNEALING_STEPS = 30  # for each penalty
 # Pairs
 
 
-def sampled_pairs(
-    n: int, count: int, rng: np.random.Generator, labels: Array | None = None
+def random_pairs(
+    n: int, count: int, rng: np.random.Generator | None = None, labels: Array | None = None
 ) -> Pairs:
-    """Draw pairs of two different points of n, some perhaps more than once.
+    """Return all pairs of n points if there are at most `count`; else draw so many pairs.
 
-    With labels (n,), from 0, both points have the same label; raises if there is no such pair.
+    Drawn pairs are of two different points; some may occur more than once. With labels (n,), from
+    0, pairs are always drawn, of points of the same label; raises if there is no such pair.
     """
+    if labels is None and n * (n - 1) // 2 <= count:
+        return np.triu_indices(n, 1)
+    rng = np.random.default_rng(_SEED) if rng is None else rng
     if labels is None:
         i = rng.integers(0, n, count)
         return i, (i + rng.integers(1, n, count)) % n
@@ -70,13 +74,6 @@ def within(i: Array, j: Array, labels: Array | None) -> Pairs:
         return i, j
     kept = labels[i] == labels[j]
     return i[kept], j[kept]
-
-
-def random_pairs(n: int, count: int) -> Pairs:
-    """Return all pairs of n points if there are at most `count`, else about as many of them."""
-    if n * (n - 1) // 2 <= count:
-        return np.triu_indices(n, 1)
-    return sampled_pairs(n, count, np.random.default_rng(_SEED))
 
 
 def nearest_pairs(F: Array, rows: Array, k: int) -> Pairs:
