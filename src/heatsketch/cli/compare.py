@@ -66,18 +66,15 @@ def _compare_data(args: Namespace) -> dict[str, str]:
         ]
         how["filter"] = options.get("filter", "power")
         found: Any = hs.diffusion_discrepancy(*models, **how)
-        points, shown = f"{len(found.per_point):,} points of both", np.array(names[0])
+        matched, shown = "by their rows", np.array(names[0])
         if found.ids is not None:
             lost, shown = [len(own) - len(found.ids) for own in ids], found.ids
-            points += f", by their ids; {lost[0]:,} and {lost[1]:,} only in one"
-        lines = {
-            "relative": f"{100 * found.value / found.size:.3g} % of the size of the operators",
-            "most at": ", ".join(shown[np.argsort(-found.per_point)[:5]]),
-        }
+            matched = f"by their ids; {lost[0]:,} and {lost[1]:,} points are in one file only"
+        most = ", ".join(shown[np.argsort(-found.per_point)[:5]])
+        lines = {"matched": matched, "most at": most}
         cells: list[Any] = [("id", "discrepancy", "low", "high")]
         ends = np.transpose(found.point_interval(args.level))
         cells += [(i, *(f"{x:.6g}" for x in row)) for i, row in zip(shown, ends, strict=True)]
-        of_all = ""
     else:
         if "filter" in options or "precomputed" in options.values():
             args.usage_error(
@@ -86,21 +83,13 @@ def _compare_data(args: Namespace) -> dict[str, str]:
             )
         values = [table.values for table in tables]
         found = sample_discrepancy(values[0], values[1], **how, **diffusion)
-        n, m = map(len, found.per_point)
-        points = f"{n:,} and {m:,}, compared as different ones (no common ids)"
-        lines = {
-            "p-value": f"{found.p_value:.3g}, for independent points of one distribution",
-            "mismatch": f"{found.mismatch:.2g} of the field, of length {found.scale:.3g}",
-        }
+        lines = {"matched": "not, for the files have no ids in common"}
         cells = [("file", "id", "discrepancy")]
         for table, own, each in zip(tables, names, found.per_point, strict=True):
             cells += [(table.source, i, f"{x:.6g}") for i, x in zip(own, each, strict=True)]
-        of_all = " of 1.41"
     if args.output is not None:
         common.write_rows(args, cells)
-    value, low, high = found.interval(args.level)
-    measured = f"{value:.4g} ({100 * args.level:g} %: {low:.4g} to {high:.4g}){of_all}"
-    return {"points": points, "discrepancy": measured, **lines}
+    return lines | {"discrepancy": found.describe().removeprefix("discrepancy ")}
 
 
 def _read_other(args: Namespace, first: io.Table) -> io.Table:
