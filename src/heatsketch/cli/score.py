@@ -72,14 +72,10 @@ def run(args: Namespace) -> dict[str, str] | None:
     )
     whence = "given" if "time" in given else "recorded in the file of the embedding"
     whence = "chosen as heat-embedding does" if asked == "auto" else whence
-    all_pairs = result.looked_at == "all pairs"
     if args.json:
-        facts = {"time": time, "time_from": whence, "filter": filter, "distances": kept(result)}
-        facts |= {"pairs": result.n_pairs, "all_pairs": all_pairs, "random_state": seed}
-        print_json(facts | result._asdict())
+        facts = {"time": time, "time_from": whence, "filter": filter, "random_state": seed}
+        print_json(facts | {"distances": kept(result)} | result._asdict())
         return None
-    pairs = f"{result.looked_at} (seed {seed})"
-    if all_pairs:
-        pairs = f"{result.n_pairs:,} pairs among all {n:,} points"
+    pairs = f"{result.n_pairs:,}: {result.looked_at} (seed {seed})"
     lines = {"time": f"{time:g} ({whence})", "pairs": pairs}
     return lines | distortion_lines(result, common.names_of(args, table))
