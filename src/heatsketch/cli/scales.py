@@ -7,7 +7,6 @@ from heatsketch import plot
 from heatsketch.cli.common import check_files, estimator_of, fit, read_points
 from heatsketch.cli.printing import print_json, print_summary
 from heatsketch.plot.curves import check_curve
-from heatsketch.reports.summary import dimension_lines
 from heatsketch.scales.bandwidth import ksum
 from heatsketch.scales.dimension import intrinsic_dimension
 from heatsketch.spectral.traces import heat_trace
@@ -36,16 +35,23 @@ def run(args: Namespace) -> None:
             plot.ksum_curve(test, ax=axes[2])
         plot.save(figure, args.plot)
     if args.json:
-        found = {"ksum": test, "nearest_neighbors": nearest, "explained": explained}
-        facts = {name: x if isinstance(x, str) else x._asdict() for name, x in found.items()}
+        facts = {"ksum": test, "nearest_neighbors": nearest, "explained": explained}
+        facts = {name: x if isinstance(x, str) else x._asdict() for name, x in facts.items()}
         print_json(curve._asdict() | facts | {"heat_trace": vars(trace)})
         return
     lines = {
         "time": f"{curve.time:g}, of which {embedding.n_components} coordinates hold "
         f"{explained.describe()}",
         "wanted": f"at most {curve.wanted:g} directions",
+        "epsilon": f"none by the Ksum test: {test}",
+        "dimension": f"none by nearest neighbours: {nearest}",
     }
-    print_summary(args, lines | dimension_lines(test, nearest))
+    if has_test:
+        lines["epsilon"] = f"{test.epsilon:.6g}, by the Ksum test; dimension {test.dimension:.3g}"
+    if not isinstance(nearest, str):
+        found = f"{nearest.dimension:.3g} ± {nearest.error:.1g}"
+        lines["dimension"] = f"{found}, by {nearest.n_neighbors[-1]} nearest neighbours"
+    print_summary(args, lines)
     low, high = trace.effective_rank_interval
     print(f"\n{'time':>12}  directions   effective rank                spectral dimension")
     for j, time in enumerate(curve.times):

@@ -10,7 +10,7 @@ from heatsketch.cli import common
 from heatsketch.cli.printing import print_json
 from heatsketch.comparison.methods import chosen_time, defaults
 from heatsketch.io.metadata import read_metadata
-from heatsketch.reports.summary import distortion_lines, kept
+from heatsketch.reports.summary import kept
 from heatsketch.spectral.eigenpairs import caching
 from heatsketch.spectral.filters import FILTERS
 
@@ -76,6 +76,16 @@ def run(args: Namespace) -> dict[str, str] | None:
         facts = {"time": time, "time_from": whence, "filter": filter, "random_state": seed}
         print_json(facts | {"distances": kept(result)} | result._asdict())
         return None
-    pairs = f"{result.n_pairs:,}: {result.looked_at} (seed {seed})"
-    lines = {"time": f"{time:g} ({whence})", "pairs": pairs}
-    return lines | distortion_lines(result, common.names_of(args, table))
+    names = common.names_of(args, table)
+    worst = (result.worst_pairs[end][0] for end in ("expansion", "contraction"))
+    stretched, shrunk = (f"{names[i]} and {names[j]}" for i, j in worst)
+    quantiles = ", ".join(f"{level}: {ratio:.3g}" for level, ratio in result.quantiles.items())
+    return {
+        "time": f"{time:g} ({whence})",
+        "pairs": f"{result.n_pairs:,}: {result.looked_at} (seed {seed})",
+        "distances": kept(result),
+        "log L": f"{result.log_L:.4g}",
+        "expansion": f"{result.expansion:.4g} (points {stretched})",
+        "contraction": f"{result.contraction:.4g} (points {shrunk})",
+        "quantiles": f"{quantiles} (of the ratio of distances, over its median)",
+    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -75,36 +74,6 @@ def explained(estimator: Any, index: int = 0) -> ExplainedVariance:
     fewer = {} if isinstance(estimator.n_components, float) else {"n_probes": _PROBES}
     share: ExplainedVariance = estimator.explained_diffusion_variance(index=index, **fewer)
     return share
-
-
-def dimension_lines(test: Any, nearest: Any) -> dict[str, str]:
-    """Return lines about bandwidth and dimension by the Ksum test and neighbours, or errors."""
-    if isinstance(test, str):
-        return {"epsilon": f"none by the Ksum test: {test}"}
-    lines = {
-        "epsilon": f"{test.epsilon:.6g}, by the Ksum test",
-        "dimension": f"{test.dimension:.3g}",
-    }
-    if isinstance(nearest, str):
-        lines["dimension 2"] = f"none by nearest neighbours: {nearest}"
-    else:
-        estimate = f"{nearest.dimension:.3g} ± {nearest.error:.1g}"
-        lines["dimension 2"] = f"{estimate} (by {nearest.n_neighbors[-1]} nearest neighbours)"
-    return lines
-
-
-def distortion_lines(result: Any, names: Sequence[str]) -> dict[str, str]:
-    """Return lines about how an embedding changes distances, with the names of the worst pairs."""
-    quantiles = ", ".join(f"{level}: {ratio:.3g}" for level, ratio in result.quantiles.items())
-    worst = (result.worst_pairs[end][0] for end in ("expansion", "contraction"))
-    stretched, shrunk = (f"{names[i]} and {names[j]}" for i, j in worst)
-    return {
-        "distances": kept(result),
-        "log L": f"{result.log_L:.4g}",
-        "expansion": f"{result.expansion:.4g} (points {stretched})",
-        "contraction": f"{result.contraction:.4g} (points {shrunk})",
-        "quantiles": f"{quantiles} (of the ratio of distances, over its median)",
-    }
 
 
 def _model(facts: dict[str, Any]) -> dict[str, str]:
