@@ -26,7 +26,7 @@ def test_random_columns_add_nothing_to_the_share_of_the_points(kind, times):
         other[:] = 0.9 * one + 0.3 * other
     a, b = (pdist(np.hstack(blocks)) for blocks in factors)
     limit = np.sum((a - b) ** 2) / (np.sum(a**2 + b**2) / 2)
-    columns = np.arange(times * k) % k
+    columns = np.arange(times * k).reshape(times, k)
     found, plain = [], []
     for _ in range(draws):
         G = [rng.standard_normal((9, k)) for _ in range(2)]

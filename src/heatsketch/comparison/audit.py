@@ -19,6 +19,7 @@ from heatsketch._checks import is_missing
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.estimators import HeatSketch
+from heatsketch.io.files import listed
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.metrics.picture import nearest_others
@@ -428,6 +429,5 @@ def _root_mean_squares(columns: Array) -> Interval:
 
 
 def _sizes(groups: list[Array]) -> str:
-    more = ", ..." if len(groups) > 3 else ""
-    sizes = ", ".join(f"{len(group):,}" for group in groups[:3])
-    return f"{len(groups)} group(s) of {sizes}{more} points" if groups else "none"
+    sizes = listed([f"{len(group):,}" for group in groups], 3)
+    return f"{len(groups)} group(s) of {sizes} points" if groups else "none"

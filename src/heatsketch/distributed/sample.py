@@ -20,6 +20,7 @@ from heatsketch.io.blocks import Blocks, joined
 from heatsketch.io.refine import Learned, note_of_gaps, refined, rows_with_gaps
 from heatsketch.io.table import Reading, Table
 from heatsketch.spectral.filters import times_of
+from heatsketch.uncertainty.resampling import columns_of
 
 HELD_OUT = 1000  # rows outside of the sample, on which two halves of it are compared
 LEAST_POINTS = 100  # of a sample
@@ -107,15 +108,12 @@ def half_discrepancy(
             warnings.simplefilter("ignore")
             model.fit(values[rows])
             maps.append(np.asarray(model.transform(held_out), dtype=float))
-        columns = None  # number of the random column; several times are side by side
-        if isinstance(model, HeatSketch):
-            width = maps[-1].shape[1]
-            columns = np.arange(width) % (width // np.size(model.time))
+        columns = columns_of(model)[1] if isinstance(model, HeatSketch) else None
         chosen = getattr(model, "time_", None)
         model = clone(model) if chosen is None else clone(model).set_params(time=chosen)
     Y, Z = maps
     whole = math.sqrt(_difference(pdist(Y, "sqeuclidean"), pdist(Z, "sqeuclidean")))
-    if columns is None or len(np.unique(columns)) < _LEAST_COLUMNS:
+    if columns is None or columns.shape[1] < _LEAST_COLUMNS:
         return whole, None
     square, error = _without_columns(Y, Z, columns)
     low, high = (math.sqrt(max(0.0, square + side * 2 * error)) for side in (-1, 1))
@@ -125,14 +123,15 @@ def half_discrepancy(
 def _without_columns(Y: Array, Z: Array, columns: Array) -> tuple[float, float]:
     """Return the squared discrepancy for infinitely many random columns, and its error.
 
-    With k columns it is larger by b/k, to first order (b = 1 for one time and Gaussian columns).
-    The jackknife, which leaves out some columns at a time, removes b/k for any b.
+    `columns` (T, k) of Y and Z are those of T times with the same random numbers. With k columns it
+    is larger by b/k, to first order (b = 1 for one time and Gaussian columns). The jackknife, which
+    leaves out some columns at a time, removes b/k for any b.
     """
     D, E = pdist(Y, "sqeuclidean"), pdist(Z, "sqeuclidean")
-    count = min(_GROUPS, int(columns.max()) + 1)
+    count = min(_GROUPS, columns.shape[1])
     without = []
     for group in range(count):
-        own = columns % count == group
+        own = columns[:, group::count].ravel()
         d, e = (pdist(each[:, own], "sqeuclidean") for each in (Y, Z))
         without.append(_difference(D - d, E - e))
     pseudo = count * _difference(D, E) - (count - 1) * np.array(without)
