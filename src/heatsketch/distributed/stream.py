@@ -30,7 +30,7 @@ from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import check_target, suffix_of, write_atomically
 from heatsketch.io.formats import DEFAULT_KEY, open_blocks
 from heatsketch.io.models import read_facts, read_model, write_model
-from heatsketch.io.refine import Learned, check_others, reading_record, refined
+from heatsketch.io.refine import Learned, reading_record, refined, with_label
 from heatsketch.io.table import MISSING, Reading, Table
 
 BLOCK_ROWS = 2**16
@@ -303,7 +303,7 @@ def _opened(source: Any, estimator: Any, options: dict[str, Any]) -> tuple[Readi
     points = open_blocks(source, how)
     if points.n == 0:
         raise ValueError(f"{points.source} has no rows; pass at least 2 points.")
-    check_others(next(points.tables(1)), how)
+    with_label(next(points.tables(1)), how)  # raises if an id or label is no column
     return how, points
 
 

@@ -36,6 +36,7 @@ _CELL = re.compile(
     re.IGNORECASE,
 )
 _NOT_ONLY_NUMBERS = r"^[+-]?0[0-9]|^[+-]?[0-9]{17}|^\s*(?i:true|false)"  # 007, accounts, words
+_PLAIN_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"  # prints the same text again
 _PERHAPS = r"(?i)^\W*[0-9]|^\W*(inf|true|false)"  # how all of these but gaps begin
 _BOOLEANS = {"true": "1", "false": "0"}
 _NOT_A_NUMBER = (
@@ -150,8 +151,7 @@ def table_of(
         else:  # in chunks, because Arrow limits the size of one
             extra[name] = _typed(table[name], f"{name} in {path}")
     values = np.stack([*columns.values()], axis=1)
-    label = how.choose_label(extra)
-    return Table(values, tuple(columns), extra, label, str(path), notes=tuple(notes))
+    return Table(values, tuple(columns), extra, None, str(path), notes=tuple(notes))
 
 
 def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array | None, str]:
@@ -204,13 +204,10 @@ def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array 
 
 def _from_text(column: Any, decimal: str, may_be_number: bool) -> Array:
     """Return integers if these print the same text, else floats if that is allowed, else text."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
-    with suppress(pa.ArrowInvalid):
-        integers = column.cast(pa.int64())
-        if integers.cast(pa.string()).equals(column):
-            return integers.to_numpy()  # type: ignore[no-any-return]
+    if pc.all(pc.match_substring_regex(column, _PLAIN_INTEGER)).as_py():
+        return column.cast("int64").to_numpy()  # type: ignore[no-any-return]
     if may_be_number and not pc.any(pc.match_substring_regex(column, _NOT_ONLY_NUMBERS)).as_py():
         found = numbers_in(column, decimal)
         if found is not None:
@@ -261,9 +258,7 @@ def arrow_table(embedding: Array, names: Sequence[str], table: Table) -> Any:
     """Return an Arrow table of the ids and labels of a table, then the coordinates."""
     import pyarrow as pa
 
-    columns = table.named_extra(names) | dict(zip(names, embedding.T, strict=True))
-    arrays = {name: c.tolist() if c.dtype.hasobject else c for name, c in columns.items()}
-    return pa.table(arrays)
+    return pa.table(table.named_extra(names) | dict(zip(names, embedding.T, strict=True)))
 
 
 # The header

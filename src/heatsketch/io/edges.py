@@ -14,12 +14,12 @@ from heatsketch.io import anndata_files, numpy_files
 from heatsketch.io.columns import classified, column_names, kind_of, names_columns, question
 from heatsketch.io.files import blame, listed, suffix_of
 from heatsketch.io.parquet import read_columns
+from heatsketch.io.refine import with_label
 from heatsketch.io.table import WITH_ARRAYS, Reading, Table, as_float, default_names, require
 from heatsketch.io.text import STDIN, SUFFIXES, read_cells
 from heatsketch.markov.affinity import as_matrix
 from heatsketch.operators.graph import graph
 
-NODE = "id"  # the column of node names
 _MATRIX_MARKET = re.compile(
     r"%%matrixmarket\s+matrix\s+coordinate\s+(real|integer|pattern)\s+(general|symmetric)\s*"
 )
@@ -90,7 +90,7 @@ def read_graph(
     is_text = str(path) == STDIN or suffix in SUFFIXES
     if str(path) != STDIN and not path.is_file():
         raise FileNotFoundError(f"{path} is not a file; pass an edge list, or a matrix (n, n).")
-    extra, label_of_nodes = {}, None
+    extra, preferred = {}, None
     details: dict[str, Any] = {}
     if suffix not in WITH_ARRAYS:
         how.refuse_key(path)
@@ -99,7 +99,7 @@ def read_graph(
             given, details = _edges(_cells(path, how) if is_text else read_columns(path), how, path)
         elif suffix in _MATRICES:
             table = _MATRICES[suffix](path, how)
-            given, extra, label_of_nodes = table.values, table.extra, table.label
+            given, extra, preferred = table.values, table.extra, table.label
         else:
             known = ", ".join([*SUFFIXES, ".parquet", *_MATRICES])
             raise ValueError(f"{path} is not a file of a graph; choose from {known}.")
@@ -107,11 +107,11 @@ def read_graph(
         found = graph(given, **details)
     matrix = as_matrix(found)
     names = np.arange(matrix.shape[0]) if found.names is None else found.names
-    extra = extra or {NODE: names}
+    extra = extra or {"id": names}
     loops = int((found.matrix.sum(axis=1) == 0).sum())
     notes = (f"{loops} node(s) without edges stay where they are",) if loops else ()
     columns = default_names(matrix)
-    return Table(matrix, columns, extra, label_of_nodes, str(path), notes=notes)
+    return with_label(Table(matrix, columns, extra, preferred, str(path), notes=notes), how)
 
 
 def _of_h5ad(path: Path, how: Reading) -> Table:
@@ -119,9 +119,7 @@ def _of_h5ad(path: Path, how: Reading) -> Table:
     name = (how.key or "connectivities").removeprefix("obsp/")
     if name.endswith("distances"):
         raise ValueError(f"obsp/{name} of {path} holds distances, not weights.")
-    table = anndata_files.read(path, replace(how, key=f"obsp/{name}"))
-    require((*how.label, *how.ids), table.extra, path)
-    return replace(table, label=how.label[0]) if how.label else table
+    return anndata_files.read(path, replace(how, key=f"obsp/{name}"))
 
 
 def _edges(table: Any, how: Reading, path: Path) -> tuple[Array, dict[str, Any]]:

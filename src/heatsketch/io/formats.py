@@ -20,7 +20,7 @@ from heatsketch.io.blocks import Blocks, of_array, of_parts, stamp
 from heatsketch.io.columns import arrow_table
 from heatsketch.io.files import blame, check_target, listed, need, suffix_of, write_atomically
 from heatsketch.io.metadata import encoded
-from heatsketch.io.refine import Learned, check_others, refined
+from heatsketch.io.refine import Learned, refined, with_label
 from heatsketch.io.table import WITH_ARRAYS, Reading, Table, as_float, default_names
 from heatsketch.io.text import STDIN
 
@@ -130,7 +130,7 @@ def read_table(
     array([1., 1.])
     """
     how = Reading(label, ids, key, features, exclude, missing, standardize, sep, decimal, header)
-    return _refined(source, how)
+    return refined(with_label(_read(source, how), how), how)
 
 
 def read_like(source: str | Path, known: Learned, **options: Any) -> Table:
@@ -139,14 +139,8 @@ def read_like(source: str | Path, known: Learned, **options: Any) -> Table:
     Columns are found by their names, in any order; all others are passed through. `options` are
     those of `read_table`, except `features`, `exclude` and `standardize`.
     """
-    return _refined(source, Reading(**options, features=known["columns"]), known)
-
-
-def _refined(source: str | Path, how: Reading, known: Learned | None = None) -> Table:
-    table = _read(source, how)
-    check_others(table, how)
-    table = refined(table, how, known)
-    return replace(table, label=how.label[0]) if how.label else table
+    how = Reading(**options, features=known["columns"])
+    return refined(with_label(_read(source, how), how), how, known)
 
 
 def read_embedding(

@@ -163,8 +163,8 @@ def write_model(
     def write(draft: Path) -> None:
         with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, content in members.items():
-                with archive.open(name, "w") as stream:  # without the date of `writestr`
-                    stream.write(json.dumps(content).encode())
+                member = zipfile.ZipInfo(name)  # without the date that a name alone gets
+                archive.writestr(member, json.dumps(content), zipfile.ZIP_DEFLATED)
             write_arrays(archive, {f"arrays/{i}": array for i, array in enumerate(arrays)})
 
     write_atomically(path, write, force=force)

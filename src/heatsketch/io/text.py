@@ -105,14 +105,11 @@ def _batches(
 
 def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:
     """Write ids and labels, then the coordinates."""
-    pacsv = need("pyarrow.csv", draft)
-    suffix = suffix_of(draft)
+    pa, pacsv, suffix = need("pyarrow", draft), need("pyarrow.csv", draft), suffix_of(draft)
     options = pacsv.WriteOptions(delimiter="," if suffix.startswith(".csv") else "\t")
-    with draft.open("wb") as file:
-        # Without name and date, so that equal contents give equal bytes.
-        packed = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if suffix.endswith(".gz") else file
-        with packed as stream:
-            pacsv.write_csv(arrow_table(embedding, names, table), stream, options)
+    packing = "gzip" if suffix.endswith(".gz") else None  # without name and date of the file
+    with pa.output_stream(draft, compression=packing) as stream:
+        pacsv.write_csv(arrow_table(embedding, names, table), stream, options)
 
 
 def _opened(path: Path) -> Any:
