@@ -116,8 +116,7 @@ def apply(
 def _by_eigenpairs(filters: Sequence[Filter], A: Operator, X: Array) -> list[Array]:
     lam, V = all_eigenpairs(A)
     coefficients = V.T @ X
-    images = [V @ (f(lam) * coefficients.T).T for f in filters]
-    return [image.astype(A.dtype) for image in images]
+    return [(V @ (f(lam) * coefficients.T).T).astype(A.dtype) for f in filters]
 
 
 def _by_products(filters: Sequence[Filter], A: Operator, X: Array) -> list[Array]:
@@ -161,9 +160,14 @@ def _by_chebyshev(
         )
     blocks = [float(c[0]) * X for c in series]
     terms = recurrence(A, X, interval, degree) if degree else iter(())
+
+    def work(rows: slice) -> None:  # each tile of T is read once
+        for block, c in active:
+            block[rows] += float(c[j]) * T[rows]
+
     for j, T in enumerate(track(terms, "products", degree, "products"), start=1):
-        active = [i for i, c in enumerate(series) if j < len(c)]
-        add_multiples([blocks[i] for i in active], [float(series[i][j]) for i in active], T)
+        active = [(block, c) for block, c in zip(blocks, series, strict=True) if j < len(c)]
+        for_each_tile(work, len(T), TILE)
     least = math.sqrt(eps) * float(np.linalg.norm(X))
     for i, (f, c) in enumerate(zip(filters, series, strict=True)):
         # Rounding is relative to the largest f on the interval, where X may have no component.
@@ -205,16 +209,6 @@ def chebyshev_coefficients(f: Filter, interval: Interval, tol: float) -> Array:
         f"{f} needs over {MAX_DEGREE} products by the operator; pass a smaller time, or a larger "
         "tol."
     )
-
-
-def add_multiples(sums: Sequence[Array], factors: Sequence[float], T: Array) -> None:
-    """Add a multiple of T to each sum, tile by tile, so that each tile of T is read once."""
-
-    def work(rows: slice) -> None:
-        for total, factor in zip(sums, factors, strict=True):
-            total[rows] += factor * T[rows]
-
-    for_each_tile(work, len(T), TILE)
 
 
 def _ratio(f: Filter, outer: Interval, inner: Interval) -> float:

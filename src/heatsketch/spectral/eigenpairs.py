@@ -383,7 +383,7 @@ def aggregates(matrix: sparse.csr_matrix) -> tuple[Array, Array]:
     return label, roots
 
 
-# The dense matrix
+# Results that several steps need
 
 
 @contextmanager
@@ -419,6 +419,9 @@ def cached(function: _Function) -> _Function:
         return result
 
     return call  # type: ignore[return-value]
+
+
+# The dense matrix
 
 
 @cached
