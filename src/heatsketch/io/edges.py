@@ -52,8 +52,8 @@ def read_graph(
         Columns of an edge list to ignore: neither names nor weights.
     sep, decimal, header
         For text, as in `read_table`. By default the first row is an edge if one of its names is
-        that of a node below, or both are numbers; a header if it is above numbers, or its names are
-        usual (source, target, from, to, …). Otherwise an error asks for `header`.
+        that of a node below; a header if a text is above a number, or its names are usual (source,
+        target, from, to, …); else an edge if both names are numbers. Otherwise an error asks.
 
     Returns
     -------
@@ -173,11 +173,11 @@ def _cells(path: Path, how: Reading) -> Any:
         nodes = {name for column in table.columns[:2] for name in column.to_pylist()[1:]}
         numbers = [[kind_of(cell, how.decimal) == "number" for cell in row] for row in rows]
         is_above_numbers = any(n > word for word, n in zip(numbers[0], numbers[-1], strict=True))
-        if nodes & {*first[:2]} or all(numbers[0][:2]):
+        if nodes & {*first[:2]}:
             header = False
         elif is_above_numbers or all(map(names_columns, first[:2])):
             header = True
-        else:
+        elif not all(numbers[0][:2]):
             raise question(first, "an edge", path)
     return table.rename_columns(column_names(first)).slice(1) if header else table
 
