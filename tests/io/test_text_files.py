@@ -55,6 +55,8 @@ def test_pandas_index_is_no_feature(tmp_path):
     assert io.read_table(tmp_path / "t.parquet").columns == ("a",)
     assert io.read_table(tmp_path / "t.csv").columns == ("a",)
     assert io.read_table(tmp_path / "t.parquet").extra["cell"].tolist() == [5, 6]
+    frame.set_index(pd.Index(["u", "v"], name="cell")).to_parquet(tmp_path / "t.parquet")
+    assert io.read_table(tmp_path / "t.parquet").label is None
 
 
 @pytest.mark.parametrize("sep", [",", ";", "|"])

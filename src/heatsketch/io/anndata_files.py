@@ -47,7 +47,7 @@ def read(path: Path, how: Reading) -> Table:
         if frame is None:
             return table
         categories = [str(n) for n in frame if frame[n].dtype == "category" and n not in how.ids]
-        label = categories[0] if categories else None
+        label = categories[0] if categories else how.choose_label(table.extra)
         note = place.replace("obsm/", f"uns/{KEY}/")
         made = _element(store, note) if note != place and note in store else ""
         return replace(table, label=label, metadata=decoded(made))

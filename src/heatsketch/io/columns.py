@@ -151,7 +151,8 @@ def table_of(
         else:  # in chunks, because Arrow limits the size of one
             extra[name] = _typed(table[name], f"{name} in {path}")
     values = np.stack([*columns.values()], axis=1)
-    return Table(values, tuple(columns), extra, None, str(path), notes=tuple(notes))
+    label = how.choose_label(extra)
+    return Table(values, tuple(columns), extra, label, str(path), notes=tuple(notes))
 
 
 def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array | None, str]:

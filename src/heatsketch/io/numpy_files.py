@@ -96,7 +96,7 @@ def _read_archive(archive: Any, path: Path, how: Reading) -> Table:
     alike = [n for n in shapes if shapes[n] == array.shape[:1] and n not in (chosen, "columns")]
     extra = table.extra | {name: _item(archive, name) for name in alike}
     note = _item(archive, KEY).tolist() if shapes.get(KEY) == () else ""
-    return replace(table, extra=extra, metadata=decoded(note))
+    return replace(table, extra=extra, label=how.choose_label(extra), metadata=decoded(note))
 
 
 def _item(archive: Any, name: str) -> Array:

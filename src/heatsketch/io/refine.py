@@ -8,13 +8,12 @@ from scipy import sparse
 
 from heatsketch._checks import check_finite, name_rows
 from heatsketch._typing import Array
-from heatsketch.io.table import Reading, Table, is_id, is_label, require
+from heatsketch.io.table import Reading, Table, require
 
 # Features, medians and scales of a table, for other rows of the same kind: "columns" (their d
 # names), "medians" (d,), which fill gaps if this was requested, and "mean" and "scale" (d,) of
 # columns that were standardised (sparse ones have no mean). Files of models hold it as it is.
 Learned = dict[str, Any]
-_MAX_TEXT_CATEGORIES = 50  # a text column with more distinct values is not used for colours
 
 
 def refined(
@@ -77,19 +76,10 @@ def reading_record(table: Table, suffix: str, options: dict[str, Any]) -> dict[s
 
 
 def with_label(table: Table, how: Reading) -> Table:
-    """Return the table with its label; raise if an id or label that the user named is no column.
-
-    The label is the column that the user named, or that the file prefers, or the first one with the
-    name of a label, or of text with few distinct values, or y.
-    """
+    """Return the table with the label that the user named; raise if an id or label is no column."""
     lost = [name for name in how.label + how.ids if name not in table.extra]
     require(lost, [*table.extra, *table.columns], table.source, "id or label column")
-    names = [n for n in table.extra if n not in (*how.ids, *how.exclude) and not is_id(n)]
-    texts = {name: x for name in names if (x := table.extra[name]).dtype.kind in "OU"}
-    few = [name for name, x in texts.items() if len(set(x.tolist())) <= _MAX_TEXT_CATEGORIES]
-    found = [*filter(is_label, names), *few, *(name for name in names if name == "y")]
-    found = found if table.label is None else [table.label]
-    return replace(table, label=next(iter([*how.label, *found]), None))
+    return replace(table, label=how.label[0]) if how.label else table
 
 
 def rows_with_gaps(values: Any) -> Array:

@@ -27,6 +27,7 @@ LABEL_NAMES = ("label", "labels", "target", "class")
 WITH_ARRAYS = (".npz", ".xlsx", ".h5ad", ".zarr")  # or sheets, of which a key names one
 MISSING = ("error", "drop", "median")  # missing numbers; "keep" leaves them NaN
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "semicolon": ";", "comma": ","}
+_MAX_TEXT_CATEGORIES = 50  # a text column with more distinct values is not used for colours
 EXACT = 2.0**53  # from here on, float64 cannot tell neighbouring integers apart
 
 
@@ -123,6 +124,14 @@ class Reading:
     def fills_gaps(self) -> bool:
         """Whether cells that hold no number count as missing."""
         return self.missing in ("drop", "median")
+
+    def choose_label(self, extra: dict[str, Array]) -> str | None:
+        """Return the first column with the name of a label, else of text with few values, or y."""
+        names = [n for n in extra if n not in (*self.ids, *self.exclude) and not is_id(n)]
+        texts = [name for name in names if extra[name].dtype.kind in "OU"]
+        few = (name for name in texts if len(set(extra[name].tolist())) <= _MAX_TEXT_CATEGORIES)
+        found = next(filter(is_label, names), None) or next(few, None)
+        return found or ("y" if "y" in names else None)
 
     def choose_array(self, shapes: dict[str, tuple[int, ...]], source: Any) -> str:
         """Return the array that holds the points: `key`, X, embedding or the only table."""
