@@ -63,9 +63,8 @@ from .operators.kernel import Kernel
 from .operators.operator import Affine, Deflated, Dense, LinearMap, LowRank, Scaled, Sparse
 from .operators.torch import TorchDense, TorchKernel, TorchSparse
 from .reports.facts import report
-from .scales.bandwidth import ksum
+from .scales.bandwidth import density_estimate, ksum
 from .scales.connecting_scale import connecting_epsilon
-from .scales.density import density_estimate
 from .scales.dimension import intrinsic_dimension
 from .spectral.eigenpairs import eigh
 from .spectral.filters import Accumulated, Heat, Power

@@ -146,7 +146,7 @@ def test_without_a_rule_new_points_are_refused():
 
 def test_time_zero_has_no_rows():
     for affinity in ("knn", "dense"):
-        with pytest.raises(ValueError, match="time=0 leaves every point where it is"):
+        with pytest.raises(ValueError, match="time=0 is less than one step"):
             make(cloud(20, 3), affinity=affinity).rows(0)
 
 

@@ -185,8 +185,6 @@ class Power(Filter):
         ValueError
             p is less than 1.
         """
-        if self.p == 0:
-            raise ValueError("time=0 leaves every point where it is; pass a time of at least 1.")
         if self.p < 1:
             raise ValueError(
                 f"time={self.p:g} is less than one step, which every point takes to its "
