@@ -67,7 +67,7 @@ def test_a_sample_is_taken_where_memory_holds_no_more(run, monkeypatch):
         ("big.npy", ["--label", "kind"], 1, "no id or label column 'kind'; choose from x0, x1"),
         ("big.npy", ["-o", "o.h5ad"], 1, "only a .h5ad source becomes one"),
         ("big.npy", ["-o", "o.csv"], 1, "cannot be written by blocks"),
-        ("digits", [], 2, "--fit-points is for points in .npy"),
+        ("digits", [], 2, "--fit-points is for .npy"),
         ("big.npy", ["--fit-points", "99"], 1, "fit_points=99"),
         ("big.npy", ["--method", "fisher-discriminant"], 1, "is fitted to labels"),
     ],

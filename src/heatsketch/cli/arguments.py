@@ -165,7 +165,7 @@ _KINDS: dict[str | None, dict[str, Any]] = {  # by the placeholder of the value
     "MODEL": {"type": Path},
     "N": {"type": int},
     "P": {"type": float, "default": 0.95},
-    "T[,T...]": {"type": value},
+    "T[,T...]": {"type": lambda text: [value(part) for part in text.split(",")]},
     "COLUMN": {"action": "append"},
     "NAME[,NAME...]": {
         "type": lambda text: next(csv.reader([text]), []),  # quotes protect commas

@@ -34,8 +34,7 @@ def run(args: Namespace) -> dict[str, str]:
         columns = [getattr(found, name).tolist() for name in header[1:]]
         rows = zip(common.names_of(args, table), *columns, strict=True)
         io.files.write_rows(args.table, [header, *rows], force=args.force)
-    lines: dict[str, str] = page.facts["lines"]
-    return lines
+    return dict(page.facts["lines"])
 
 
 def _picture(args: Namespace, table: io.Table, name: str) -> Array:

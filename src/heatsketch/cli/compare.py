@@ -59,10 +59,8 @@ def _compare_data(args: Namespace) -> dict[str, str]:
     diffusion = {name: x for name, x in options.items() if name in of_diffusion}
     if args.same_rows or len(set(ids[0]) & set(ids[1])) > 1:
         models = [
-            hs.HeatSketch(1, 1, random_state=0, **diffusion).fit(
-                table.values, ids=None if args.same_rows else own
-            )
-            for table, own in zip(tables, ids, strict=True)
+            hs.HeatSketch(1, 1, random_state=0, **diffusion).fit(table.values, ids=own)
+            for table, own in zip(tables, (None, None) if args.same_rows else ids, strict=True)
         ]
         how["filter"] = options.get("filter", "power")
         found: Any = hs.diffusion_discrepancy(*models, **how)
@@ -77,12 +75,9 @@ def _compare_data(args: Namespace) -> dict[str, str]:
         cells += [(i, *(f"{x:.6g}" for x in row)) for i, row in zip(shown, ends, strict=True)]
     else:
         if "filter" in options or "precomputed" in options.values():
-            args.usage_error(
-                "--filter, and what is precomputed, need the same points: ids in both files, or "
-                "--same-rows"
-            )
-        values = [table.values for table in tables]
-        found = sample_discrepancy(values[0], values[1], **how, **diffusion)
+            args.usage_error("--filter and affinities need the same points: ids, or --same-rows")
+        X, Z = (table.values for table in tables)
+        found = sample_discrepancy(X, Z, **how, **diffusion)
         lines = {"matched": "not, for the files have no ids in common"}
         cells = [("file", "id", "discrepancy")]
         for table, own, each in zip(tables, names, found.per_point, strict=True):

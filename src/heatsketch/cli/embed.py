@@ -102,8 +102,7 @@ def _is_by_blocks(args: Namespace, estimator: Any) -> bool:
     if not able or "precomputed" in estimator.get_params().values():
         for option in ("resume", "cluster", "fit-points"):
             if getattr(args, option.replace("-", "_")) is not None:
-                kinds = ", ".join(BLOCK_FORMATS)
-                args.usage_error(f"--{option} is for points in {kinds} or a folder of parts")
+                args.usage_error(f"--{option} is for {', '.join(BLOCK_FORMATS)} and folders")
         return False
     if is_folder or args.resume or args.cluster:
         return True

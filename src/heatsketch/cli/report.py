@@ -23,13 +23,8 @@ def run(args: Namespace) -> dict[str, str]:
     common.check_files(args, *SUFFIXES)
     estimator, table = common.estimator_of(args, args.method), common.read_points(args)
     Y = common.fit(args, estimator, table)
-    is_points = "precomputed" not in estimator.get_params().values()
-    found = report(
-        estimator,
-        table if is_points else None,
-        times=None if args.times is None else np.atleast_1d(args.times).tolist(),
-        **about_points(args, table, args.method),
-    )
+    X = None if "precomputed" in estimator.get_params().values() else table
+    found = report(estimator, X, times=args.times, **about_points(args, table, args.method))
     lines = described(args, table, estimator, Y, found.facts["lines"])
     found.facts["lines"] = lines | ({"warned of": " ".join(args.warned)} if args.warned else {})
     save(args, found)

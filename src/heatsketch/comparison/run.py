@@ -332,12 +332,9 @@ def _estimators(methods: Any, groups: Array, options: dict[str, Any]) -> dict[st
         made[str(name or method)] = ESTIMATORS[method](**given)
     if not made:
         raise ValueError("methods is empty; pass names such as 'pca', or 'all'.")
-    lacking = [name for name, e in made.items() if needs_labels(e) and n_classes < 2]
+    lacking = ", ".join(name for name, e in made.items() if needs_labels(e) and n_classes < 2)
     if lacking:
-        raise ValueError(
-            f"{', '.join(lacking)} need(s) labels of at least two classes, which are missing; pass "
-            "labels, or leave out these methods."
-        )
+        raise ValueError(f"{lacking} need(s) labels of at least two classes; pass labels.")
     return made
 
 
@@ -352,9 +349,8 @@ def _shared_index(
             wanted.append(int(parameters.get("n_neighbors") or 0))
             wanted.append(int(_NEIGHBORS_PER_PERPLEXITY * parameters.get("perplexity", 0)) + 1)
     index = NeighborIndex(X, n_neighbors=min(max(wanted), X.shape[0] - 1))
-    started = clock.perf_counter()
-    ordered_search(index, X)[0].query(None, 2)
-    return index, clock.perf_counter() - started
+    _, seconds, _ = measured(lambda: ordered_search(index, X)[0].query(None, 2))
+    return index, seconds
 
 
 def _runs(
@@ -391,12 +387,7 @@ def reference_distances(
 
 
 def _scored(
-    row: Row,
-    X: Points,
-    runs: list[Array],
-    groups: Array,
-    sample: Array,
-    known: dict[str, Array],
+    row: Row, X: Points, runs: list[Array], groups: Array, sample: Array, known: dict[str, Array]
 ) -> Row:
     """Fill in how well the first run keeps neighbours and distances, and the stability."""
     Y = np.asarray(check_points(runs[0], "the embedding"))

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from heatsketch import _checks
-from heatsketch._checks import check_number, features_named, rows_message
+from heatsketch._checks import check_choice, check_number, features_named, rows_message
 from heatsketch._progress import track
 from heatsketch._tiles import in_one_thread
 from heatsketch._version import __version__
@@ -297,9 +297,7 @@ def _opened(source: Any, estimator: Any, options: dict[str, Any]) -> tuple[Readi
             f"{name} is fitted to labels, which are not read by blocks; pass another estimator."
         )
     how = Reading(**{"missing": "error"} | options)
-    if how.missing not in MISSING:
-        known = ", ".join(map(repr, MISSING))
-        raise ValueError(f"missing={how.missing!r} but gaps have no place on a map; pass {known}.")
+    check_choice(how.missing, "missing", MISSING)  # gaps have no place on a map
     points = open_blocks(source, how)
     if points.n == 0:
         raise ValueError(f"{points.source} has no rows; pass at least 2 points.")

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from heatsketch._typing import Array
 from heatsketch.io import write_atomically
 
@@ -76,8 +78,7 @@ def axes_for(path: str | Path | None, ax: Any, size: tuple[float, float], **kind
 
 def size_in_inches(ax: Any) -> Array:
     """Return width and height of axes in inches."""
-    size: Array = ax.get_window_extent().size / ax.figure.dpi
-    return size
+    return np.asarray(ax.get_window_extent().size / ax.figure.dpi)
 
 
 def finish(ax: Any, title: str, axis_names: Sequence[str], path: str | Path | None = None) -> Any:

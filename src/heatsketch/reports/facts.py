@@ -174,7 +174,12 @@ def report(
         "columns": columns + feature_columns(in_units, features, shown),
         "distortion": None if distortion is None else distortion_facts(distortion, shown),
         "parameters": {name: repr(value) for name, value in model.get_params(deep=False).items()},
-        "versions": versions(),
+        "versions": {
+            "heatsketch": __version__,
+            "Python": platform.python_version(),
+            **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
+            "platform": f"{sys.platform} {platform.machine()}",
+        },
         "sketch": sketch_facts(sketch_of(model), shown),
         "beside": beside_facts(beside, shown, n),
         "images": image_facts(X, images, shown),
@@ -183,16 +188,6 @@ def report(
     if path is not None:
         found.save(path)
     return found
-
-
-def versions() -> dict[str, str]:
-    """Return the versions on which the numbers depend."""
-    return {
-        "heatsketch": __version__,
-        "Python": platform.python_version(),
-        **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
-        "platform": f"{sys.platform} {platform.machine()}",
-    }
 
 
 def shown_points(n: int, distortion: Distortion | None) -> Array:
