@@ -82,7 +82,7 @@ def test_embed_says_what_was_found(run):
     assert f"log L {kept.log_L:.2f}, {kept.held_out_log_L:.2f} for points not learned" in line
     for method in ("heat-embedding", "diffusion-map"):
         words = models[method].explained_diffusion_variance().describe()
-        assert lines[method]["explained"] == f"{words} at time 8, by 2 coordinates"
+        assert lines[method]["explained"] == f"{words} (time 8), by 2 coordinates"
     line = lines["mixture-diffusion"]
     assert f"2 Gaussians, {facts['n_features']} coordinates" in line["mixture"]
     error = facts["distance_error"] / facts["typical_distance"]

@@ -48,7 +48,7 @@ def summary(estimator: Any, share: ExplainedVariance | None = None) -> dict[str,
     if type(estimator).__name__ in _EXPLAINING:
         times = estimator._fit_times
         shares = [share] if share else [explained(estimator, place) for place in range(len(times))]
-        words = [f"{one.describe()} at time {t:g}" for t, one in zip(times, shares, strict=True)]
+        words = [f"{one.describe()} (time {t:g})" for t, one in zip(times, shares, strict=True)]
         count = estimator.embedding_.shape[1] // len(times)
         lines["explained"] = f"{', '.join(words)}, by {count} coordinates"
     return lines
