@@ -3,8 +3,6 @@
 Each format that can be read by blocks has a function `blocks`, which returns this record.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace

@@ -83,9 +83,7 @@ def read_graph(
     >>> table.extra["id"].tolist(), table.values[0, 1]
     (['a', 'b', 'c'], np.float64(2.0))
     """
-    how = Reading(
-        key=key, label=label, ids=ids, exclude=exclude, sep=sep, decimal=decimal, header=header
-    )
+    how = Reading(label, ids, key, exclude=exclude, sep=sep, decimal=decimal, header=header)
     path, suffix = Path(source), suffix_of(source)
     is_text = str(path) == STDIN or suffix in SUFFIXES
     if str(path) != STDIN and not path.is_file():

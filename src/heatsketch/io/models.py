@@ -6,8 +6,6 @@ key, its kind: an array, an earlier record, or a form of `_FORMS`. So an object 
 again one object after loading, and no object contains itself.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import zipfile

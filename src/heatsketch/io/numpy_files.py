@@ -89,9 +89,8 @@ def _read_archive(archive: Any, path: Path, how: Reading) -> Table:
         return Table(matrix, default_names(matrix), {}, None, str(path))
     chosen = how.choose_array(shapes, path)
     array = _item(archive, chosen)
-    names: Names = ()
-    if shapes.get("columns") == array.shape[1:2]:
-        names = tuple(map(str, _item(archive, "columns").tolist()))
+    has_names = shapes.get("columns") == array.shape[1:2]
+    names = tuple(map(str, _item(archive, "columns").tolist())) if has_names else ()
     table = _table(array, how, path, chosen, names)
     alike = [n for n in shapes if shapes[n] == array.shape[:1] and n not in (chosen, "columns")]
     extra = table.extra | {name: _item(archive, name) for name in alike}

@@ -43,9 +43,8 @@ def refined(
         table = _without_gaps(table, how, learned.get("medians"), first_row or 0)
         values = table.values
         if not values.shape[0] and first_row is None:
-            raise ValueError(
-                f"every row of {table.source} has a gap; pass missing='median' (--missing median)."
-            )
+            what = f"every row of {table.source} has a gap"
+            raise ValueError(f"{what}; pass missing='median' (--missing median).")
     if known is None and how.standardize:
         from sklearn.preprocessing import StandardScaler
 

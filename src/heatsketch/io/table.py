@@ -105,9 +105,9 @@ class Reading:
             object.__setattr__(self, option, names)
         check_choice(self.missing, "missing", ("keep", *MISSING))
         check_choice(self.decimal, "decimal", (".", ","))
-        for option, known in (("standardize", (True, False)), ("header", (True, False, None))):
-            if not any(getattr(self, option) is value for value in known):
-                raise TypeError(f"{option}={getattr(self, option)!r}; pass True or False.")
+        if not {self.standardize, self.header} <= {True, False, None}:
+            given = f"standardize={self.standardize!r}, header={self.header!r}"
+            raise TypeError(f"{given}; pass True or False for each.")
         if self.sep is not None:
             sep = _SEPARATORS.get(self.sep, self.sep)
             if not isinstance(sep, str) or not re.fullmatch(r'[^"\r\n\x80-\U0010ffff]', sep):
@@ -148,10 +148,9 @@ class Reading:
 
     def refuse_key(self, source: Any) -> None:
         """Raise if a key is given, for a source with a single array."""
-        if (key := self.key) is not None:
-            raise ValueError(
-                f"{source} is a single table; leave out key={key!r} (--read key={key})."
-            )
+        if self.key is not None:
+            given = f"key={self.key!r} (--read key={self.key})"
+            raise ValueError(f"{source} is a single table; leave out {given}.")
 
     def as_record(self) -> dict[str, Any]:
         """Return the options that differ from the defaults, for `Reading(**record)`."""
