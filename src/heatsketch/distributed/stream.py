@@ -214,7 +214,7 @@ def embed(
         }
         run.begin(about, resume=resume, force=force)
         if "fitted" in run.facts:
-            fitted, learned = _stored(run)
+            fitted, _, learned = read_model(run.model)
         else:
             fitted, learned = _fit(points, estimator, fit_points, how, run, rows)
         facts = run.facts["fitted"]
@@ -331,12 +331,6 @@ def _fit(
     return model, table.learned
 
 
-def _stored(run: Run) -> tuple[Any, Learned]:
-    """Return the model and the record of the columns that a run has kept."""
-    model, _, known = read_model(run.model)
-    return model, known
-
-
 def _keeper(model: Any, learned: Learned, how: Reading, run: Run, rows: int) -> Keep:
     """Return a function that maps a block of `rows` rows, keeps it, and returns its warnings."""
     names = tuple(str(name) for name in model.get_feature_names_out())
@@ -411,7 +405,8 @@ def _opened_by_worker(
 ) -> tuple[Blocks, Keep, int]:
     """Open source and model, once in a worker; the token identifies the run."""
     run = Run(output)
-    return open_blocks(source, how), _keeper(*_stored(run), how, run, rows), rows
+    model, _, learned = read_model(run.model)
+    return open_blocks(source, how), _keeper(model, learned, how, run, rows), rows
 
 
 @contextmanager

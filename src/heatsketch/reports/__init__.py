@@ -1,8 +1,8 @@
 """Reports: one interactive page of HTML about an embedding.
 
-`summary` describes an estimator in lines of text. `facts` collects the contents of a report, with
-`frames`, the points at other times, and `columns`, their colours. `writer` puts the facts into the
-page (report.html, report.css, and the scripts scatter.js, charts.js, report.js).
+`summary` describes an estimator in lines of text. `facts` has `report`, which collects what a page
+says, with `frames`, the points at other times, and `columns`, their colours. `writer` puts the
+facts into the page (report.html, report.css, and the scripts scatter.js, charts.js, report.js).
 """
 
 from heatsketch.reports.facts import report
