@@ -78,7 +78,7 @@ def _compare_data(args: Namespace) -> dict[str, str]:
             args.usage_error("--filter and affinities need the same points: ids, or --same-rows")
         X, Z = (table.values for table in tables)
         found = sample_discrepancy(X, Z, **how, **diffusion)
-        lines = {"matched": "not, for the files have no ids in common"}
+        lines = {"matched": "not (no common ids); p is for independent points of one distribution"}
         cells = [("file", "id", "discrepancy")]
         for table, own, each in zip(tables, names, found.per_point, strict=True):
             cells += [(table.source, i, f"{x:.6g}") for i, x in zip(own, each, strict=True)]
