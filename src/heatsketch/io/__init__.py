@@ -9,7 +9,7 @@ and `blocks`, as far as the format has them; `formats` maps suffixes to modules.
 - `table`: the record, the options, the rules for columns, float arrays and CSR matrices
 - `columns`: the definition of a number, the choice of features in text, sheets and Parquet, and
   the test whether the first row holds names
-- `refine`: gaps and scales
+- `refine`: the label, gaps and scales
 - `blocks`: points that are read by blocks of rows
 - `files`: atomic writing, limits on size, errors
 - `metadata`: the record of how an embedding was made
