@@ -27,6 +27,8 @@ def refined(
     require(how.features, table.columns, table.source)
     require(how.exclude, [*table.columns, *table.extra], table.source)
     columns = how.features or tuple(name for name in table.columns if name not in how.exclude)
+    if not columns:
+        raise ValueError(f"all columns of {table.source} are excluded; leave one as a feature.")
     if columns != table.columns:  # of an array; readers of named columns have chosen already
         position = {name: j for j, name in enumerate(table.columns)}
         values = table.values[:, [position[name] for name in columns]]
