@@ -17,7 +17,6 @@ from heatsketch.io.files import listed, suffix_of
 from heatsketch.io.formats import BLOCK_FORMATS, STDOUT, open_blocks, parts_of
 from heatsketch.io.metadata import write_metadata
 from heatsketch.io.models import write_model
-from heatsketch.io.refine import reading_record
 from heatsketch.io.table import Reading, default_names
 from heatsketch.metrics import knn_accuracy
 from heatsketch.reports.summary import parameters, summary
@@ -84,7 +83,7 @@ def run(args: Namespace) -> dict[str, str]:
     made = {"method": args.method, "parameters": given, "time": time, "reading": how}
     names = common.write_coordinates(args, replace(table, extra=extra), estimator, Y, **made)
     if args.save_model is not None:
-        record = reading_record(table, suffix_of(table.source), how)
+        record = table.learned | {"suffix": suffix_of(table.source), "options": how}
         write_model(estimator, args.save_model, record, force=args.force)
     if args.plot is not None:
         labels = None if colour is None else extra[colour]

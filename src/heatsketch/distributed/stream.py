@@ -30,7 +30,7 @@ from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import check_target, suffix_of, write_atomically
 from heatsketch.io.formats import DEFAULT_KEY, open_blocks
 from heatsketch.io.models import read_facts, read_model, write_model
-from heatsketch.io.refine import Learned, reading_record, refined, with_label
+from heatsketch.io.refine import Learned, refined, with_label
 from heatsketch.io.table import MISSING, Reading, Table
 
 BLOCK_ROWS = 2**16
@@ -313,9 +313,9 @@ def _fit(
         table, held_out = gather(points, estimator, fit_points, how, rows)
         half = table.extra["half"]
         cost, of_points = half_discrepancy(estimator, table.values, half, held_out.values)
-        record = reading_record(table, suffix_of(points.source), how.as_record())
+        record = {"suffix": suffix_of(points.source), "options": how.as_record()}
         model = clone(estimator).fit(table.values)
-        write_model(model, run.model, record, force=True)
+        write_model(model, run.model, table.learned | record, force=True)
     except BaseException:
         run.remove()  # a run without a model cannot resume
         raise

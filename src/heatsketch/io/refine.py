@@ -12,7 +12,8 @@ from heatsketch.io.table import Reading, Table, require
 
 # Features, medians and scales of a table, for other rows of the same kind: "columns" (their d
 # names), "medians" (d,), which fill gaps if this was requested, and "mean" and "scale" (d,) of
-# columns that were standardised (sparse ones have no mean). Files of models hold it as it is.
+# columns that were standardised (sparse ones have no mean). Files of models hold it with the
+# "suffix" of the source and the "options" of reading it.
 Learned = dict[str, Any]
 
 
@@ -69,11 +70,6 @@ def in_units_of_source(table: Table) -> Any:
     if scale is None or sparse.issparse(table.values):
         return table.values
     return table.values * scale + (0 if mean is None else mean)
-
-
-def reading_record(table: Table, suffix: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the record by which other tables are read like this one; it is kept with a model."""
-    return table.learned | {"suffix": suffix, "options": options}
 
 
 def with_label(table: Table, how: Reading) -> Table:
