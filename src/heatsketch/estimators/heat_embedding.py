@@ -196,12 +196,11 @@ class HeatEmbedding(DiffusionEstimator):
             compared = compared_rows(
                 diffusion, self.time_, self.filter, within_components=True, ends=ends
             )
-            f = compared.reduced or compared.rows.filter
             numbers = None
             if self.ids_ is not None:
                 numbers = numbers_at(self.ids_, diffusion.vertex, diffusion.n)
             exact = self.objective == "worst"
-            F, error = known.under(f, self.n_sketch, numbers=numbers, exact=exact)
+            F, error = known.under(compared.filter, self.n_sketch, numbers=numbers, exact=exact)
             wide = np.column_stack([F, np.sqrt(diffusion.measure, dtype=F.dtype)])
             stepped = self._rows_of(diffusion.last_step(wide), F.dtype)  # distances to keep
             maps, held_out = self._maps(diffusion, components, stepped)

@@ -106,9 +106,9 @@ class ComparedRows:
 
     rows: DiffusionRows
     operator: Diffusion | Deflated  # whose eigenpairs give coordinates, component by component
+    filter: Filter  # of coordinates: that of the rows, or one that a product by A makes so
     trivial: Array | None = None  # (m,), of the direction √π where that counts
     labels: Array | None = None  # (points,): only distances between equal ones are looked at
-    reduced: Filter | None = None  # of rows without a step of their own: before one product by A
 
     def distances(self, i: Array, j: Array, tol: float | None = None) -> Array:
         """Return the distances of pairs of points (m,): exact, or by series with an error `tol`."""
@@ -143,10 +143,11 @@ class ComparedRows:
         as in embeddings: it removes most of the error of eigenvectors. Without leading eigenpairs
         all of them are random columns.
         """
+        A = self.rows.operator
         if leading:
             known = ComponentCoordinates.of(self.operator)
-            F, error = known.under(self.reduced or self.rows.filter, n_sketch)
-            S = self.rows.of_points(F if self.reduced is None else self.rows.operator @ F)
+            F, error = known.under(self.filter, n_sketch)
+            S = self.rows.of_points(F if self.filter == self.rows.filter else A @ F)
         else:
             S, error = self.rows.sketch(n_sketch, 0, SERIES), math.sqrt(2 / n_sketch)
         if self.trivial is not None:
@@ -158,10 +159,10 @@ class ComparedRows:
 
         By the density of the eigenvalues, which costs a tenth of the pairs.
         """
-        A, f = self.rows.operator, self.reduced or self.rows.filter
+        A = self.rows.operator
         leading = N_LEADING * max(1, A.V.shape[1])  # of each component
         density = spectral_density(A) if A.n > SPECTRAL_LIMIT else None
-        return density is not None and density.fraction_beyond(leading, f) > _SPREAD_OUT
+        return density is not None and density.fraction_beyond(leading, self.filter) > _SPREAD_OUT
 
 
 def compared_rows(
@@ -178,6 +179,7 @@ def compared_rows(
     `within_components`: only distances within those of a Diffusion are wanted. `ends` of the
     spectrum of a Diffusion, if they are known, save the steps that find them.
     """
+    f = make_filter(filter, time)
     if isinstance(A, Diffusion):
         if deflate is False:
             raise ValueError(
@@ -190,9 +192,7 @@ def compared_rows(
             rows = replace(rows, operator=deflate_components(A, labels))
             labels = labels[rows.vertex]
         check_range(rows.filter, rows.operator, ends)
-        reduced = make_filter(filter, time).reduced() if rows.first is None else None
-        return ComparedRows(rows, A, labels=labels, reduced=reduced)
-    f = make_filter(filter, time)
+        return ComparedRows(rows, A, f.reduced(), labels=labels)
     A, vertex = on_vertices(A)
     trivial = None
     if not A.V.shape[1]:  # else the directions that the caller took out do not count
@@ -206,7 +206,7 @@ def compared_rows(
         A = Deflated(A, u)
     if trivial is None:  # whose differences stay
         check_range(f, A)
-    return ComparedRows(DiffusionRows(A, f, np.ones(A.n), vertex), A, trivial)
+    return ComparedRows(DiffusionRows(A, f, np.ones(A.n), vertex), A, f, trivial)
 
 
 @dataclass(eq=False)
