@@ -69,6 +69,35 @@ class Gap(NamedTuple):
     believed: bool
 
 
+class Contrast(NamedTuple):
+    """Two gaps of one label whose ratio in the picture differs most from the true one.
+
+    Attributes
+    ----------
+    label, nearer, farther
+        The picture shows `label` nearer to the second than to the third.
+    picture : float
+        Distance to the third over that to the second, in the picture; at least 1.
+    truth : Interval
+        The same ratio of diffusion distances; it does not contain `picture`.
+    """
+
+    label: Any
+    nearer: Any
+    farther: Any
+    picture: float
+    truth: Interval
+
+    def describe(self) -> str:
+        """Describe the contrast in one sentence."""
+        looks = f"{self.picture:.1f} times as far" if self.picture >= 1.05 else "as far"
+        error = (self.truth.high - self.truth.low) / 2
+        return (
+            f"{self.label} looks {looks} from {self.farther} as from {self.nearer}; in truth it is "
+            f"{self.truth.value:.2g} ± {error:.1g} times as far."
+        )
+
+
 @dataclass(eq=False, repr=False)
 class Audit:
     """The result of `audit` of a picture of n points.
@@ -92,6 +121,8 @@ class Audit:
         neighbours in the picture are far away in truth. The largest first.
     gaps : list of Gap
         A row for each pair of labels, the nearest first; empty without labels.
+    contrast : Contrast or None
+        The comparison of two gaps in which the picture misleads most; None if it misleads in none.
     model : HeatSketch
         The sketch of the true distances; those of the rows of its `embedding_` estimate them.
     picture : array (n, c)
@@ -106,6 +137,7 @@ class Audit:
     torn: list[Array]
     merged: list[Array]
     gaps: list[Gap]
+    contrast: Contrast | None
     model: HeatSketch
     picture: Array
 
@@ -149,6 +181,8 @@ class Audit:
         if self.gaps:
             believed = sum(gap.believed for gap in self.gaps)
             lines[2] += f" {believed} of {len(self.gaps)} gaps between labels are in their place."
+        if self.contrast is not None:
+            lines[2] += f" {self.contrast.describe()}"
         return "\n".join(lines)
 
 
@@ -250,6 +284,7 @@ def audit(
     at_least = len(explained) - np.searchsorted(explained, trust, side="left")
     p = (1 + at_least) / (1 + len(explained))
     torn, merged = evidence.groups(F, Y)
+    gaps, contrast = ([], None) if labels is None else _gaps(F, Y, labels)
     return Audit(
         neighbors_kept=evidence.kept(_OWN).mean(axis=1),
         false_neighbors=1 - evidence.true(_OWN).mean(axis=1),
@@ -258,7 +293,8 @@ def audit(
         dubious=stats.false_discovery_control(p) > FALSE_DISCOVERIES,  # Benjamini, Hochberg 1995
         torn=torn,
         merged=merged,
-        gaps=[] if labels is None else _gaps(F, Y, labels),
+        gaps=gaps,
+        contrast=contrast,
         model=model,
         picture=Y,
     )
@@ -382,7 +418,7 @@ def _connected(near: Array, flagged: Array) -> list[Array]:
     return sorted((group for group in groups if len(group) >= _GROUP), key=len, reverse=True)
 
 
-def _gaps(F: Array, Y: Array, labels: Any) -> list[Gap]:
+def _gaps(F: Array, Y: Array, labels: Any) -> tuple[list[Gap], Contrast | None]:
     """Compare the distances between labels, truly and in the picture."""
     labels = np.asarray(labels)
     if labels.shape != (len(Y),):
@@ -405,13 +441,46 @@ def _gaps(F: Array, Y: Array, labels: Any) -> list[Gap]:
     highest = np.searchsorted(np.sort(distances.low), distances.high, side="right")
     believed = (lowest <= ranks) & (ranks <= highest)
     columns = (lengths, ranks, np.column_stack([lowest, highest]), believed)
-    gaps = (
+    gaps = [
         Gap(pair, Interval(*ends), length, rank, tuple(possible), is_believed)
         for pair, ends, length, rank, possible, is_believed in zip(
             pairs, np.transpose(distances).tolist(), *(c.tolist() for c in columns), strict=True
         )
-    )
-    return sorted(gaps, key=lambda gap: gap.distance.value)
+    ]
+    gaps.sort(key=lambda gap: gap.distance.value)
+    return gaps, _contrast(names, true, lengths)
+
+
+def _contrast(names: list[Any], columns: Array, lengths: Array) -> Contrast | None:
+    """Return the two gaps of a label whose ratio in the picture is farthest outside its interval.
+
+    The variance of log √(Σ x_c/Σ y_c) of independent columns (x_c, y_c) is, to first order, that
+    of Σ (x_c/Σ x - y_c/Σ y)/2. The intervals hold for all ratios together (Bonferroni), because
+    the most extreme one is chosen.
+    """
+    count, k = len(names), columns.shape[1]
+    totals = columns.sum(axis=1)
+    if count < 3 or not (totals.all() and lengths.all()):  # labels of equal points have no ratio
+        return None
+    quantile = stats.t.isf(0.05 / (count * (count - 1) * (count - 2)), k - 1)
+    i, j = np.triu_indices(count, 1)
+    parts, logs = np.zeros((count, count, k)), np.zeros((2, count, count))
+    parts[i, j] = parts[j, i] = columns / totals[:, None]
+    logs[:, i, j] = logs[:, j, i] = np.log(totals) / 2, np.log(lengths)
+    true, seen = logs[..., None] - logs[..., None, :]  # ratios (label, far, near)
+    centred = parts - parts.mean(axis=2, keepdims=True)
+    covariance = k / (k - 1) * centred @ centred.swapaxes(1, 2)  # (label, other, other)
+    variance = np.einsum("aii->ai", covariance)
+    spread = variance[:, :, None] + variance[:, None] - 2 * covariance
+    errors = quantile * np.sqrt(np.maximum(spread, 0.0)) / 2
+    excess = np.where(seen >= 0, np.abs(true - seen) - errors, -np.inf)
+    own = np.arange(count)
+    excess[own, own] = excess[own, :, own] = -np.inf
+    most = label, far, near = np.unravel_index(excess.argmax(), excess.shape)
+    if not excess[most] > 0:
+        return None
+    truth = Interval(*np.exp(true[most] + errors[most] * np.array([0, -1, 1])).tolist())
+    return Contrast(names[label], names[near], names[far], float(np.exp(seen[most])), truth)
 
 
 def _square_columns(P: Array, a: Array, b: Array) -> Array:
