@@ -108,7 +108,7 @@ def test_score_notices_other_points_and_several_times(points, circle, run):
     run("embed", points, "-o", "map.npz", "--time", 2, "--force")
     np.save("other.npy", cloud(90, 3, seed=2))
     said = run("score", "other.npy", "map.npz")
-    assert "was not made from the numbers in" in said.err
+    assert "was made from other numbers than those in" in said.err
     assert "has 90 rows but" in run("score", circle, "map.npz", code=1).err
 
 

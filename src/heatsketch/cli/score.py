@@ -34,12 +34,13 @@ def run(args: Namespace) -> dict[str, str] | None:
     F = common.coordinates(args, table, embedding)
     data, n = io.data_hash(table.values), table.values.shape[0]
     if embedding.metadata.get("data", data) != data:
-        text = f"{args.embedding} was not made from the numbers in {args.input}; pass these."
-        warnings.warn(text, stacklevel=2)
+        text = f"{args.embedding} was made from other numbers than those in {args.input}"
+        warnings.warn(f"{text}; pass the file it was made from.", stacklevel=2)
     if model.get("data", data) != data:
-        by = f"a model of {model.get('n', 0):,} points (others, or a sample)"
-        text = f"was mapped by {by}, and keeps distances of walks among these, not among the {n:,}"
-        warnings.warn(f"{args.embedding} {text} points of {args.input}.", stacklevel=2)
+        points = f"{model.get('n', 0):,} points (others, or a sample)"
+        text = f"was mapped by a model of {points}. Its distances are those of walks among these"
+        walks = f"the walks compared here are among the {n:,} points of {args.input}"
+        warnings.warn(f"{args.embedding} {text}; {walks}.", stacklevel=2)
     recorded = common.graph_options(common.reading(args, made.get("reading")))
     parameters = made.get("parameters")
     if isinstance(parameters, dict) and "affinity" in parameters:  # a method with a diffusion
