@@ -49,7 +49,10 @@ def test_score_reads_the_points_as_embed_did(table, run, missing, scale, suffix)
     assert (given.lines["distances"], given.err) == (found.lines["distances"], first.err)
     other = ("--missing", "drop") if scale else ("--standardize",)
     if suffix == ".parquet":
-        assert "was made from other numbers than those in" in run("score", table, f"map{suffix}", *other).err
+        assert (
+            "was made from other numbers than those in"
+            in run("score", table, f"map{suffix}", *other).err
+        )
 
 
 def test_messages_name_options_and_not_arguments_of_python(table, run):
