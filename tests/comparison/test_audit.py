@@ -1,5 +1,7 @@
 """Audits of pictures that are right, and of pictures in which a fault is planted."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -152,6 +154,8 @@ def test_gaps_of_labels_are_root_mean_squares_and_their_order_is_judged():
     np.testing.assert_allclose(contrast.truth.value, far.distance.value / near.distance.value)
     assert contrast.describe() in wrong.describe()
     assert "3 of 3 gaps" in found.describe()
+    torn = [np.arange(size) for size in (1200, 9, 8, 7)]
+    assert "Torn: 4 group(s) of 1,200, 9, 8, … points. " in replace(found, torn=torn).describe()
 
 
 def sketch_of(d, seed, k=64):

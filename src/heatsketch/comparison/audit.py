@@ -19,7 +19,6 @@ from heatsketch._checks import is_missing
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.estimators import HeatSketch
-from heatsketch.io.files import listed
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.metrics.picture import nearest_others
@@ -498,5 +497,6 @@ def _root_mean_squares(columns: Array) -> Interval:
 
 
 def _sizes(groups: list[Array]) -> str:
-    sizes = listed([f"{len(group):,}" for group in groups], 3)
-    return f"{len(groups)} group(s) of {sizes} points" if groups else "none"
+    more = ", …" if len(groups) > 3 else ""
+    sizes = ", ".join(f"{len(group):,}" for group in groups[:3])
+    return f"{len(groups)} group(s) of {sizes}{more} points" if groups else "none"
