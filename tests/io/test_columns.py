@@ -102,6 +102,7 @@ def test_text_columns_of_parquet_follow_the_same_rule(tmp_path):
         ({"decimal": ";"}, ValueError, "decimal"),
         ({"sep": "ab"}, ValueError, r"sep='ab' \(--read sep=ab\) is not a separator"),
         ({"standardize": "yes"}, TypeError, "standardize='yes'"),
+        ({"header": 0}, TypeError, "header=0"),  # in pandas the first row; equal to False
         ({"header": "no"}, TypeError, "header='no'"),
         ({"exclude": [1]}, TypeError, "exclude="),
     ],

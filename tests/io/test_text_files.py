@@ -32,6 +32,15 @@ def test_label_and_ids_are_taken_from_the_features(tmp_path):
         io.read_table(path, label="d")
 
 
+def test_a_column_called_y_is_a_label_in_npz_alone(tmp_path):
+    """In a table it may be a place beside x."""
+    X, y = np.eye(3), [1.5, 2.5, 3.5]
+    np.savez(tmp_path / "t.npz", X=X, y=y)
+    assert io.read_table(tmp_path / "t.npz").label == "y"
+    path = saved(tmp_path, "a,x,y\n" + "".join(f"{v},{v},{v}\n" for v in y))
+    assert io.read_table(path, features="a").label is None
+
+
 def test_text_with_many_values_is_no_label(tmp_path):
     rows = "".join(f"{j},w{j}\n" for j in range(51))
     assert io.read_table(saved(tmp_path, "a,w\n" + rows)).label is None

@@ -94,8 +94,9 @@ def _read_archive(archive: Any, path: Path, how: Reading) -> Table:
     table = _table(array, how, path, chosen, names)
     alike = [n for n in shapes if shapes[n] == array.shape[:1] and n not in (chosen, "columns")]
     extra = table.extra | {name: _item(archive, name) for name in alike}
+    label = how.choose_label(extra) or ("y" if "y" in extra and "y" not in how.others else None)
     note = _item(archive, KEY).tolist() if shapes.get(KEY) == () else ""
-    return replace(table, extra=extra, label=how.choose_label(extra), metadata=decoded(note))
+    return replace(table, extra=extra, label=label, metadata=decoded(note))
 
 
 def _item(archive: Any, name: str) -> Array:

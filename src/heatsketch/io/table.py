@@ -105,7 +105,7 @@ class Reading:
             object.__setattr__(self, option, names)
         check_choice(self.missing, "missing", ("keep", *MISSING))
         check_choice(self.decimal, "decimal", (".", ","))
-        if not {self.standardize, self.header} <= {True, False, None}:
+        if not all(x is None or isinstance(x, bool) for x in (self.standardize, self.header)):
             given = f"standardize={self.standardize!r}, header={self.header!r}"
             raise TypeError(f"{given}; pass True or False for each.")
         if self.sep is not None:
@@ -126,12 +126,11 @@ class Reading:
         return self.missing in ("drop", "median")
 
     def choose_label(self, extra: dict[str, Array]) -> str | None:
-        """Return the first column with the name of a label, else of text with few values, or y."""
+        """Return the first column with the name of a label, else of text with few values."""
         names = [n for n in extra if n not in (*self.ids, *self.exclude) and not is_id(n)]
         texts = [name for name in names if extra[name].dtype.kind in "OU"]
         few = (name for name in texts if len(set(extra[name].tolist())) <= _MAX_TEXT_CATEGORIES)
-        found = next(filter(is_label, names), None) or next(few, None)
-        return found or ("y" if "y" in names else None)
+        return next(filter(is_label, names), None) or next(few, None)
 
     def choose_array(self, shapes: dict[str, tuple[int, ...]], source: Any) -> str:
         """Return the array that holds the points: `key`, X, embedding or the only table."""
