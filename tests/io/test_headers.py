@@ -48,6 +48,13 @@ def test_numbers_of_columns_as_pandas_counts_are_a_header(tmp_path):
         assert len(read.values) == len(cells)
 
 
+@pytest.mark.parametrize("ids", [names, str, lambda j: str(j + 1)])
+def test_an_empty_cell_above_names_or_numbers_of_rows_is_a_header(tmp_path, ids):
+    """As pandas writes a frame with years or wavelengths as columns."""
+    read = io.read_table(saved(tmp_path, table(["", "1990", "2000"], counts(2), ids)))
+    assert (read.columns, len(read.values)) == (("1990", "2000"), ROWS)
+
+
 def test_a_first_row_that_is_one_cell_shorter_is_a_header(tmp_path):
     """As R writes names of rows: nothing stands above them."""
     lines = table(["400", "450"], [[f"s{j}", *row] for j, row in enumerate(spectra(2))])
@@ -67,8 +74,8 @@ QUESTIONS = {
     "a few rows": (["400", "450", "500"], spectra(3)[:3]),
     "whole numbers above fractions": (["1", "0", "7"], spectra(3, 0, 10)),
     "beside a word": (["Norway", "0.25", "0.75"], spectra(2), "{}ia".format),
-    "above row names": (["", "2021", "2020"], spectra(2), "s{}".format),
-    "above numbers of rows": (["", "1990", "2000"], counts(2), str),
+    "years beside a word": (["region", "2021", "2020"], counts(2), names),
+    "above some numbers of rows": (["", "1990", "2000"], counts(2), lambda j: str(3 * j)),
 }
 
 
@@ -98,6 +105,7 @@ DATA = {
     "two rows": [["1", "2"], ["3", "4"]],
     "one column": [["-1e-3"], ["2"]],
     "gaps first": [["1", "", "nan"], ["3", "4", "5"]],
+    "a gap in the corner": [["", "2.5", "1"], ["1.5", "3.5", "2"], ["2.25", "2", "2.5"]],
     "scientific": [[f"{float(x):.18e}" for x in row] for row in spectra(2)],
 }
 
@@ -111,7 +119,7 @@ def test_rows_alike_are_data(tmp_path, case):
 
 
 def test_rows_of_named_points_are_data(tmp_path):
-    for ids in (str, "p{}".format, "sample {:03d}".format):
+    for ids in (str, "p{}".format, "sample {:03d}".format, names):
         rows = [[ids(j), *row] for j, row in enumerate(spectra(2))]
         read = io.read_table(saved(tmp_path, table(rows[0], rows[1:])))
         assert len(read.values) == ROWS

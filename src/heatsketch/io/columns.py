@@ -311,8 +311,9 @@ def names_columns(cell: str) -> bool:
 def is_header(rows: _Rows, decimal: str) -> bool | None:
     """Return whether the first row holds names, None if it may be either names or data.
 
-    It does if it has no number, or a usual name beside numbers. It may if it has another text, or
-    an empty cell above row names, or numbers that differ from those below.
+    It does if it has no number, or a usual name beside numbers, or an empty cell above names or
+    numbers of rows. It may if it has whole numbers beside another text or an empty cell, or numbers
+    that differ from those below.
     """
     first, rest = rows[0], rows[1:]
     counted = first[first[0] == "" :]  # the index of a pandas frame has no name
@@ -330,11 +331,15 @@ def is_header(rows: _Rows, decimal: str) -> bool | None:
     filled = [first[j] for j in numbers + texts]
     if len(set(filled)) < len(filled) or any(_is_alike(first[j], below[j]) for j in texts):
         return False
+    corner = below[0] if not first[0] and all(below[0]) else []
+    counts = [[str(j) for j in range(k, k + len(corner))] for k in (0, 1)]
+    if corner and (corner in counts or {kind_of(cell, decimal) for cell in corner} == {"text"}):
+        return True
     if any(names_columns(first[j]) for j in texts):
         return True
     columns = [[cell for cell in below[j] if kind_of(cell, decimal) == "number"] for j in numbers]
-    is_corner = not first[0] and below[0] and all(below[0])
-    if texts or is_corner or _may_be_names([first[j] for j in numbers], columns):
+    is_whole = all(number_of(first[j]).is_integer() for j in numbers)
+    if ((texts or corner) and is_whole) or _may_be_names([first[j] for j in numbers], columns):
         return None
     return False
 

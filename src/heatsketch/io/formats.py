@@ -95,9 +95,10 @@ def read_table(
         For text: the decimal mark.
     header : bool, optional
         For text and .xlsx: whether the first row holds the names of the columns. By default it does
-        if it has no number, or has a usual name (id, name, sample, group, …) beside its numbers. If
-        these may be names (even steps, fewer digits or another scale than below, beside a text that
-        does not occur below or an empty cell), an error asks for this option.
+        if it has no number, or a usual name (id, name, sample, group, …) beside its numbers, or an
+        empty cell above names or numbers of rows. If its numbers may be names (even steps, fewer
+        digits or another scale than below; whole numbers beside a text that does not occur below or
+        an empty cell), an error asks for this option.
 
     Returns
     -------
