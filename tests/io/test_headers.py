@@ -119,7 +119,7 @@ def test_rows_alike_are_data(tmp_path, case):
 
 
 def test_rows_of_named_points_are_data(tmp_path):
-    for ids in (str, "p{}".format, "sample {:03d}".format, names):
+    for ids in (str, "p{}".format, "sample {:03d}".format, names, lambda j: "to" + j * "o"):
         rows = [[ids(j), *row] for j, row in enumerate(spectra(2))]
         read = io.read_table(saved(tmp_path, table(rows[0], rows[1:])))
         assert len(read.values) == ROWS

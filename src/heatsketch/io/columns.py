@@ -266,9 +266,8 @@ def arrow_table(embedding: Array, names: Sequence[str], table: Table) -> Any:
 
 _Rows = list[list[str]]
 _NAMES = (
-    *("name", "names", "sample", "samples", "country", "city", "species", "gene", "subject"),
-    *("group", "source", "target", "from", "to", "src", "dst", "head", "tail", "start", "end"),
-    *("node1", "node2", "fromnodeid", "tonodeid", "from_node", "to_node", "parent", "child"),
+    *("name", "names", "sample", "samples", "group", "country", "city", "species", "gene"),
+    "subject",
 )
 
 

@@ -20,6 +20,10 @@ from heatsketch.io.text import STDIN, SUFFIXES, read_cells
 from heatsketch.markov.affinity import as_matrix
 from heatsketch.operators.graph import graph
 
+_ENDS = (  # usual names of the columns of edges; in a table of points these may be data
+    *("source", "target", "from", "to", "src", "dst", "head", "tail", "start", "end", "parent"),
+    *("child", "node1", "node2", "fromnodeid", "tonodeid", "from_node", "to_node"),
+)
 _MATRIX_MARKET = re.compile(
     r"%%matrixmarket\s+matrix\s+coordinate\s+(real|integer|pattern)\s+(general|symmetric)\s*"
 )
@@ -173,7 +177,7 @@ def _cells(path: Path, how: Reading) -> Any:
         is_above_numbers = any(n > word for word, n in zip(numbers[0], numbers[-1], strict=True))
         if nodes & {*first[:2]}:
             header = False
-        elif is_above_numbers or all(map(names_columns, first[:2])):
+        elif is_above_numbers or all(x.lower() in _ENDS or names_columns(x) for x in first[:2]):
             header = True
         elif not all(numbers[0][:2]):
             raise question(first, "an edge", path)
