@@ -75,6 +75,7 @@ QUESTIONS = {
     "whole numbers above fractions": (["1", "0", "7"], spectra(3, 0, 10)),
     "beside a word": (["Norway", "0.25", "0.75"], spectra(2), "{}ia".format),
     "years beside a word": (["region", "2021", "2020"], counts(2), names),
+    "times beside a word": (["gene_a", "0.13", "0.25", "0.77"], spectra(3, digits=2), names),
     "above some numbers of rows": (["", "1990", "2000"], counts(2), lambda j: str(3 * j)),
 }
 

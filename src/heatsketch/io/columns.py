@@ -311,8 +311,8 @@ def is_header(rows: _Rows, decimal: str) -> bool | None:
     """Return whether the first row holds names, None if it may be either names or data.
 
     It does if it has no number, or a usual name beside numbers, or an empty cell above names or
-    numbers of rows. It may if it has whole numbers beside another text or an empty cell, or numbers
-    that differ from those below.
+    numbers of rows. It may if it has whole or increasing numbers beside another text or an empty
+    cell, or numbers that differ from those below.
     """
     first, rest = rows[0], rows[1:]
     counted = first[first[0] == "" :]  # the index of a pandas frame has no name
@@ -337,8 +337,9 @@ def is_header(rows: _Rows, decimal: str) -> bool | None:
     if any(names_columns(first[j]) for j in texts):
         return True
     columns = [[cell for cell in below[j] if kind_of(cell, decimal) == "number"] for j in numbers]
-    is_whole = all(number_of(first[j]).is_integer() for j in numbers)
-    if ((texts or corner) and is_whole) or _may_be_names([first[j] for j in numbers], columns):
+    values = [number_of(first[j]) for j in numbers]
+    are_names = all(map(float.is_integer, values)) or (len(values) > 2 and values == sorted(values))
+    if (are_names and (texts or corner)) or _may_be_names([first[j] for j in numbers], columns):
         return None
     return False
 

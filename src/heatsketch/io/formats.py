@@ -97,8 +97,8 @@ def read_table(
         For text and .xlsx: whether the first row holds the names of the columns. By default it does
         if it has no number, or a usual name (id, name, sample, group, …) beside its numbers, or an
         empty cell above names or numbers of rows. If its numbers may be names (even steps, fewer
-        digits or another scale than below; whole numbers beside a text that does not occur below or
-        an empty cell), an error asks for this option.
+        digits or another scale than below; whole or increasing ones beside a text that does not
+        occur below or an empty cell), an error asks for this option.
 
     Returns
     -------
