@@ -161,5 +161,5 @@ def test_columns_by_name_are_left_out(tmp_path):
     np.testing.assert_array_equal(found, MATRIX.matrix.toarray())
     table = io.read_graph(path, exclude=["year", "weight"])
     assert set(table.values.data.tolist()) == {1.0}
-    with pytest.raises(ValueError, match="no id or label column 'kind'"):
+    with pytest.raises(ValueError, match="no id or label column 'kind'; choose from id;"):
         io.read_graph(path, label="kind", exclude=["year", "weight"])

@@ -112,8 +112,8 @@ def read_graph(
     extra = extra or {"id": names}
     loops = int((found.matrix.sum(axis=1) == 0).sum())
     notes = (f"{loops} node(s) without edges stay where they are",) if loops else ()
-    columns = default_names(matrix)
-    return with_label(Table(matrix, columns, extra, preferred, str(path), notes=notes), how)
+    table = with_label(Table(matrix, (), extra, preferred, str(path), notes=notes), how)
+    return replace(table, columns=default_names(matrix))
 
 
 def _of_h5ad(path: Path, how: Reading) -> Table:
