@@ -123,6 +123,10 @@ def test_what_cannot_be_drawn_is_refused():
         datasets.gaussian_clouds(10, n_labels=4, dim=3)
     with pytest.raises(ValueError, match="mesh='hexagonal'"):
         datasets.swiss_roll(10, mesh="hexagonal")
+    with pytest.raises(ValueError, match="noise=nan is not finite"):
+        datasets.swiss_roll(10, noise=float("nan"))
+    with pytest.raises(ValueError, match="separation=-1"):
+        datasets.gaussian_clouds(10, separation=-1)
 
 
 def test_digits_are_grey_values_of_all_ten_digits():

@@ -235,6 +235,7 @@ def gaussian_clouds(
     n = check_number(n, "n", low=1, integer=True)
     n_labels = check_number(n_labels, "n_labels", low=1, integer=True)
     dim = check_number(dim, "dim", low=1, integer=True)
+    separation = check_number(separation, "separation", low=0)
     if n_labels > dim:
         raise ValueError(
             f"n_labels={n_labels} but dim={dim}, so that there are fewer unit vectors than clouds; "
@@ -282,6 +283,7 @@ def swiss_roll(
     ((500, 3), (500, 2))
     """
     n = check_number(n, "n", low=1, integer=True)
+    noise = check_number(noise, "noise", low=0)
     check_choice(mesh, "mesh", ("random", "uniform"))
     generator = np.random.default_rng(rng)
     start, end = _arc_length(6.0), _arc_length(18.0)
