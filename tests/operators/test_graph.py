@@ -72,6 +72,12 @@ def of_torch(values):
     return pytest.importorskip("torch").tensor(values)
 
 
+@pytest.mark.parametrize("kind", ["bsr", "coo", "csc", "dia", "dok", "lil"])
+def test_sparse_matrices_of_every_kind_are_the_same_operator(kind):
+    found = hs.eigh(sparse.csr_matrix(W).asformat(kind), 2)
+    assert_allclose(found.values, np.linalg.eigvalsh(W)[:-3:-1], rtol=1e-12)
+
+
 @pytest.mark.parametrize("wrapped", [np.asarray, of_torch])
 def test_an_edge_index_and_weights(wrapped):
     assert_array_equal(hs.graph(wrapped(ENDS), weight=wrapped(WEIGHTS)).matrix.toarray(), W)

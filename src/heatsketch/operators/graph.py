@@ -34,7 +34,7 @@ def as_operator(A: Any, name: str = "A") -> Operator:
     graph = as_graph(A, name)
     matrix = on_host(A) if graph is None else graph.matrix
     is_sparse = sparse.issparse(matrix)
-    matrix = matrix if is_sparse else read_array(matrix, name)
+    matrix = matrix.tocsr() if is_sparse else read_array(matrix, name)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise ValueError(f"{name} has shape {matrix.shape}; pass a square matrix (n, n), n >= 1.")
     matrix = matrix.astype(np.float64) if matrix.dtype.kind in "iub" else matrix
