@@ -7,12 +7,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 from scipy.spatial.distance import cdist
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 import heatsketch as hs
 from heatsketch import _tiles
 from heatsketch._tiles import ROW_TILE, for_each_tile, row_tiles
+from heatsketch.operators.operator import _ritz_values
+from heatsketch.spectral.classical_scaling import classical_scaling
+from heatsketch.spectral.eigenpairs import coarser, leading_vector
 from problems.checks import same_for_any_threads
 
 
@@ -71,6 +75,23 @@ def test_eight_threads_at_once_leave_the_limit_as_it_was():
             list(pool.map(enter, range(8)))
         assert set(inside) == {1}
         assert set(blas_threads()) == {2}
+
+
+def test_long_vectors_have_the_same_bits_for_one_and_two_threads():
+    """BLAS adds up vectors of more than 10,000 numbers in as many parts as it has threads."""
+    weights = np.random.default_rng(0).uniform(0.5, 1, (2, 20_000))
+    K = sparse.diags(weights, [1, 2], shape=(20_000, 20_000))
+    diffusion = hs.Diffusion.from_affinity(K + K.T + sparse.identity(20_000))
+    A = diffusion.operator
+    same_for_any_threads(lambda: diffusion.deflated().V)
+    same_for_any_threads(lambda: leading_vector(A, rng=0))
+    same_for_any_threads(lambda: _ritz_values(A))
+    same_for_any_threads(lambda: coarser(A, 4)[1].data)
+
+
+def test_small_classical_scaling_has_the_same_bits_for_one_and_two_threads():
+    squares = cdist(*[np.random.default_rng(0).normal(size=(600, 3))] * 2, "sqeuclidean")
+    same_for_any_threads(lambda: classical_scaling(squares.copy(), 2).vectors)
 
 
 def test_products_have_the_same_bits_for_one_and_two_threads():

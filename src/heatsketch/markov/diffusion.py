@@ -440,7 +440,8 @@ class Diffusion:
     def deflated(self) -> Deflated:
         """Return A without its trivial eigenvector √π."""
         root = np.sqrt(self.measure)
-        return Deflated(self.operator, root / np.linalg.norm(root))
+        root /= np.sqrt(np.sum(root**2))  # the same bits for any number of threads, unlike `norm`
+        return Deflated(self.operator, root)
 
     def rows(self, time: Any, X: Any = None, *, filter: str = "power") -> DiffusionRows:
         """Return the rows whose Euclidean distances are the diffusion distances at a time.
@@ -719,4 +720,4 @@ def deflate_components(diffusion: Diffusion, labels: Array) -> Deflated:
 def within_component(diffusion: Diffusion, vertices: Array) -> Deflated:
     """Return A between the vertices of one component, without its trivial direction √π."""
     root = np.sqrt(diffusion.measure[vertices])
-    return Deflated(diffusion.operator.restricted(vertices), root / np.linalg.norm(root))
+    return Deflated(diffusion.operator.restricted(vertices), root / np.sqrt(np.sum(root**2)))

@@ -677,6 +677,7 @@ def between_components(root: Array, labels: Array, k: int) -> Array:
 # Bounds of a spectrum
 
 
+@single_threaded_blas()  # the same bits for any number of threads
 def _ritz_values(A: Operator) -> Array:
     """Return the Ritz values, ascending, of 40 Lanczos steps from a random vector."""
     v = A.asarray(random_block(A.n, 1, "gaussian", 0)[:, 0])

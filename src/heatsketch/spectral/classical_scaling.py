@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from heatsketch._tiles import row_tiles
+from heatsketch._tiles import row_tiles, single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.operators.operator import Dense
 from heatsketch.spectral.eigenpairs import fix_signs
@@ -77,8 +77,9 @@ def classical_scaling(squares: Array, k: int) -> Scaling:
     if not squares.any():  # without eigenvalues an iteration would fail
         values, vectors = np.zeros(k), np.eye(n, k)
     elif n <= _MAX_DENSE_POINTS or 3 * k > n:
-        values, vectors = eigh(squares, subset_by_index=(n - k, n - 1))
-    else:  # products in fixed tiles: the same bits for any number of threads
+        with single_threaded_blas():  # the same bits for any number of threads
+            values, vectors = eigh(squares, subset_by_index=(n - k, n - 1))
+    else:  # products in fixed tiles, as thread-independent
         B = Dense(squares, (-np.inf, np.inf))
         products = LinearOperator((n, n), matvec=lambda v: (B @ v.reshape(n, 1))[:, 0], dtype=float)
         start = np.random.default_rng(0).standard_normal(n)

@@ -293,6 +293,7 @@ def _rotate(X: Array, W: Array) -> None:
 # A coarser graph, by smoothed aggregation
 
 
+@single_threaded_blas()  # as in `leading_vector`
 def coarser(A: Operator, block: int) -> tuple[Deflated, sparse.csr_matrix] | None:
     """Return a coarser graph on m aggregates by smoothed aggregation, and the prolongation (n, m).
 
@@ -469,6 +470,7 @@ def _matrix(A: Operator) -> Array:
 # Single vectors, and signs
 
 
+@single_threaded_blas()  # dot products of long vectors depend on threads
 def leading_vector(A: Operator, rng: Rng = None) -> Array:
     """Return the unit eigenvector (n,) of the largest eigenvalue: √π of a normalised affinity.
 
