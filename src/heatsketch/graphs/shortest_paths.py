@@ -10,6 +10,8 @@ from heatsketch._progress import track
 from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array
 
+_STARTS_AT_A_TIME = 16  # to hand a search to a thread costs time, too
+
 
 def shortest_paths(graph: sparse.csr_matrix, sources: Array) -> Array:
     """Return the lengths of the shortest paths from some vertices to all.
@@ -41,7 +43,8 @@ def shortest_paths(graph: sparse.csr_matrix, sources: Array) -> Array:
             lower(graph.indptr, graph.indices, graph.data, first[s], d)
             lengths[s, order] = d
 
-    for_each_tile(work, len(sources), 1, track(None, "shortest paths", len(sources), "starts"))
+    bar = track(None, "shortest paths", len(sources), "starts")
+    for_each_tile(work, len(sources), _STARTS_AT_A_TIME, bar)
     return lengths
 
 
