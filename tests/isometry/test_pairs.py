@@ -16,7 +16,7 @@ from heatsketch.isometry.objective import (
     distortion_evaluator,
     near_pairs,
     nearest_pairs,
-    random_pairs,
+    sampled_pairs,
     within,
 )
 from heatsketch.metrics import row_distortion
@@ -35,11 +35,11 @@ def codes(pairs, n):
 
 
 @given(seeds, st.integers(2, 50))
-def test_random_pairs_are_all_or_of_two_different_points_and_always_the_same(seed, n):
+def test_sampled_pairs_are_all_or_of_two_different_points_and_always_the_same(seed, n):
     few = n * (n - 1) // 2
-    assert_array_equal(np.stack(random_pairs(n, few)), np.triu_indices(n, 1))
+    assert_array_equal(np.stack(sampled_pairs(n, few)), np.triu_indices(n, 1))
     rng = partial(np.random.default_rng, seed)
-    for draw in (lambda: random_pairs(n, few - 1), lambda: random_pairs(n, few - 1, rng())):
+    for draw in (lambda: sampled_pairs(n, few - 1), lambda: sampled_pairs(n, few - 1, rng())):
         i, j = draw()
         assert (i != j).all()
         assert ((i >= 0) & (i < n) & (j >= 0) & (j < n)).all()
@@ -50,7 +50,7 @@ def test_random_pairs_are_all_or_of_two_different_points_and_always_the_same(see
 def test_no_pair_is_favoured():
     """Each ordered pair of 10 points is drawn with probability 1/90; 90 of them are looked at."""
     rng = np.random.default_rng(0)
-    i, j = np.hstack([random_pairs(10, 40, rng) for _ in range(225)])  # of 45
+    i, j = np.hstack([sampled_pairs(10, 40, rng) for _ in range(225)])  # of 45
     counts = np.bincount(10 * i + j, minlength=100).reshape(10, 10)
     low, high = binom.ppf([1e-6 / 180, 1 - 1e-6 / 180], 9_000, 1 / 90)
     off = counts[~np.eye(10, dtype=bool)]
@@ -134,7 +134,7 @@ def test_tears_between_neighbours_are_found():
 
 def test_pairs_within_groups_are_drawn_with_equal_probability():
     labels = np.array([0, 1, 0, 2, 1, 0, 2, 0, 3])  # 6 + 1 + 1 pairs, and one alone
-    i, j = random_pairs(9, 16_000, np.random.default_rng(0), labels)
+    i, j = sampled_pairs(9, 16_000, np.random.default_rng(0), labels)
     assert (labels[i] == labels[j]).all()
     assert (i != j).all()
     found = np.unique(np.sort([i, j], axis=0), axis=1, return_counts=True)[1]
@@ -150,4 +150,4 @@ def test_pairs_within_groups_are_those_of_one_label():
 
 def test_without_two_points_in_a_group_there_is_no_pair():
     with pytest.raises(ValueError, match="same component"):
-        random_pairs(3, 5, np.random.default_rng(0), np.arange(3))
+        sampled_pairs(3, 5, np.random.default_rng(0), np.arange(3))

@@ -12,7 +12,7 @@ from heatsketch._random import numbers_at, seed_entropy
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.isometry.learn import MAX_ROWS, OBJECTIVES, PAIRS, first_equal, learn
-from heatsketch.isometry.objective import random_pairs
+from heatsketch.isometry.objective import sampled_pairs
 from heatsketch.markov.diffusion import Diffusion, component_labels, deflate_components
 from heatsketch.markov.rows import N_LEADING, Coordinates
 from heatsketch.metrics.distances import ComponentCoordinates, compared_rows
@@ -254,7 +254,7 @@ class HeatEmbedding(DiffusionEstimator):
                     validation_fraction=_HELD_OUT * spared,
                 )
                 map_ = learned.components.T
-                i, j = random_pairs(len(S), PAIRS["worst"])
+                i, j = sampled_pairs(len(S), PAIRS["worst"])
                 ratios = pair_distances(S @ map_, S @ map_, i, j) / pair_distances(S, S, i, j)
                 median, largest = float(np.median(ratios)), float(ratios.max())
                 W[used] = map_ / (median if median > _DEGENERATE * largest else largest)

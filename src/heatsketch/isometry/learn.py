@@ -18,7 +18,7 @@ from heatsketch.isometry.objective import (
     near_pairs,
     outside_fraction,
     principal_axes,
-    random_pairs,
+    sampled_pairs,
 )
 from heatsketch.neighbors import distinct_rows
 from heatsketch.spectral.eigenpairs import fix_signs
@@ -90,7 +90,7 @@ def learn(
         W[:n_axes] = (axes / np.linalg.norm(axes, axis=0)).T
     else:
         seen = F[n_held:] if most else F
-        pairs = PairObjective(seen, axes, random_pairs(len(seen), PAIRS[objective]))
+        pairs = PairObjective(seen, axes, sampled_pairs(len(seen), PAIRS[objective]))
         # Maps of low stress: from leading directions with some spare ones, and from random ones.
         count = AUTO_STARTS[objective] if n_init == "auto" else n_init
         starts = [pairs.leading[:, : k + spare] for spare in _SPARE[:count]]
@@ -189,7 +189,7 @@ def validate(F: Array, n_held: int, k: int, rank: int | None, max_iter: int) -> 
     ranks = [best]
     while rank is None and ranks[-1] > k:
         ranks.append(max(ranks[-1] // 2, k))
-    pairs = PairObjective(seen, axes, random_pairs(len(seen), _RANK_PAIRS))
+    pairs = PairObjective(seen, axes, sampled_pairs(len(seen), _RANK_PAIRS))
     first = pairs.annealed(pairs.leading[:, : k + _SPARE[0]], k, max_iter)
     for one in ranks:
         Q = pairs.descend(first[:one], log_distortion, max_iter, beta=SEARCH_BETA)

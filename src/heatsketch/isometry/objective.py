@@ -43,7 +43,7 @@ _ANNEALING_STEPS = 30  # for each penalty
 # Pairs
 
 
-def random_pairs(
+def sampled_pairs(
     n: int, count: int, rng: np.random.Generator | None = None, labels: Array | None = None
 ) -> Pairs:
     """Return all pairs of n points if there are at most `count`; else draw so many pairs.
@@ -99,7 +99,7 @@ def distortion_evaluator(F: Array) -> Callable[[Array], tuple[Array, Array, Arra
         first, second = np.triu_indices(len(F), 1)
         logs = _logs(all_distances(F))
     else:
-        sides = zip(random_pairs(len(F), RANDOM_PAIRS // 2), near_pairs(F), strict=True)
+        sides = zip(sampled_pairs(len(F), RANDOM_PAIRS // 2), near_pairs(F), strict=True)
         first, second = (np.concatenate(side) for side in sides)
         logs = _logs(pair_distances(F, F, first, second))
 

@@ -16,7 +16,7 @@ from heatsketch.isometry.objective import (
     ALL_PAIRS_UP_TO,
     RANDOM_PAIRS,
     nearest_pairs,
-    random_pairs,
+    sampled_pairs,
 )
 from heatsketch.isometry.objective import within as within_labels
 from heatsketch.metrics.distances import ComparedRows, Pairs, check_pairs, compared_rows
@@ -329,7 +329,7 @@ def distortion_of_rows(
         after, before = pdist(F)[kept], distances(S)[kept]
         return _summary(after, before, i[kept], j[kept], "all pairs" + within)
     rng = np.random.default_rng(rng)
-    sampled = random_pairs(n, n_pairs or RANDOM_PAIRS, rng, labels)
+    sampled = sampled_pairs(n, n_pairs or RANDOM_PAIRS, rng, labels)
     points = rng.permutation(n)[:_NEIGHBOR_ROWS]
     if compared is not None and sparse.issparse(compared.rows.first):
         near = _near_in_graph(compared.rows.first, compared.rows.vertex, points)
@@ -357,7 +357,7 @@ def distortion_of_rows(
         sampled, left_out = within_labels(i, j, labels), 1 - m / n
         looked_at = f"all {len(sampled[0]):,} pairs of {m:,} random points"
         if len(sampled[0]) < m:  # hardly any within the components, which are small
-            sampled, left_out = random_pairs(n, m // 2, rng, labels), None
+            sampled, left_out = sampled_pairs(n, m // 2, rng, labels), None
             looked_at = f"{m // 2:,} random pairs"
         D = np.hstack([compared.distances(i, j, _SERIES) for i, j in (sampled, extremes)])
     counts = " + ".join(f"{len(i):,} {name}" for name, (i, _) in candidates.items())
