@@ -120,9 +120,10 @@ def _by_eigenpairs(filters: Sequence[Filter], A: Operator, X: Array) -> list[Arr
 
 
 def _by_products(filters: Sequence[Filter], A: Operator, X: Array) -> list[Array]:
+    """Return f(A) X of powers f by products alone; no direction deflated in A is left in X."""
     last, blocks = max(f.steps or 0 for f in filters), [X] * len(filters)
     for p in track(range(1, last + 1), "products", last, "products"):
-        X = A.multiply_projected(X) if p > 1 else A @ X
+        X = A.multiply_projected(X)
         for i, f in enumerate(filters):
             if f.steps == p:
                 blocks[i] = X
