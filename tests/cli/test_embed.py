@@ -65,7 +65,7 @@ def test_the_default_method_is_the_heat_embedding(circle, run, monkeypatch):
 
 def test_embed_says_what_was_found(run):
     """Of the distances also those of points not learned from, for which it takes more than 500."""
-    path, X = "circle.npy", hs.datasets.circle(600, rng=0)[0]
+    path, X = "circle.npy", hs.datasets.circle(510, rng=0)[0]
     np.save(path, X)
     models = {
         "heat-embedding": hs.HeatEmbedding(time=8, random_state=0).fit(X),
