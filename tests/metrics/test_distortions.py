@@ -372,7 +372,7 @@ def test_independent_pairs_have_binomial_intervals(many):
 
 
 def test_where_eigenpairs_miss_most_there_are_none_and_fit_finds_the_same():
-    X, time = cloud(700, 3), 1
+    X, time = cloud(400, 3), 1
     with many_from_200_on(0.01) as patch:
         model = hs.HeatEmbedding(2, time, filter="power", random_state=0).fit(X)
         for t, spread_out in ((time, True), (64, False)):
