@@ -47,26 +47,21 @@ def test_every_public_name_is_found_and_nothing_else_is_listed():
     assert sorted(ast.literal_eval(stub.partition("__all__ = ")[2])) == hs.__all__
 
 
-def test_pickles_and_modules_are_found_where_nothing_is_imported(tmp_path):
+def test_pickles_are_found_and_small_data_wait_for_no_compiler(tmp_path):
+    """Where nothing is imported yet: modules, then classes of pickles, then commands."""
     path = tmp_path / "some.pickle"
     path.write_bytes(pickle.dumps([hs.HeatSketch(5), hs.Power(3), hs.ksum]))
     code = (
-        "import heatsketch as hs, pathlib, pickle;"
-        "print(hs.plot.scatter.__name__, hs.io.read_table.__name__);"
-        f"print(pickle.loads(pathlib.Path({str(path)!r}).read_bytes()))"
-    )
-    printed = run(code)
-    assert printed.startswith("scatter read_table\n[HeatSketch(n_components=5), Power(")
-
-
-def test_small_data_wait_for_no_compiler(tmp_path):
-    code = (
+        "import heatsketch as hs, pathlib, pickle\n"
+        "print(hs.plot.scatter.__name__, hs.io.read_table.__name__)\n"
+        f"print(pickle.loads(pathlib.Path({str(path)!r}).read_bytes()))\n"
         "from heatsketch.cli import main\n"
         "for method in ('heat-embedding', 'diffusion-map', 'laplacian-eigenmap'):\n"
         f"    options = ['-o', {str(tmp_path)!r} + f'/{{method}}.npy', '--method', method, '-q']\n"
         "    assert main(['embed', 'digits', *options]) == 0\n"
     )
-    run(code, NUMBA_CACHE_DIR=str(tmp_path / "compiled"))
+    printed = run(code, NUMBA_CACHE_DIR=str(tmp_path / "compiled"))
+    assert printed.startswith("scatter read_table\n[HeatSketch(n_components=5), Power(")
     assert not list(tmp_path.glob("compiled/**/*.nb*"))
 
 
