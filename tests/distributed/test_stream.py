@@ -178,18 +178,21 @@ hs.distributed.embed(
 """
 
 
-def test_a_run_that_is_killed_at_random_goes_on_to_the_same_bytes(source, tmp_path):
-    out = tmp_path / "out.npy"
-    embed(source, tmp_path / "whole.npy", SKETCH, fit_points=SAMPLE, block_rows=30)
+def test_a_run_that_is_killed_at_random_goes_on_to_the_same_bytes(source, tmp_path, stop):
+    """It has stopped before, so that also what goes on is killed."""
+    out, given = tmp_path / "out.npy", {"fit_points": SAMPLE, "block_rows": 30}
+    embed(source, tmp_path / "whole.npy", SKETCH, **given)
     moments = np.sort(np.random.default_rng().integers(1, N // 30 - 10, size=2))
-    for wanted in moments:
-        process = subprocess.Popen([sys.executable, "-c", _RUN, str(source), str(out)])
-        parts = Path(f"{out}.partial", "parts")
-        while process.poll() is None and len(list(parts.glob("part-*"))) < wanted:
-            time.sleep(0.002)
-        process.kill()
-        process.wait()
-    embed(source, out, SKETCH, fit_points=SAMPLE, block_rows=30, resume=True)
+    stop(moments[0])
+    with pytest.raises(InterruptedError):
+        embed(source, out, SKETCH, **given)
+    process = subprocess.Popen([sys.executable, "-c", _RUN, str(source), str(out)])
+    parts = Path(f"{out}.partial", "parts")
+    while process.poll() is None and len(list(parts.glob("part-*"))) < moments[1]:
+        time.sleep(0.002)
+    process.kill()
+    process.wait()
+    embed(source, out, SKETCH, resume=True, **given)
     assert out.read_bytes() == (tmp_path / "whole.npy").read_bytes(), moments
     assert not Path(f"{out}.partial").exists()
 
