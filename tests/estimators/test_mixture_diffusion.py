@@ -36,7 +36,7 @@ def distances(kernel, X):
 
 def walked(kernel, X, time):
     """Distances in one dimension at a time, by p^(t) = ∫ p p^(t-1) on a grid."""
-    grid, h = np.linspace(-12, 16, 1401)[:, None], 28 / 1400
+    grid, h = np.linspace(-12, 16, 281)[:, None], 28 / 280
     rows, P = kernel.transition_density(X, grid), kernel.transition_density(grid, grid)
     for _ in range(time - 1):
         rows = rows @ P * h
@@ -81,15 +81,15 @@ def test_first_components_are_the_first_of_all_and_say_what_they_miss(k):
     assert model.diagnostics_["distance_error"] > whole.diagnostics_["distance_error"]
 
 
-@pytest.mark.parametrize(("factor", "shift"), [(2.0**-30, 0), (8.0, 0), (2.0**30, 0), (1, 1000)])
-def test_scaling_the_data_scales_the_distances_and_a_shift_does_nothing(factor, shift):
+def test_scaling_the_data_scales_the_distances_and_a_shift_does_nothing():
     """d² is a density: it scales with s^-m, and with tolerance relative nothing else changes."""
     X = clouds()
     a = fitted(X, mixture=2, epsilon="ksum", tolerance=0.01)
-    b = clone(a).fit(factor * X + np.array([shift, 0]))
-    assert_allclose(b.epsilon_, factor**2 * a.epsilon_)
-    d = pdist(a.embedding_) / factor
-    assert_allclose(pdist(b.embedding_), d, rtol=1e-6, atol=1e-8 * d.max())
+    for factor, shift in ((2.0**-30, 0), (8.0, 0), (2.0**30, 0), (1, 1000)):
+        b = clone(a).fit(factor * X + np.array([shift, 0]))
+        assert_allclose(b.epsilon_, factor**2 * a.epsilon_)
+        d = pdist(a.embedding_) / factor
+        assert_allclose(pdist(b.embedding_), d, rtol=1e-6, atol=1e-8 * d.max())
 
 
 def test_rule_gives_half_of_its_epsilon():
