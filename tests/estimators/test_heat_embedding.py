@@ -94,7 +94,7 @@ def test_on_an_even_cycle_a_long_walk_knows_the_parity_alone(time):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_stretched_torus_is_embedded_far_better_than_by_map_or_sketch(seed):
     """D: diffusion distance of the dense operator at ε = 1, t = 8, without the trivial part."""
-    X, _ = hs.datasets.stretched_torus(150, rng=seed)
+    X, _ = hs.datasets.stretched_torus(100, rng=seed)
     common = {"affinity": "dense", "epsilon": 1.0, "random_state": 0}
     model = hs.HeatEmbedding(3, 8, filter="power", objective="worst", **common).fit(X)
     D = hs.diffusion_distance(model.diffusion_, 8, deflate=True)
@@ -174,10 +174,10 @@ def test_an_embedding_of_a_sketch_is_in_units_of_the_diffusion_distance(filter, 
 @pytest.mark.parametrize("time", [1, 16])
 @every_affinity
 def test_its_distortion_is_measured_again_by_the_same_coordinates(affinity, time, monkeypatch):
-    """64 eigenpairs and a sketch of 85, as of many points."""
+    """64 eigenpairs and a sketch of 35, as of many points."""
     for limit in ("SPECTRAL_LIMIT", "FEW_VERTICES"):
         monkeypatch.setattr(coordinates, limit, 20)
-    model = make(2, time, filter="accumulated", **affinity).fit(cloud(150, 3, seed=1))
+    model = make(2, time, filter="accumulated", **affinity).fit(cloud(100, 3, seed=1))
     again = hs.metrics.diffusion_distortion(
         model.embedding_, model.diffusion_, time, filter="accumulated"
     )
@@ -227,20 +227,16 @@ def test_points_with_the_same_affinities_are_all_zero(time):
 # What must not matter, and what must
 
 
-@pytest.mark.parametrize("change", ["rotation", "shift", "order"])
-def test_what_leaves_distances_alone_leaves_the_distortion_alone(change):
+def test_what_leaves_distances_alone_leaves_the_distortion_alone():
     """Up to where the search ends: on the circle the maps that it finds are equally good."""
     X, _ = hs.datasets.circle(50, rng=0)
     turn = np.array([[0.6, -0.8], [0.8, 0.6]])
-    same = {
-        "rotation": X @ turn,
-        "shift": X + 5.5,
-        "order": X[np.random.default_rng(0).permutation(50)],
-    }[change]
+    same = X @ turn, X + 5.5, X[np.random.default_rng(0).permutation(50)]
     common = {"affinity": "dense", "epsilon": 0.25, "filter": "accumulated", "objective": "worst"}
-    first, second = (make(2, 8, **common).fit(points).distortion_ for points in (X, same))
-    assert second.log_L == pytest.approx(first.log_L, rel=0.1)
-    assert_allclose(list(second.quantiles.values()), list(first.quantiles.values()), atol=0.01)
+    first, *others = (make(2, 8, **common).fit(points).distortion_ for points in (X, *same))
+    for other in others:
+        assert other.log_L == pytest.approx(first.log_L, rel=0.1)
+        assert_allclose(list(other.quantiles.values()), list(first.quantiles.values()), atol=0.01)
 
 
 def test_the_picture_is_the_same_for_every_seed():

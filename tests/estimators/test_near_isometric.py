@@ -45,23 +45,23 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("seed", range(2))
-def test_log_L_does_not_depend_on(change, seed):
+def test_log_L_does_not_depend_on(seed):
     X = np.random.default_rng(seed).normal(size=(15, 4)) * [2, 1, 0.7, 0.3]
-    one, other = (fitted(Z, 2).distortion_ for Z in (X, change(X)))
-    assert other.log_L == pytest.approx(one.log_L, rel=1e-3)  # learned in single precision
+    log_L = fitted(X, 2).distortion_.log_L
+    for name, change in CHANGES.items():  # learned in single precision
+        assert fitted(change(X), 2).distortion_.log_L == pytest.approx(log_L, rel=1e-3), name
 
 
 @every_objective
 def test_only_starts_beyond_the_fourth_know_the_seed(objective):
     X = cloud(30, 6)
-    options = {"objective": objective, "validation_fraction": 0.2}
+    options = {"objective": objective, "validation_fraction": 0.2, "max_iter": 3}
     first, again = (fitted(X, 2, n_init=4, random_state=seed, **options) for seed in (0, 1))
     assert_array_equal(again.embedding_, first.embedding_)
     assert again.distortion_.held_out_log_L == first.distortion_.held_out_log_L
     first, again, other = (
-        fitted(X, 2, n_init=7, max_iter=3, random_state=seed, **options) for seed in (0, 0, 1)
+        fitted(X, 2, n_init=7, random_state=seed, **options) for seed in (0, 0, 1)
     )
     assert_array_equal(again.embedding_, first.embedding_)
     assert other.history_ != first.history_
@@ -155,7 +155,7 @@ def test_a_rank_that_is_given_is_kept(rank, validation_fraction, objective):
 def test_most_keeps_more_pairs_and_worst_a_smaller_log_L(factor):
     X = cloud(120, 8) * 0.7 ** np.arange(8)
     most, worst = (
-        fitted(X, 2, objective=objective, factor=factor).distortion_
+        fitted(X, 2, objective=objective, factor=factor, n_init=1).distortion_
         for objective in ("most", "worst")
     )
     assert most.within[factor] > worst.within[factor]
@@ -192,11 +192,11 @@ def test_no_more_rows_are_learned_from_than_enough(objective, monkeypatch):
     monkeypatch.setattr(pairs, "NEAR_ROWS", 200)
     monkeypatch.setitem(module.MAX_ROWS, objective, 150)
     X = torus_factor(400)
-    projection = fitted(X, 3, objective=objective)
+    projection = fitted(X, 3, objective=objective, n_init=1)
     assert projection.embedding_.shape == (400, 3)
     assert projection.history_[0]["pairs"] == min(150 * 149 // 2, learn.PAIRS[objective])
     order = np.random.default_rng(1).permutation(400)
-    again = fitted(X[order], 3, objective=objective)  # the same 150, whatever their places
+    again = fitted(X[order], 3, objective=objective, n_init=1)  # the same 150 in other places
     one, other = (W / np.linalg.norm(W) for W in (projection.components_, again.components_))
     assert_allclose(other, one, rtol=0, atol=1e-6)  # the median is that of other random pairs
     found, leading = projection.distortion_, row_distortion(PCA(3).fit_transform(X), X)

@@ -11,7 +11,7 @@ from problems.clouds import cloud
 
 torch = pytest.importorskip("torch")
 
-X = cloud(300, 5)
+X = cloud(150, 5)
 MODELS = {
     "sketch": lambda: hs.HeatSketch(6, random_state=0),
     "sketch, dense": lambda: hs.HeatSketch(6, affinity="dense", epsilon=3.0, random_state=0),
