@@ -163,7 +163,7 @@ def t_sne_gradient(p, Y):
 
 def test_t_sne_written_out(X):
     """Where it ends, the divergence (18) of p (15) and q (17) is stationary, (19)."""
-    model = TSNE(method="exact", perplexity=8, n_iter=5000, random_state=0).fit(X)
+    model = TSNE(method="exact", perplexity=8, n_iter=2000, random_state=0).fit(X)
     p, Y = model.affinities_.toarray(), model.embedding_
     assert_allclose(model.kl_divergence_, rel_entr(p, student_q(Y)).sum(), rtol=1e-4)
     pulls = np.abs(t_sne_gradient(p, Y) + t_sne_gradient(0 * p, Y)).max()

@@ -29,7 +29,7 @@ def distances(features, x, z):
 @pytest.mark.parametrize("log_epsilon", [-10, -2, 2, 10, 20])
 @pytest.mark.parametrize("share", [0.2, 1e-3])
 def test_tolerance_holds_for_all_pairs(m, log_epsilon, share):
-    kernel, x = mixture_of(m, 2.0**log_epsilon), cloud(m, 60)
+    kernel, x = mixture_of(m, 2.0**log_epsilon), cloud(m, 40)
     tolerance = share * np.sqrt(kernel.squared_distance(x, x).max())
     features = CholeskyMap().fit(kernel, tolerance=tolerance, points=x)
     assert 0 < features.error_bound <= tolerance or features.n_features == len(x) - 1

@@ -79,22 +79,23 @@ def test_wide_graphs_many_pairs_and_operators_without_a_matrix_are_left_to_itera
 
 
 @pytest.mark.parametrize("n", [300, 1500])
-@pytest.mark.parametrize("k", [2, 4, 7])
-def test_pieces_have_their_eigenvectors_exactly_and_in_order_of_mass(n, k):
+def test_pieces_have_their_eigenvectors_exactly_and_in_order_of_mass(n):
     # Five clouds of unequal size far apart: the eigenvalue 1 five times, √π among them.
     sizes = (np.array([0.4, 0.25, 0.2, 0.1, 0.05]) * n).astype(int)
     piece = np.repeat(np.arange(5), sizes)
     X = np.random.default_rng(0).normal(size=(len(piece), 2)) + 100 * piece[:, None]
     with pytest.warns(hs.DisconnectedWarning):
         d = hs.Diffusion.from_points(X, n_neighbors=10, alpha=0.0)
-    s, root = slowest_eigenpairs(d.deflated(), k, rng=0), np.sqrt(d.measure)
-    A = d.operator @ np.eye(d.n)
-    assert_allclose(s.values, np.linalg.eigvalsh(A)[::-1][1 : k + 1], atol=1e-12)
-    assert_allclose(A @ s.vectors, s.vectors * s.values, atol=1e-9)
-    V = np.column_stack([root, s.vectors])
-    assert_allclose(V.T @ V, np.eye(k + 1), atol=1e-12)
-    for m in range(min(k, 4)):
-        R = d.expand(s.vectors[:, m] / root)
-        assert_allclose(R[piece > m + 1], 0, atol=1e-12)
-        assert np.ptp(R[piece <= m]) < 1e-9 > np.ptp(R[piece == m + 1])
-        assert R[piece <= m][0] * R[piece == m + 1][0] < 0
+    A, root = d.operator @ np.eye(d.n), np.sqrt(d.measure)
+    values = np.linalg.eigvalsh(A)[::-1]
+    for k in (2, 4, 7):
+        s = slowest_eigenpairs(d.deflated(), k, rng=0)
+        assert_allclose(s.values, values[1 : k + 1], atol=1e-12)
+        assert_allclose(A @ s.vectors, s.vectors * s.values, atol=1e-9)
+        V = np.column_stack([root, s.vectors])
+        assert_allclose(V.T @ V, np.eye(k + 1), atol=1e-12)
+        for m in range(min(k, 4)):
+            R = d.expand(s.vectors[:, m] / root)
+            assert_allclose(R[piece > m + 1], 0, atol=1e-12)
+            assert np.ptp(R[piece <= m]) < 1e-9 > np.ptp(R[piece == m + 1])
+            assert R[piece <= m][0] * R[piece == m + 1][0] < 0
