@@ -49,11 +49,18 @@ def nearest(D, k):
 
 
 @cases
-def test_the_nearest_are_exact_and_of_equally_distant_points_the_first(points):
-    found = NeighborIndex(points).query(None, 6)
-    distances, indices = nearest(brute(dense(points), dense(points)), 6)
+def test_the_nearest_and_all_within_are_exact_and_the_first_of_equally_distant_points(points):
+    found, D = NeighborIndex(points).query(None, 6), brute(dense(points), dense(points))
+    distances, indices = nearest(D, 6)
     np.testing.assert_allclose(found.distances, distances, rtol=1e-14)
     np.testing.assert_array_equal(found.indices, indices)
+    # All within a radius: symmetric, zeros are stored.
+    radius = np.sort(D[5])[4]  # one pair lies exactly on the border, or nearly
+    found = NeighborIndex(points).within(None, radius)
+    inside = radius >= D
+    np.testing.assert_allclose(found.toarray(), np.where(inside, D, 0), rtol=1e-14)
+    assert found.nnz == inside.sum()
+    assert (found != found.T).nnz == 0
 
 
 @cases
@@ -63,17 +70,6 @@ def test_new_points_have_the_nearest_too(points):
     distances, _ = nearest(brute(x, dense(points)), 8)
     found = NeighborIndex(points).query(sparse.csr_matrix(x) if sparse.issparse(points) else x, 8)
     np.testing.assert_allclose(found.distances, distances, rtol=1e-8)
-
-
-@cases
-def test_within_is_right_symmetric_and_stores_zeros(points):
-    D = brute(dense(points), dense(points))
-    radius = np.sort(D, axis=1)[5, 4]  # one pair lies exactly on the border, or nearly
-    found = NeighborIndex(points).within(None, radius)
-    inside = radius >= D
-    np.testing.assert_allclose(found.toarray(), np.where(inside, D, 0), rtol=1e-14)
-    assert found.nnz == inside.sum()
-    assert (found != found.T).nnz == 0
 
 
 @given(grids, st.integers(1, 3), st.sampled_from([0.0, 1.0, np.sqrt(2), 2.0, np.sqrt(5)]))
