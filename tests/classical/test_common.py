@@ -233,7 +233,7 @@ def test_points_beyond_the_longest_path_are_named(model):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (PCA(5), "n_components=5 is out of range; pass an integer >= 1 and <= 3"),
+        (PCA(5), "n_components=5 but X has 80 points of 3 features; pass n_components <= 3"),
         (ClassicalMDS(80), "pass n_components <= 79"),
         (LandmarkMDS(landmarks=[0, 1, 1]), "more than once"),
         (LandmarkMDS(landmarks=[0.0, 1.0, 2.0]), "integers"),
@@ -249,7 +249,7 @@ def test_points_beyond_the_longest_path_are_named(model):
         (LocallyLinearEmbedding(radius=1e-3), "No two points are within radius=0.001; pass a larg"),
         (LaplacianEigenmap(80), "pass n_components <= 79"),
         (LaplacianEigenmap(weights="cosine"), "weights='cosine' is unknown"),
-        (SNE(2, 79), "perplexity=79 is out of range; pass a number > 1 and < 79"),
+        (SNE(2, 79), "perplexity=79 but X has 80 samples; pass perplexity < 79"),
         (TSNE(2, 1), "perplexity=1 is out of range"),
         (TSNE(2, 8, n_iter=200), "n_iter=200"),
         (TSNE(2, 8, init="spectral"), "init='spectral' is unknown"),

@@ -101,7 +101,12 @@ class PCA(Embedding):
         n, d = X.shape
         k = most = min(n, d)
         if self.n_components is not None:
-            k = check_number(self.n_components, "n_components", low=1, high=most, integer=True)
+            k = check_number(self.n_components, "n_components", low=1, integer=True)
+        if k > most:
+            raise ValueError(
+                f"n_components={k} but X has {n} points of {d} features; pass n_components <= "
+                f"{most}."
+            )
         points, near = X.astype(np.float64), np.zeros(d)
         if not sparse.issparse(X):
             near = points[0].copy()  # near the others, so that an offset costs no digits

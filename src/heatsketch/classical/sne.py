@@ -72,9 +72,10 @@ class NeighborEmbedding(Embedding):
         """
         X = self._read_either(X, reset=True)
         n = X.shape[0]
-        perplexity = check_number(
-            self.perplexity, "perplexity", low=1, high=n - 1, open_low=True, open_high=True
-        )
+        perplexity = check_number(self.perplexity, "perplexity", low=1, open_low=True)
+        if perplexity >= n - 1:
+            remedy = f"pass perplexity < {n - 1}" if n > 3 else "pass more points"
+            raise ValueError(f"perplexity={perplexity:g} but X has {n} samples; {remedy}.")
         k = check_number(self.n_components, "n_components", low=1, integer=True)
         check_number(self.early_exaggeration, "early_exaggeration", low=1)
         check_number(self.learning_rate, "learning_rate", low=0, open_low=True, rules=("auto",))
