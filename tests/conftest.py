@@ -42,6 +42,13 @@ if SEED:
 
 
 @pytest.fixture
+def short_search(monkeypatch):
+    """Learn maps of heat embeddings from few pairs in a few steps: for tests of something else."""
+    monkeypatch.setattr("heatsketch.isometry.learn.PAIRS", {"most": 500, "worst": 2_000})
+    monkeypatch.setattr("heatsketch.isometry.objective._PENALTIES", ())
+
+
+@pytest.fixture
 def blood():
     """Return scanpy, and the 700 cells that ship inside it with their neighbours."""
     sc = pytest.importorskip("scanpy")

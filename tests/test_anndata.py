@@ -10,6 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 
 import heatsketch as hs
 
+pytestmark = pytest.mark.usefixtures("short_search")
 N, GENES = 90, 60
 RNG = np.random.default_rng(3)
 CENTRES = np.repeat(RNG.normal(size=(3, GENES)) * 0.5, N // 3, axis=0)

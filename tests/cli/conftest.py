@@ -30,15 +30,12 @@ class Said(NamedTuple):
 
 
 @pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
+def run(capsys, tmp_path, monkeypatch, short_search):
     """Run a command, whose warnings become lines; check its exit code, return what it printed.
 
-    It runs in `tmp_path`, and so does the test. Maps of heat embeddings are learned from few pairs
-    in a few steps, also by the test: how good they are is looked at elsewhere.
+    It runs in `tmp_path`, and so does the test.
     """
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("heatsketch.isometry.learn.PAIRS", {"most": 500, "worst": 2_000})
-    monkeypatch.setattr("heatsketch.isometry.objective._PENALTIES", ())
 
     def run(*words, code=0):
         capsys.readouterr()

@@ -213,8 +213,7 @@ def test_command_line(tmp_path, capsys):
     out = tmp_path / "found"
     command = f"compare circle --methods pca,diffusion-map --seeds 1 -o {out}".split()
     assert cli.main(command) == 0
-    printed = capsys.readouterr().out
-    assert "diffusion-map" in printed
+    assert "diffusion-map" in capsys.readouterr().out
     assert sorted(path.name for path in out.iterdir()) == sorted(FILES)
     with (out / "comparison.csv").open() as stream:
         rows = list(csv.DictReader(stream))

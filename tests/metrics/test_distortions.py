@@ -371,7 +371,7 @@ def test_independent_pairs_have_binomial_intervals(many):
     assert whole.within_interval[1.5] == (whole.within[1.5], whole.within[1.5])
 
 
-def test_where_eigenpairs_miss_most_there_are_none_and_fit_finds_the_same():
+def test_where_eigenpairs_miss_most_there_are_none_and_fit_finds_the_same(short_search):
     X, time = cloud(400, 3), 1
     with many_from_200_on(0.01) as patch:
         model = hs.HeatEmbedding(2, time, filter="power", random_state=0).fit(X)
@@ -403,8 +403,8 @@ def test_at_long_times_distances_are_those_of_eigenpairs(roll):
 
 def test_walks_that_alternate_have_no_leading_eigenpairs():
     """A path has the eigenvalues ±cos: those near -1 count as much as those near 1."""
-    path = sparse.diags([1.0, 1.0], [-1, 1], (600, 600), format="csr")
-    A, F = Diffusion.from_graph(path), cloud(600, 2, seed=1)
+    path = sparse.diags([1.0, 1.0], [-1, 1], (300, 300), format="csr")
+    A, F = Diffusion.from_graph(path), cloud(300, 2, seed=1)
     found = sampled(F, A, 10, time=1000, error=0.01)
     assert found.looked_at.startswith("all 10 pairs of 5 random points")  # exactly
     (i, j), ratio = found.worst_pairs["contraction"][0], found.contraction

@@ -11,7 +11,7 @@ from problems.clouds import even_circle
 
 @pytest.fixture(scope="module")
 def roll():
-    return hs.datasets.swiss_roll(300, rng=0)[0]
+    return hs.datasets.swiss_roll(150, rng=0)[0]
 
 
 @pytest.fixture(scope="module")

@@ -83,9 +83,8 @@ class Page(html.parser.HTMLParser):
 
 def test_facts_are_those_of_the_estimator(roll, embedded, shown):
     assert shown.facts["lines"]["time"] == str(embedded.time_)
-    assert shown.facts["distortion"]["line"].startswith(
-        embedded.distortion_.describe().removeprefix("distances ")
-    )
+    line = embedded.distortion_.describe().removeprefix("distances ")
+    assert shown.facts["distortion"]["line"].startswith(line)
     trace = hs.heat_trace(embedded.diffusion_, embedded.time_curve_.times)
     np.testing.assert_array_equal(shown.facts["scales"]["effective_rank"], trace.effective_rank)
     explained = embedded.explained_diffusion_variance()
