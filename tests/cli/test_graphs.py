@@ -41,6 +41,13 @@ def test_the_embedding_has_one_row_for_each_node_and_score_confirms_it(output, r
     assert "was not made from" not in said.err
 
 
+def test_a_model_of_a_graph_is_saved(run):
+    command = ("embed", "edges.csv", "--graph", "-o", "o.npy", "--method", "diffusion-map")
+    run(*command, "--save-model", "a.model")
+    np.testing.assert_array_equal(hs.load_model("a.model").embedding_, np.load("o.npy"))
+    assert "DiffusionMap" in run("transform", "a.model", "--info").out
+
+
 def test_an_entry_of_obsp(run):
     matrix = hs.graph(G).matrix
     path, out = "graph.h5ad", "out.h5ad"

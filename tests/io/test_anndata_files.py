@@ -69,6 +69,13 @@ def test_h5ad_missing_key_lists_what_is_there(cells, key):
         io.read_table(cells, key=key)
 
 
+def test_h5ad_features_are_no_ids_and_no_labels(cells):
+    name = io.read_table(cells).columns[0]
+    for choice in ({"label": name}, {"ids": name}):
+        with pytest.raises(ValueError, match=f"{name!r} of .* is a feature, and no id or lab"):
+            io.read_table(cells, **choice)
+
+
 def test_h5ad_copy_adds_embedding_and_columns_and_touches_nothing_else(cells, tmp_path):
     table, Y = io.read_table(cells), np.arange(6, dtype=np.float32).reshape(3, 2)
     late = {"heat_pseudotime": np.array([0, 0.5, np.inf])}

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from heatsketch._checks import check_finite, name_rows
 from heatsketch._typing import Array
+from heatsketch.io.files import listed
 from heatsketch.io.table import Reading, Table, require
 
 # Features, medians and scales of a table, for other rows of the same kind: "columns" (their d
@@ -76,6 +77,9 @@ def with_label(table: Table, how: Reading) -> Table:
     """Return the table with the label that the user named; raise if an id or label is no column."""
     lost = [name for name in how.label + how.ids if name not in table.extra]
     require(lost, [*table.extra, *table.columns], table.source, "id or label column")
+    if lost:
+        what = f"column {lost[0]!r} of {table.source} is a feature, and no id or label"
+        raise ValueError(f"{what}; choose from {listed(table.extra)}.")
     return replace(table, label=how.label[0]) if how.label else table
 
 
