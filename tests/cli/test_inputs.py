@@ -57,12 +57,14 @@ def test_score_reads_the_points_as_embed_did(table, run, missing, scale, suffix)
 
 def test_messages_name_options_and_not_arguments_of_python(table, run):
     Path("gaps.csv").write_text("a,b\n1,2\n,3\n4,5\n")
+    Path("points.csv").write_text("a,b\n1.5,2\n3.25,4\n")
     Path("edges.csv").write_text("a,b\nc,d\n")
     np.save("large.npy", 2**60 + np.arange(20).reshape(10, 2))
     for given, words in (
         (("gaps.csv",), "for gaps pass --missing drop or median, or exclude it (--exclude)"),
         ((table, *EUROPEAN), "count such cells as missing with --missing drop or median"),
         ((table,), "if commas mark decimals, pass --read decimal=,"),
+        (("points.csv", "--read", "decimal=,"), "if points mark decimals, pass --read decimal=.;"),
         ((table, *EUROPEAN[:2]), "'mass' holds 'n.d.' in row 7 (line 9 of the file) (2 such"),
         ((table, *EUROPEAN[:2], "--exclude", "mas"), "did you mean 'mass'?"),
         (("large.npy",), "an id? pass --id x0"),

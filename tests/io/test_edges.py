@@ -77,7 +77,7 @@ def test_an_entry_of_obsp(tmp_path):
     assert (table.label, table.extra["index"][0]) == ("kind", "Napoleon")
     with pytest.raises(ValueError, match=r"obsp/distances of .* holds distances, not weights"):
         io.read_graph(path, key="distances")
-    with pytest.raises(ValueError, match="did you mean 'obsp/connectivities'"):
+    with pytest.raises(ValueError, match=r"choose from obsp/.*mean 'obsp/connectivities'"):
         io.read_graph(path, key="conectivities")
 
 

@@ -129,7 +129,7 @@ def _contents(store: Any, how: Reading, path: Path) -> tuple[str, Any, Names, An
     # An entry of obsp needs its full name, because obsp holds graphs, not points.
     parts = ("obsp",) if key.startswith("obsp/") else ("obsm", "layers")
     places = [f"{part}/{name}" for part in parts for name in store.get(part, ())]
-    places = ["X", *places] if "X" in store else places
+    places = ["X", *places] if "X" in store and "obsp" not in parts else places
     place = next((p for p in (key, f"obsm/{key}", f"layers/{key}") if p in places), key)
     require([place], places, path, "array")
     points, frame = _element(store, place), _element(store, "obs")

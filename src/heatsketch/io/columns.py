@@ -45,9 +45,9 @@ _NOT_A_NUMBER = (
     "it with exclude, ids or label (--exclude, --id, --label)"
 )
 _ANOTHER_NOTATION = (
-    "if commas mark decimals, pass decimal=',' (--read decimal=,); write numbers without signs for "
-    "thousands, currencies, per cent and units; if this is no feature, name it with exclude "
-    "(--exclude)"
+    "if {marks} mark decimals, pass decimal={mark!r} (--read decimal={mark}); write numbers without "
+    "signs for thousands, currencies, per cent and units; if this is no feature, name it with "
+    "exclude (--exclude)"
 )
 
 Place = Callable[[int], str]  # from the number of a row to the words for its place
@@ -188,15 +188,17 @@ def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array 
         where = place(int(rows[0])) + (f" ({len(rows)} such cells)" if len(rows) > 1 else "")
         return ValueError(f"column {name!r} holds {cell[:80]!r} in {where}; {remedy}.")
 
+    marks, mark = ("commas", ",") if how.decimal == "." else ("points", ".")
+    another_notation = _ANOTHER_NOTATION.format(marks=marks, mark=mark)
     counts, numeric = np.bincount(codes), foreign | number
     half = 2 * counts @ numeric >= counts @ filled or 2 * numeric.sum() >= filled.sum()
     if not asked and not (half and numeric.any()):
         units = {word.rpartition(" ")[2] for word in np.array(words)[filled]}
         if len(units) == 1 and (kinds[filled] == "measured").all():
-            raise complaint(filled, _ANOTHER_NOTATION)
+            raise complaint(filled, another_notation)
         return None, ""
     if foreign.any():
-        raise complaint(foreign, _ANOTHER_NOTATION)
+        raise complaint(foreign, another_notation)
     if not how.fills_gaps:
         raise complaint(bad, _NOT_A_NUMBER)
     shown = listed([repr(words[i]) for i in np.flatnonzero(bad)], 3)
