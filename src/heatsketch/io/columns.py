@@ -45,9 +45,9 @@ _NOT_A_NUMBER = (
     "it with exclude, ids or label (--exclude, --id, --label)"
 )
 _ANOTHER_NOTATION = (
-    "if {marks} mark decimals, pass decimal={mark!r} (--read decimal={mark}); write numbers without "
-    "signs for thousands, currencies, per cent and units; if this is no feature, name it with "
-    "exclude (--exclude)"
+    "if {marks} mark decimals, pass decimal={mark!r} (--read decimal={mark}); write numbers "
+    "without signs for thousands, currencies, per cent and units; if this is no feature, name it "
+    "with exclude (--exclude)"
 )
 
 Place = Callable[[int], str]  # from the number of a row to the words for its place
