@@ -45,19 +45,22 @@ def test_points_with_common_ids_are_matched_and_others_left_out(run):
 def test_the_same_rows_need_no_ids(run):
     np.save("a.npy", X)
     np.save("b.npy", Z)
-    lines = run("compare", "a.npy", "b.npy", "--same-rows", "--filter", "heat", *OPTIONS).lines
+    given = ("--same-rows", "--filter", "heat", "--level", "0.8")
+    lines = run("compare", "a.npy", "b.npy", *given, *OPTIONS).lines
     a, b = (hs.diffusion(P, n_neighbors=6) for P in (X, Z))
     found = hs.diffusion_discrepancy(a, b, filter="heat", **SKETCH)
-    assert lines["discrepancy"] == found.describe().removeprefix("discrepancy ")
+    ends = found.interval(0.8)
+    assert f"(80 %: {ends.low:.3g} to {ends.high:.3g})" in lines["discrepancy"]
     assert lines["matched"] == "by their rows"
 
 
 def test_other_points_are_samples(run):
     other = cloud(30, 3, seed=9)
     write_csv("c.csv", other, id=range(30))
-    lines = run("compare", "a.csv", "c.csv", "-o", "out.csv", *OPTIONS).lines
+    lines = run("compare", "a.csv", "c.csv", "-o", "out.csv", "--level", "0.8", *OPTIONS).lines
     found = hs.uncertainty.sample_discrepancy(X, other, n_neighbors=6, **SKETCH)
-    assert lines["discrepancy"] == found.describe().removeprefix("discrepancy ")
+    assert lines["discrepancy"] == found.describe(0.8).removeprefix("discrepancy ")
+    assert "(80 %: " in lines["discrepancy"]
     rows = pd.read_csv("out.csv")
     assert list(rows) == ["file", "id", "discrepancy"]
     assert rows["id"].tolist() == [*IDS, *map(str, range(30))]

@@ -98,7 +98,7 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
          "are matched by ids, and without common ids compared as samples of different points"),
         ("distances", "--from", "ID", "point, id or row, to measure from", {"dest": "origin"}),
         ("distances", "--pairs", "FILE", "text, two ids in each line", {"dest": "pairs_file"}),
-        ("compare distances", "--level", "P", "probability of intervals in the table (0.95)"),
+        ("compare distances", "--level", "P", "probability of intervals (default 0.95)"),
         ("distances", "--simultaneous", None, "intervals that hold at once, not each by itself"),
     ],
     "reading INPUT": [

@@ -84,7 +84,7 @@ def _compare_data(args: Namespace) -> dict[str, str]:
             cells += [(table.source, i, f"{x:.6g}") for i, x in zip(own, each, strict=True)]
     if args.output is not None:
         common.write_rows(args, cells)
-    return lines | {"discrepancy": found.describe().removeprefix("discrepancy ")}
+    return lines | {"discrepancy": found.describe(args.level).removeprefix("discrepancy ")}
 
 
 def _read_other(args: Namespace, first: io.Table) -> io.Table:

@@ -90,11 +90,11 @@ class Discrepancy:
         low, high = self.per_point / math.sqrt(most), self.per_point / math.sqrt(least)
         return Interval(self.per_point, low, high)
 
-    def describe(self) -> str:
-        """Describe the discrepancy in one line."""
-        _, low, high = self.interval()
+    def describe(self, level: float = 0.95) -> str:
+        """Describe the discrepancy, with the interval of this probability, in one line."""
+        _, low, high = self.interval(level)
         percent = 100 * self.value / self.size if self.size else 0.0
-        ends = "exactly" if self.standard_error == 0 else f"95 %: {low:.3g} to {high:.3g}"
+        ends = f"{100 * level:g} %: {low:.3g} to {high:.3g}" if self.standard_error else "exactly"
         tested = "" if self.p_value is None else f"; p = {self.p_value:.3g}"
         return (
             f"discrepancy {self.value:.3g} ({ends}), {percent:.3g} % of the size of the operators, "

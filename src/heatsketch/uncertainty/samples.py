@@ -75,14 +75,14 @@ class SampleDiscrepancy:
         factor = math.exp(quantile * self.standard_error / self.value)
         return Interval(self.value, self.value / factor, self.value * factor)
 
-    def describe(self) -> str:
-        """Describe the discrepancy in one line."""
-        _, low, high = self.interval()
+    def describe(self, level: float = 0.95) -> str:
+        """Describe the discrepancy, with the interval of this probability, in one line."""
+        _, low, high = self.interval(level)
         n, m = map(len, self.per_point)
         return (
-            f"discrepancy {self.value:.3g} (95 %: {low:.3g} to {high:.3g}) of at most 1.41, "
-            f"between samples of {n:,} and {m:,} points; p = {self.p_value:.3g}; mismatch of the "
-            f"field {self.mismatch:.2g}"
+            f"discrepancy {self.value:.3g} ({100 * level:g} %: {low:.3g} to {high:.3g}) of at most "
+            f"1.41, between samples of {n:,} and {m:,} points; p = {self.p_value:.3g}; mismatch of "
+            f"the field {self.mismatch:.2g}"
         )
 
 
