@@ -103,7 +103,7 @@ def test_text_columns_of_parquet_follow_the_same_rule(tmp_path):
         ({"sep": "ab"}, ValueError, r"sep='ab' \(--read sep=ab\) is not a separator"),
         ({"standardize": "yes"}, TypeError, "standardize='yes'"),
         ({"header": 0}, TypeError, "header=0"),  # in pandas the first row; equal to False
-        ({"header": "no"}, TypeError, "header='no'"),
+        ({"header": "no"}, TypeError, r"^header='no'; pass True or False\."),
         ({"exclude": [1]}, TypeError, "exclude="),
     ],
 )

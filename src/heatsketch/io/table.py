@@ -105,9 +105,10 @@ class Reading:
             object.__setattr__(self, option, names)
         check_choice(self.missing, "missing", ("keep", *MISSING))
         check_choice(self.decimal, "decimal", (".", ","))
-        if not all(x is None or isinstance(x, bool) for x in (self.standardize, self.header)):
-            given = f"standardize={self.standardize!r}, header={self.header!r}"
-            raise TypeError(f"{given}; pass True or False for each.")
+        for option in ("standardize", "header"):
+            value = getattr(self, option)
+            if not isinstance(value, bool | None):
+                raise TypeError(f"{option}={value!r}; pass True or False.")
         if self.sep is not None:
             sep = _SEPARATORS.get(self.sep, self.sep)
             if not isinstance(sep, str) or not re.fullmatch(r'[^"\r\n\x80-\U0010ffff]', sep):
