@@ -153,6 +153,8 @@ def test_ids_match_points_in_any_order_and_leave_out_those_of_one_side():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
+        (lambda: ([], np.eye(3)), ValueError, "a is empty; pass one replicate or more"),
+        (lambda: (np.eye(3), []), ValueError, "b is empty"),
         (lambda: (np.eye(3), np.eye(4)), ValueError, "3 and 4 points"),
         (lambda: ([np.eye(3), np.eye(4)], np.eye(3)), ValueError, "3 and 4 points"),
         (lambda: (np.eye(3), hs.HeatSketch()), TypeError, "b is a HeatSketch without a diffusion_"),

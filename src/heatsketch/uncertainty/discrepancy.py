@@ -172,6 +172,8 @@ CSR matrix
     k = check_number(n_components, "n_components", low=2, high=MOST_COLUMNS, integer=True)
     f = make_filter(filter, time)
     groups = [group if isinstance(group, list | tuple) else [group] for group in (a, b)]
+    if not all(groups):
+        raise ValueError(f"{'a' if not groups[0] else 'b'} is empty; pass one replicate or more.")
     given = [_matrix_of(one, "ab"[g]) for g, group in enumerate(groups) for one in group]
     matrices, ids = [matrix for matrix, _ in given], [own for _, own in given]
     numbered, rows = _matched(ids, [len(on_vertices(matrix)[1]) for matrix in matrices])
