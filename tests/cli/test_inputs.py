@@ -63,8 +63,8 @@ def test_messages_name_options_and_not_arguments_of_python(table, run):
     for given, words in (
         (("gaps.csv",), "for gaps pass --missing drop or median, or exclude it (--exclude)"),
         ((table, *EUROPEAN), "count such cells as missing with --missing drop or median"),
-        ((table,), "if commas mark decimals, pass --read decimal=,"),
-        (("points.csv", "--read", "decimal=,"), "if points mark decimals, pass --read decimal=.;"),
+        ((table,), "if ',' marks decimals, pass --read decimal=,"),
+        (("points.csv", "--read", "decimal=,"), "if '.' marks decimals, pass --read decimal=.;"),
         ((table, *EUROPEAN[:2]), "'mass' holds 'n.d.' in row 7 (line 9 of the file) (2 such"),
         ((table, *EUROPEAN[:2], "--exclude", "mas"), "did you mean 'mass'?"),
         (("large.npy",), "an id? pass --id x0"),

@@ -83,9 +83,8 @@ def run(args: Namespace) -> dict[str, str]:
     made = {"method": args.method, "parameters": given, "time": time, "reading": how}
     names = common.write_coordinates(args, replace(table, extra=extra), estimator, Y, **made)
     if args.save_model is not None:
-        record = table.learned  # empty for graphs
-        if record:
-            record = record | {"suffix": suffix_of(table.source), "options": how}
+        read = {"suffix": suffix_of(table.source), "options": how}
+        record = table.learned | read if table.learned else {}  # nothing is learned of graphs
         write_model(estimator, args.save_model, record, force=args.force)
     if args.plot is not None:
         labels = None if colour is None else extra[colour]

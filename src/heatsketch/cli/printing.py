@@ -1,7 +1,6 @@
 """Printing: progress, warnings and errors on stderr, results on stdout."""
 
 import json
-import logging
 import re
 import sys
 import time
@@ -9,8 +8,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
-
-logger = logging.getLogger("heatsketch")
 
 OUTPUTS = ("output", "table", "plot", "save_model", "metadata")  # options that name a file
 TIMED = ("embed", "transform", "report", "audit")

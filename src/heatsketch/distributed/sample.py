@@ -158,8 +158,7 @@ def size(points: Blocks, estimator: Any, fit_points: int | None = None) -> int:
     many columns as an estimator computes, at least 64 eigenvectors and half as many again.
     """
     if fit_points is not None:
-        least = check_number(fit_points, "fit_points", low=LEAST_POINTS, integer=True)
-        return min(least, points.n)
+        return min(points.n, check_number(fit_points, "fit_points", low=LEAST_POINTS, integer=True))
     given = estimator.get_params(deep=False)
     wanted, neighbors = given.get("n_components"), given.get("n_neighbors")
     columns = int(wanted) if isinstance(wanted, numbers.Integral) else 64

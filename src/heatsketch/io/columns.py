@@ -45,7 +45,7 @@ _NOT_A_NUMBER = (
     "it with exclude, ids or label (--exclude, --id, --label)"
 )
 _ANOTHER_NOTATION = (
-    "if {marks} mark decimals, pass decimal={mark!r} (--read decimal={mark}); write numbers "
+    "if {mark!r} marks decimals, pass decimal={mark!r} (--read decimal={mark}); write numbers "
     "without signs for thousands, currencies, per cent and units; if this is no feature, name it "
     "with exclude (--exclude)"
 )
@@ -188,8 +188,7 @@ def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array 
         where = place(int(rows[0])) + (f" ({len(rows)} such cells)" if len(rows) > 1 else "")
         return ValueError(f"column {name!r} holds {cell[:80]!r} in {where}; {remedy}.")
 
-    marks, mark = ("commas", ",") if how.decimal == "." else ("points", ".")
-    another_notation = _ANOTHER_NOTATION.format(marks=marks, mark=mark)
+    another_notation = _ANOTHER_NOTATION.format(mark="," if how.decimal == "." else ".")
     counts, numeric = np.bincount(codes), foreign | number
     half = 2 * counts @ numeric >= counts @ filled or 2 * numeric.sum() >= filled.sum()
     if not asked and not (half and numeric.any()):

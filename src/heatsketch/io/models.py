@@ -126,8 +126,7 @@ def load_model(path: str | Path) -> Any:
     ...     hs.load_model(f"{folder}/a.model")
     MixtureKernel(n_components=1, n_features=1, epsilon=2)
     """
-    model, _, _ = read_model(path)
-    return model
+    return read_model(path)[0]
 
 
 def write_model(

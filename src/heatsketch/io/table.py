@@ -106,8 +106,7 @@ class Reading:
         check_choice(self.missing, "missing", ("keep", *MISSING))
         check_choice(self.decimal, "decimal", (".", ","))
         for option in ("standardize", "header"):
-            value = getattr(self, option)
-            if not isinstance(value, bool | None):
+            if not isinstance(value := getattr(self, option), bool | None):
                 raise TypeError(f"{option}={value!r}; pass True or False.")
         if self.sep is not None:
             sep = _SEPARATORS.get(self.sep, self.sep)

@@ -91,5 +91,4 @@ def legend_of(codes: Array, names: tuple[str, ...]) -> tuple[Array, tuple[str, .
 
 def palette(count: int) -> Sequence[str]:
     """Return `count` colours that can be told apart, at most `MAX_CATEGORIES`."""
-    colours = next(one for one in (OKABE_ITO, PETROFF, TABLEAU) if count <= len(one))
-    return colours[:count]
+    return next(one[:count] for one in (OKABE_ITO, PETROFF, TABLEAU) if count <= len(one))

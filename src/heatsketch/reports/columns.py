@@ -92,8 +92,7 @@ def _numbers(name: str, values: Array) -> dict[str, Any]:
 
 def texts(values: Any, shown: Array) -> list[str]:
     """Return ids (n,) as text, of the rows `shown`."""
-    values = np.asarray(values)
-    return ["" if is_missing(value) else str(value) for value in values[shown].tolist()]
+    return ["" if is_missing(x) else str(x) for x in np.asarray(values)[shown].tolist()]
 
 
 def image_facts(X: Any, images: tuple[int, int] | None, shown: Array) -> dict[str, Any] | None:
