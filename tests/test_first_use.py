@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import heatsketch as hs
 from heatsketch.comparison.methods import ESTIMATORS
+from problems.clouds import cloud
 
 HEAVY = ("numpy", "scipy", "sklearn", "numba", "matplotlib", "pandas", "joblib")
 
@@ -49,6 +51,8 @@ def test_every_public_name_is_found_and_nothing_else_is_listed():
 
 def test_pickles_are_found_and_small_data_wait_for_no_compiler(tmp_path):
     """Where nothing is imported yet: modules, then classes of pickles, then commands."""
+    points = str(tmp_path / "points.npy")
+    np.save(points, cloud(300, 10))
     code = (
         "import heatsketch as hs, pickle\n"
         "print(hs.plot.scatter.__name__, hs.io.read_table.__name__)\n"
@@ -56,7 +60,7 @@ def test_pickles_are_found_and_small_data_wait_for_no_compiler(tmp_path):
         "from heatsketch.cli import main\n"
         "for method in ('heat-embedding', 'diffusion-map', 'laplacian-eigenmap'):\n"
         f"    options = ['-o', {str(tmp_path)!r} + f'/{{method}}.npy', '--method', method, '-q']\n"
-        "    assert main(['embed', 'digits', *options]) == 0\n"
+        f"    assert main(['embed', {points!r}, *options]) == 0\n"
     )
     printed = run(code, NUMBA_CACHE_DIR=str(tmp_path / "compiled"))
     assert printed.startswith("scatter read_table\n[HeatSketch(n_components=5), Power(")

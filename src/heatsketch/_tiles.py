@@ -107,7 +107,7 @@ def single_threaded_blas() -> Iterator[int]:
     global _nesting, _limiter, _threads_outside
     with _lock:
         if _nesting == 0:
-            known = (library["num_threads"] for library in _controller().info())
+            known = (library.num_threads for library in _controller().lib_controllers)
             _threads_outside = max(known, default=0) or _threads_allowed()
             _limiter = None
             if _threads_outside > 1:
