@@ -2,7 +2,7 @@
 
 The base class has every question that can be asked of an operator, with answers that are right for
 any; a class that knows more overrides them. Below the classes: products and permutations of sparse
-matrices, components, and bounds of a spectrum.
+matrices, and components.
 """
 
 from __future__ import annotations
@@ -105,7 +105,21 @@ class Operator:
 
         Negligible entries join nothing.
         """
-        return None if self.matrix is None else components_of_matrix(self.matrix)
+        matrix = self.matrix
+        if matrix is None:
+            return None
+        sums = np.asarray(matrix.sum(axis=1)).ravel()
+        if not sparse.issparse(matrix):
+            return components_of_rows(lambda rows: matrix[rows], sums)
+        if matrix.nnz and matrix.data.min() <= NEGLIGIBLE * sums.max():
+            smaller = np.repeat(sums, np.diff(matrix.indptr))
+            np.minimum(smaller, sums[matrix.indices], out=smaller)
+            counts = matrix.data > NEGLIGIBLE * smaller  # symmetric: for either of the two rows
+            csr = (counts, matrix.indices, matrix.indptr)
+            matrix = sparse.csr_matrix(csr, matrix.shape, copy=True)
+            matrix.eliminate_zeros()
+        # The strong components of a symmetric pattern are its components, and need no transpose.
+        return connected_components(matrix, directed=True, connection="strong")[1]
 
     def sparse_matrix(self) -> sparse.csr_matrix | None:
         """Return the matrix as CSR where it is sparse, else None; directions are not taken out."""
@@ -114,19 +128,31 @@ class Operator:
 
     @cached_property
     def ends(self) -> tuple[Interval, Interval]:
-        """Bounds of the spectrum from outside and from inside, by Lanczos steps.
+        """Bounds of the spectrum from outside and from inside, by 40 Lanczos steps.
 
         From a random vector, m steps miss an end by more than a fraction e of the width of the
         spectrum with probability at most 1.648 √n exp(-√e (2m - 1)) (Kuczyński and Woźniakowski
         1992), whatever the spectrum. The outer interval allows for the fraction of probability
         1e-6, and stays within the interval `spectrum`.
         """
-        low, high = self.spectrum
-        fraction = (np.log(1.648e6 * np.sqrt(self.n)) / (2 * _LANCZOS_STEPS - 1)) ** 2
-        with single_threaded_blas():
-            ritz = _ritz_values(self)
+        v = self.asarray(random_block(self.n, 1, "gaussian", 0)[:, 0])
+        diagonal: list[float] = []
+        beside = [0.0]
+        with single_threaded_blas():  # the same bits for any number of threads
+            v, previous = v / float(np.linalg.norm(v)), np.zeros_like(v)
+            for _ in range(_LANCZOS_STEPS):
+                following = self @ v - beside[-1] * previous
+                diagonal.append(float(v @ following))
+                following -= diagonal[-1] * v
+                beside.append(float(np.linalg.norm(following)))
+                if beside[-1] <= 100 * np.finfo(self.dtype).eps * max(*beside, abs(diagonal[0])):
+                    break  # an invariant subspace
+                v, previous = (following / beside[-1]).astype(self.dtype, copy=False), v
+            ritz = eigvalsh_tridiagonal(diagonal, beside[1 : len(diagonal)])
         first, last = float(ritz[0]), float(ritz[-1])
+        fraction = (np.log(1.648e6 * np.sqrt(self.n)) / (2 * _LANCZOS_STEPS - 1)) ** 2
         margin = fraction / (1 - 2 * fraction) * (last - first) + 1e-6 * max(abs(first), abs(last))
+        low, high = self.spectrum
         return (max(low, first - margin), min(high, last + margin)), (first, last)
 
     def scaled(
@@ -180,39 +206,15 @@ class Operator:
         return Deflated(self.undeflated, np.column_stack([self.V, self.asarray(V)]))
 
     def project(self, X: Any, out: Any = None) -> Any:
-        """Return (I - VVᵀ) X; X itself where nothing is deflated.
+        """Return X without the directions that are taken out: X itself.
 
-        `out`, a block of this precision, may be X itself, to save a copy.
-
-        Raises
-        ------
-        ValueError, TypeError
-            A block that is not of n rows, of more than two axes, or not of real numbers.
+        `out` is a block for the result, which may be X; no other operator writes to it.
         """
-        V = self.V
-        if not V.shape[1]:
-            return X
-        block = self.asarray(X) if out is None else X
-        out = np.empty_like(block, order="C") if out is None else out
-        # Sums over tiles are taken in their order: the same bits for any number of threads.
-        along = sum_over_tiles(lambda rows: V[rows].T @ block[rows], self.n, _PROJECTION_TILE)
-
-        def subtract(rows: slice) -> None:
-            out[rows] = block[rows] - V[rows] @ along
-
-        for_each_tile(subtract, self.n, _PROJECTION_TILE)
-        return out
+        return X
 
     def multiply_projected(self, X: Any) -> Any:
-        """Multiply a block that is orthogonal to V already, as products by this operator are.
-
-        Raises
-        ------
-        ValueError, TypeError
-            A block that is not of n rows, of more than two axes, or not of real numbers.
-        """
-        Y = self.undeflated @ X
-        return self.project(Y, out=Y)
+        """Multiply a block that has no part along V, as products by this operator have none."""
+        return self @ X
 
 
 class _Stored(Operator):
@@ -550,13 +552,46 @@ class Deflated(Composed):
         low, high = A.spectrum
         self.spectrum = spectrum or ((min(low, 0.0), max(high, 0.0)) if V.shape[1] else (low, high))
 
-    def _matmul(self, X: Any) -> Any:
-        return self.multiply_projected(self.project(X))
-
     @property
     def undeflated(self) -> Operator:
         """The operator from which V is taken."""
         return self.A
+
+    def _matmul(self, X: Any) -> Any:
+        return self.multiply_projected(self.project(X))
+
+    def multiply_projected(self, X: Any) -> Any:
+        """Multiply a block that has no part along V, as products by this operator have none.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A block that is not of n rows, of more than two axes, or not of real numbers.
+        """
+        Y = self.A @ X
+        return self.project(Y, out=Y)
+
+    def project(self, X: Any, out: Any = None) -> Any:
+        """Return (I - VVᵀ) X; `out`, a block of this precision, may be X, to save a copy.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A block that is not of n rows, of more than two axes, or not of real numbers.
+        """
+        V = self.V
+        if not V.shape[1]:
+            return X
+        X = self.asarray(X) if out is None else X
+        out = np.empty_like(X, order="C") if out is None else out
+        # Sums over tiles are taken in their order: the same bits for any number of threads.
+        along = sum_over_tiles(lambda rows: V[rows].T @ X[rows], self.n, _PROJECTION_TILE)
+        for_each_tile(
+            lambda rows: np.subtract(X[rows], V[rows] @ along, out=out[rows]),
+            self.n,
+            _PROJECTION_TILE,
+        )
+        return out
 
 
 # Stored matrices and their products
@@ -618,21 +653,6 @@ def inverse_permutation(order: Array, n: int | None = None) -> Array:
 # Components
 
 
-def components_of_matrix(matrix: Any) -> Array:
-    """Return the component of each row (n,) of a symmetric, non-negative matrix, array or CSR."""
-    sums = np.asarray(matrix.sum(axis=1)).ravel()
-    if not sparse.issparse(matrix):
-        return components_of_rows(lambda rows: matrix[rows], sums)
-    if matrix.nnz and matrix.data.min() <= NEGLIGIBLE * sums.max():
-        smaller = np.repeat(sums, np.diff(matrix.indptr))
-        np.minimum(smaller, sums[matrix.indices], out=smaller)
-        counts = matrix.data > NEGLIGIBLE * smaller  # symmetric: for either of the two rows
-        matrix = sparse.csr_matrix((counts, matrix.indices, matrix.indptr), matrix.shape, copy=True)
-        matrix.eliminate_zeros()
-    # The strong components of a symmetric pattern are its components, and need no transpose.
-    return connected_components(matrix, directed=True, connection="strong")[1]
-
-
 def components_of_rows(rows_of: Callable[[Array], Array], sums: Array) -> Array:
     """Return the component of each row (n,) of a symmetric, non-negative matrix, from its rows.
 
@@ -672,24 +692,3 @@ def between_components(root: Array, labels: Array, k: int) -> Array:
         H[rank <= j, j] = np.sqrt(m[j] / (larger[j] * both[j]))
         H[rank == j + 1, j] = -np.sqrt(larger[j] / (m[j] * both[j]))
     return H * root[:, None]
-
-
-# Bounds of a spectrum
-
-
-@single_threaded_blas()  # the same bits for any number of threads
-def _ritz_values(A: Operator) -> Array:
-    """Return the Ritz values, ascending, of 40 Lanczos steps from a random vector."""
-    v = A.asarray(random_block(A.n, 1, "gaussian", 0)[:, 0])
-    v, previous = v / float(np.linalg.norm(v)), np.zeros_like(v)
-    diagonal: list[float] = []
-    beside = [0.0]
-    for _ in range(_LANCZOS_STEPS):
-        following = A @ v - beside[-1] * previous
-        diagonal.append(float(v @ following))
-        following -= diagonal[-1] * v
-        beside.append(float(np.linalg.norm(following)))
-        if beside[-1] <= 100 * np.finfo(A.dtype).eps * max(*beside, abs(diagonal[0])):
-            break  # an invariant subspace
-        v, previous = (following / beside[-1]).astype(A.dtype, copy=False), v
-    return eigvalsh_tridiagonal(diagonal, beside[1 : len(diagonal)])

@@ -14,7 +14,6 @@ from heatsketch._typing import Array, Rng
 from heatsketch.operators.operator import (
     Operator,
     between_components,
-    components_of_matrix,
     inverse_permutation,
 )
 from heatsketch.spectral.eigenpairs import DENSE_LIMIT, Spectrum, fix_signs, leading_eigenpairs
@@ -41,8 +40,8 @@ def slowest_eigenpairs(A: Operator, k: int, *, tol: float = 1e-8, rng: Rng = Non
         As in `eigh`.
     """
     H, matrix = np.empty((A.n, 0)), A.sparse_matrix()
-    labels = np.zeros(A.n, int) if matrix is None else components_of_matrix(matrix)
-    if labels.max() > 0:
+    labels = None if matrix is None else A.components()
+    if labels is not None and labels.max() > 0:
         H = between_components(np.asarray(A.V[:, 0], dtype=float), labels, k)
     if H.shape[1] < k:
         rest = A if H.shape[1] == 0 else A.deflated(H)
