@@ -149,12 +149,14 @@ def check_points(
 ) -> Any:
     """Return X (n, d) as a finite array, or CSR matrix, of float32 or float64, or raise.
 
-    Squares of the numbers must not leave float64.
+    Arrays are in C order, because sums in Fortran order round differently. Squares of the numbers
+    must not leave float64.
     """
     X = check_array(
         as_floats(X, name),
         accept_sparse=accept_sparse,
         dtype=[np.float64, np.float32],
+        order="C",
         ensure_all_finite=False,
         ensure_min_samples=min_rows,
         input_name=name,

@@ -49,11 +49,7 @@ def for_each_tile(
 def filled(work: Callable[[slice], Array], shape: tuple[int, ...], tile: int = ROW_TILE) -> Array:
     """Return an array of this shape with the rows work(rows), computed as in `for_each_tile`."""
     out = np.empty(shape)
-
-    def fill(rows: slice) -> None:
-        out[rows] = work(rows)
-
-    for_each_tile(fill, shape[0], tile)
+    for_each_tile(lambda rows: np.copyto(out[rows], work(rows)), shape[0], tile)
     return out
 
 

@@ -154,18 +154,18 @@ class LaplacianEigenmap(Embedding):
         X = self._read_points(X, reset=True)
         graph, self._neighborhoods = self._graph_of(X)
         vertices, graph = self._neighborhoods, off_diagonal(graph)
-        starts = graph.tocoo().row
+        n, starts = graph.shape[0], graph.tocoo().row
         joined = np.unique(starts)
-        self._usual = np.zeros(vertices.n)  # the median length of the edges from each vertex
+        self._usual = np.zeros(n)  # the median length of the edges from each vertex
         self._usual[joined] = ndimage.median(graph.data, starts, joined)
         self.epsilon_ = self._least_epsilon(graph)
-        self._epsilons = np.full(vertices.n, self.epsilon_)  # the least of the edges of each
+        self._epsilons = np.full(n, self.epsilon_)  # the least of the edges of each
         if self.epsilon == _EDGES:
             self._epsilons = np.maximum(_LEAST_FRACTION * self._usual**2, self.epsilon_)
         K = symmetric(graph)
-        K.data = np.exp(-(self._relative(K, np.arange(vertices.n)) ** 2))
+        K.data = np.exp(-(self._relative(K, np.arange(n)) ** 2))
         K.eliminate_zeros()
-        A = Sparse(K + sparse.identity(vertices.n, format="csr"))
+        A = Sparse(K + sparse.identity(n, format="csr"))
         diffusion = Diffusion.from_affinity(A, alpha=0.0)
         top = slowest_eigenpairs(
             diffusion.deflated(), self.n_components, tol=self.tol, rng=self.random_state

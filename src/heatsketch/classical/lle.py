@@ -134,7 +134,7 @@ class LocallyLinearEmbedding(Embedding):
         X = self._read_points(X, reset=True)
         graph, vertices = self._graph_of(X)
         self._neighborhoods, graph = vertices, off_diagonal(graph)
-        k = check_fewer_components(self.n_components, vertices.n)
+        k = check_fewer_components(self.n_components, graph.shape[0])
         if graph.nnz == 0:
             raise ValueError(f"No two points are within radius={self.radius}; pass a larger one.")
         W = reconstruction_weights(vertices.points, vertices.points, graph, reg)
@@ -153,7 +153,7 @@ class LocallyLinearEmbedding(Embedding):
         with single_threaded_blas():  # the same bits for any number of threads
             self.eigenvalues_, vectors = lowest_eigenpairs(L, closed, k, self.random_state)
         residuals = L.T @ (L @ vectors) - vectors * self.eigenvalues_
-        self._Y = vectors * np.sqrt(vertices.n)
+        self._Y = vectors * np.sqrt(len(vectors))
         self.embedding_ = vertices.spread(self._Y).astype(X.dtype)
         self.reconstruction_error_ = float(self.eigenvalues_.sum())
         self.diagnostics_ = vertices.counts(graph) | {

@@ -190,7 +190,7 @@ class DiffusionEstimator(Embedder):
                 stacklevel=2,
             )
         started = time.perf_counter()
-        logger.info("embedding %s points", f"{diffusion.n:,}")
+        logger.info("embedding %s points", f"{len(diffusion.vertex):,}")
         H = np.hstack(self._factor(diffusion, times, X)).astype(
             diffusion.operator.dtype, copy=False
         )

@@ -15,7 +15,7 @@ from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.novelty import PointRows
 from heatsketch.neighbors import in_metric
-from heatsketch.spectral.filters import FILTERS, make_filter
+from heatsketch.spectral.filters import FILTERS
 from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS, sketch_blocks
 from heatsketch.uncertainty.intervals import Interval, columns_for, distance_interval
 from heatsketch.uncertainty.resampling import neighbor_confidence
@@ -148,7 +148,7 @@ class HeatSketch(DiffusionEstimator):
     def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Array]:
         self._fit_metric = self.metric
         A = diffusion.deflated()
-        filters = [make_filter(self.filter, float(t)).reduced() for t in times]
+        filters = [FILTERS[self.filter](float(t)).reduced() for t in times]
         k: Any = columns_for(self.tolerance) if self.n_components == "auto" else self.n_components
         vertex, seed = diffusion.vertex, self.random_state
         if self.ids_ is None:

@@ -61,11 +61,6 @@ class Neighborhoods:
     vertex: Array
     recall: dict[str, float]
 
-    @property
-    def n(self) -> int:
-        """Number of vertices."""
-        return len(self.by_content)
-
     @cached_property
     def points(self) -> Points:
         """The vertices, array or CSR (n, d), in float64."""
@@ -75,9 +70,9 @@ class Neighborhoods:
     def counts(self, graph: sparse.csr_matrix) -> dict[str, float]:
         """Count neighbours, components and duplicates of a graph without loops; add the recall."""
         found = {
-            "mean_neighbors": graph.nnz / self.n,
+            "mean_neighbors": graph.nnz / self.search.n,
             "components": connected_components(graph, directed=False)[0],
-            "duplicates": len(self.vertex) - self.n,
+            "duplicates": len(self.vertex) - self.search.n,
         }
         return found | self.recall
 

@@ -135,9 +135,9 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
     """
     logger.info("graph of the nearest neighbours of %s points", f"{X.shape[0]:,}")
     graph, near = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
-    k = int(near.n_neighbors)  # type: ignore[arg-type]
+    k, n = int(near.n_neighbors), near.search.n  # type: ignore[arg-type]
     if epsilon == "self-tuning":
-        scales = local_scales(graph.data.reshape(near.n, -1), scale_order(k), near.vertex)
+        scales = local_scales(graph.data.reshape(n, -1), scale_order(k), near.vertex)
     else:
         distances = neighbors if isinstance(neighbors, Distances) else None
         scales = _bandwidth(near.search.points, epsilon, distances)
@@ -145,7 +145,7 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
     directed = rows.weights(graph, out=graph.data)
     directed.eliminate_zeros()
     K, numbers = Sparse(directed.maximum(directed.T)), (near.vertex, near.by_content)
-    diagnostics = {"n_neighbors": k, "duplicates": X.shape[0] - near.n, **near.recall}
+    diagnostics = {"n_neighbors": k, "duplicates": X.shape[0] - n, **near.recall}
     return Affinity(K, rows, *numbers, directed, scales, diagnostics)
 
 
@@ -181,20 +181,20 @@ def variable_affinity(
         )
     logger.info("graph of the nearest neighbours of %s points", f"{X.shape[0]:,}")
     graph, near = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
-    k = int(near.n_neighbors)  # type: ignore[arg-type]
+    k, n = int(near.n_neighbors), near.search.n  # type: ignore[arg-type]
     if k < 2:
         raise ValueError(
             f"Points have {k} neighbour(s), but affinity='variable' estimates the dimension from "
             "the distances to two or more; pass n_neighbors >= 2 and at least 3 distinct points, "
             "or affinity='knn'."
         )
-    scales = local_scales(graph.data.reshape(near.n, -1), None, near.vertex)
+    scales = local_scales(graph.data.reshape(n, -1), None, near.vertex)
     coordinates = not isinstance(neighbors, Distances)  # without, features are no bound
     dimension = _dimension(graph, X.shape[1] if coordinates else np.inf)
     directed = NeighborRows(near, scales).weights(graph, out=graph.data)
     directed.eliminate_zeros()
     K = sparse.csr_matrix(directed.maximum(directed.T))
-    row, column = np.repeat(np.arange(near.n), np.diff(K.indptr)), K.indices
+    row, column = np.repeat(np.arange(n), np.diff(K.indptr)), K.indices
 
     def row_sums(entries: Array) -> Array:
         return np.add.reduceat(entries, K.indptr[:-1])
@@ -215,7 +215,7 @@ def variable_affinity(
     K.data[row == column] = np.maximum(density - row_sums(K.data), 0.0)
     directed.data *= weight[directed.indices]
     rows, numbers = NeighborRows(near, scales, weight=weight), (near.vertex, near.by_content)
-    diagnostics = {"n_neighbors": k, "duplicates": X.shape[0] - near.n, "dimension": dimension}
+    diagnostics = {"n_neighbors": k, "duplicates": X.shape[0] - n, "dimension": dimension}
     diagnostics["median_holding_time"] = 1 / (c * median) if median > 0 else np.inf
     return Affinity(Sparse(K), rows, *numbers, directed, scales, diagnostics | near.recall)
 
@@ -272,7 +272,7 @@ def radius_affinity(
     order = None
     if epsilon == "self-tuning":
         order = scale_order(feasible_neighbors(n_neighbors, n))
-        scales = local_scales(graph.data.reshape(near.n, -1), order, near.vertex)
+        scales = local_scales(graph.data.reshape(n, -1), order, near.vertex)
     rows = NeighborRows(near, scales, order)
     K = rows.weights(graph, out=graph.data)
     K.eliminate_zeros()
@@ -393,7 +393,7 @@ class NeighborRows:
         distances = self.neighborhoods.rows(X, None if k is None else k + 1)  # with itself
         starts, row_scales = distances.indptr[:-1], None
         if scales.ndim:
-            width = self.neighborhoods.n if k is None else k + 1
+            width = self.neighborhoods.search.n if k is None else k + 1
             row_scales = local_scales(distances.data.reshape(-1, width), self.order)
         K = self.weights(distances, row_scales)
         relative = distances.data / (scales[distances.indices] if scales.ndim else np.sqrt(scales))

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.spatial import cKDTree
+from sklearn.utils.extmath import row_norms
 
 from heatsketch._progress import track
 from heatsketch._tiles import for_each_tile, row_tiles, single_threaded_blas
 from heatsketch._typing import Array, Points
-from heatsketch.operators.kernel import centre_of, centred, squared_norms
+from heatsketch.operators.kernel import centre_of, centred
 
 EXACT_POINTS = 16_384  # up to here all pairs are compared
 DIFFERENCES_AT_A_TIME = 2**22  # coordinates of pairs: 32 MB
@@ -37,7 +38,7 @@ class Neighbors(NamedTuple):
 
 
 class ExactSearch:
-    """The search of all nearest points among points (n, d), dense or CSR.
+    """The search of all nearest points among points (n, d), dense in C order or CSR.
 
     Attributes
     ----------
@@ -46,7 +47,7 @@ class ExactSearch:
     """
 
     def __init__(self, points: Points) -> None:
-        self._points = _as_double(points)
+        self._points = points.astype(np.float64, copy=False)
         n, d = points.shape
         self.order: Array | None = None
         if d <= MAX_TREE_FEATURES and not sparse.issparse(points):
@@ -55,14 +56,14 @@ class ExactSearch:
         else:
             self._centre, self._tile = centre_of(self._points), max(16, _TILE_ENTRIES // n)
             near = centred(self._points, self._centre)
-            self._norms = squared_norms(near)
+            self._norms = row_norms(near, squared=True)
             with np.errstate(over="ignore"):  # then the search is in float64
                 self._single = near.astype(np.float32)
 
     def nearest(self, k: int, x: Points | None = None) -> Neighbors:
         """Return the k nearest points of rows x (m, d), by default of the points themselves."""
         order = self.order if x is None else None
-        x = self._points if x is None else _as_double(x)
+        x = self._points if x is None else x.astype(np.float64, copy=False)
         m = x.shape[0]
         distances, indices = np.empty((m, k)), np.empty((m, k), np.int64)
         nearest = self._nearest_in_blocks if self.order is None else self._nearest_in_tree
@@ -76,7 +77,7 @@ class ExactSearch:
 
     def pairs_within(self, x: Points, radii: Array) -> tuple[Array, Array, Array]:
         """Return (i, j, distance) of row i of x and the points j up to radii[i] from it."""
-        x = _as_double(x)
+        x = x.astype(np.float64, copy=False)
         pairs = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
         for rows in row_tiles(x.shape[0], self._tile):
             reach = radii[rows] * (1 + _TOLERANCE)
@@ -127,19 +128,12 @@ class ExactSearch:
         bounds = np.asarray(product.toarray() if sparse.issparse(product) else product)
         # Sums of d products, in any order, and of three terms; some may underflow.
         error, least = ((x.shape[1] + 16) * float(e) for e in (limits.eps, limits.tiny))
-        own = squared_norms(x)
+        own = row_norms(x, squared=True)
         bounds *= -2
         bounds += ((1 - error) * self._norms - least).astype(dtype)
         bounds += ((1 - error) * own).astype(dtype)[:, None]
         of_points, of_rows = 2 * (error * self._norms + least), 2 * (error * own + least)
         return bounds, of_points.astype(dtype), of_rows.astype(dtype)
-
-
-def _as_double(points: Points) -> Points:
-    """Return points in float64; in C order, because sums in Fortran order round differently."""
-    if sparse.issparse(points):
-        return points.astype(np.float64, copy=False)
-    return np.ascontiguousarray(points, dtype=np.float64)
 
 
 def smallest_of_rows(i: Array, j: Array, d: Array, k: int) -> tuple[Array, Array]:
@@ -158,7 +152,7 @@ def pair_distances(x: Points, y: Points, rows: Array, columns: Array) -> Array:
     distances = np.empty(len(rows))
     for pairs in row_tiles(len(rows), max(1, DIFFERENCES_AT_A_TIME // y.shape[1])):
         difference = x[rows[pairs]] - y[columns[pairs]]
-        distances[pairs] = np.sqrt(squared_norms(difference))
+        distances[pairs] = row_norms(difference)
     return distances
 
 
@@ -168,7 +162,7 @@ def all_distances(x: Array) -> Array:
     By a product of matrices; where that would lose digits, from explicit differences.
     """
     i, j = np.triu_indices(len(x), 1)
-    sizes = squared_norms(x)
+    sizes = row_norms(x, squared=True)
     with single_threaded_blas():  # the same bits for any number of threads
         products = (x @ x.T)[i, j]
     sums = sizes[i] + sizes[j]

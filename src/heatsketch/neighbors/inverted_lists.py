@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import get_index_dtype
 from sklearn.metrics import pairwise_distances_argmin
+from sklearn.utils.extmath import row_norms
 
 from heatsketch._checks import logger
 from heatsketch._progress import track
@@ -26,7 +27,7 @@ from heatsketch._tiles import for_each_tile, row_tiles
 from heatsketch._typing import Array
 from heatsketch.neighbors import kernels
 from heatsketch.neighbors.exact import Neighbors
-from heatsketch.operators.kernel import centre_of, squared_norms
+from heatsketch.operators.kernel import centre_of
 
 _FAR_FROM_CENTROID = 32.0  # times the median distance in a cell: such points do not move its mean
 _K_MEANS_ITERATIONS = 6
@@ -62,7 +63,7 @@ class InvertedLists:
     Parameters
     ----------
     points : array (n, d), float32 or float64
-        Not copied where they are in C order; a float32 copy is stored in the order of the cells.
+        In C order. Not copied; a float32 copy is stored in the order of the cells.
     recall : float in (0, 1]
         Fraction of the neighbours that is found.
 
@@ -73,14 +74,14 @@ class InvertedLists:
     """
 
     def __init__(self, points: Array, recall: float) -> None:
-        self._points, self._target = np.ascontiguousarray(points), recall
+        self._points, self._target = points, recall
         self._centre = centre_of(points)
         self._rounding = kernels.rounding(points.shape[1])
         rng = np.random.default_rng(0)  # the same points give the same cells
         n_cells = max(1, len(points) // _POINTS_PER_CELL)
         count = min(len(points), _TRAINING_PER_CENTROID * n_cells)
         rows = np.sort(rng.choice(len(points), count, replace=False))
-        norms = np.sqrt(squared_norms(self._points[rows] - self._centre))
+        norms = row_norms(self._points[rows] - self._centre)
         middle = float(np.median(norms[norms > 0])) if norms.any() else 1.0  # becomes `_UNIT`
         self._unit = math.ldexp(_UNIT, -math.frexp(middle)[1])
         self._centroids = train_centroids(self._scaled(self._points[rows]), n_cells, rng)
@@ -130,12 +131,13 @@ class InvertedLists:
                 if positions.start == positions.stop:
                     continue
                 members = self._scaled(self._points[self.order[positions]])
-                squares = squared_norms(members - means[c])
+                squares = row_norms(members - means[c], squared=True)
                 near = squares <= _FAR_FROM_CENTROID**2 * np.median(squares)
                 means[c] = members[near].mean(axis=0)
                 members -= means[c]
                 self._rows[positions, :width] = -2.0 * members
-                self._rows[positions, width] = (1 - self._rounding) * squared_norms(members)
+                sizes = row_norms(members, squared=True)
+                self._rows[positions, width] = (1 - self._rounding) * sizes
 
         for_each_tile(work, len(means), 64)
         self._means = means
@@ -279,4 +281,4 @@ def _nearest(x: Array, centroids: Array) -> Array:
 
 def _squares_less_own(x: Array, y: Array) -> Array:
     """Return |x_i - y_j|² - |x_i|² (m, n) by the Gram form, exact enough to rank cells."""
-    return squared_norms(y) - 2.0 * (x @ y.T)
+    return row_norms(y, squared=True) - 2.0 * (x @ y.T)

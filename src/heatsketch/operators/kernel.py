@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
+from sklearn.utils.extmath import row_norms
 
 from heatsketch._checks import (
     as_floats,
@@ -25,23 +26,15 @@ SINGLE_EXPONENT_BOUND = 1e-4  # the same where products are made in float32
 _TILE = 512  # rows and columns; fixed, because it decides the bits of a product
 
 
-def squared_norms(points: Points) -> Array:
-    """Return |x|² for each row (m,)."""
-    if sparse.issparse(points):
-        return np.asarray(points.multiply(points).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", points, points)
-
-
-def centre_of(X: Points, order: Array | None = None) -> Array | float:
+def centre_of(X: Points) -> Array | float:
     """Return the point to subtract before products of points, because an offset costs digits.
 
-    The median (d,) of at most 2,000 of the rows, by an order: the mean can be far from most points.
-    Entries of X, not rounded; 0 for sparse points.
+    The median (d,) of at most 2,000 of the rows: the mean can be far from most points. Entries of
+    X, not rounded; 0 for sparse points.
     """
     if sparse.issparse(X):
         return 0.0
-    step = max(1, len(X) // 1000)
-    sample = X[::step] if order is None else X[order[::step]]
+    sample = X[:: max(1, len(X) // 1000)]
     middle = len(sample) // 2
     return np.asarray(np.partition(sample, middle, axis=0)[middle], dtype=np.float64)
 
@@ -60,7 +53,7 @@ def exponent_error(
     max|x|²/ε is above the worst case up to 50 dimensions, and beyond it more than ten standard
     deviations of independent roundings.
     """
-    largest = float(np.max(squared_norms(points), initial=0.0))
+    largest = float(np.max(row_norms(points, squared=True), initial=0.0))
     with np.errstate(divide="ignore", over="ignore"):
         relative = np.divide(largest, smallest_epsilon)
         return float(8 * np.sqrt(points.shape[1]) * np.finfo(dtype).eps * relative)
@@ -73,8 +66,8 @@ def squared_distances(x: Points, y: Points, direct: bool) -> Array:
     product = x @ y.T
     block = np.asarray(product.toarray() if sparse.issparse(product) else product)
     block *= -2.0
-    block += squared_norms(x)[:, None]
-    block += squared_norms(y)
+    block += row_norms(x, squared=True)[:, None]
+    block += row_norms(y, squared=True)
     return np.maximum(block, 0.0, out=block)
 
 
@@ -86,7 +79,7 @@ def exponent_factors(points: Array, s: Array, dtype: np.dtype) -> tuple[Array, A
     """
     g = (s.min() / s)[:, None]
     z = (points * (np.sqrt(2 / np.log(2)) / s[:, None])).astype(dtype)
-    h = squared_norms(z.astype(np.float64))[:, None] / (2 * g)
+    h = row_norms(z.astype(np.float64), squared=True)[:, None] / (2 * g)
     left, right = np.hstack([z, -h, -g]), np.hstack([z, g, h])
     return left.astype(dtype, copy=False), right.astype(dtype, copy=False)
 

@@ -257,11 +257,7 @@ class Dense(_Stored):
 
     def _matmul(self, X: Array) -> Array:
         Y = np.empty_like(X)
-
-        def work(rows: slice) -> None:
-            Y[rows] = self.matrix[rows] @ X
-
-        for_each_tile(work, self.n)
+        for_each_tile(lambda rows: np.matmul(self.matrix[rows], X, out=Y[rows]), self.n)
         return Y
 
 

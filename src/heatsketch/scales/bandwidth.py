@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils.extmath import row_norms
 
 from heatsketch._checks import (
     check_choice,
@@ -23,7 +24,6 @@ from heatsketch.operators.kernel import (
     centre_of,
     centred,
     squared_distances,
-    squared_norms,
 )
 
 WIDE_CUT = 5.0  # radius in units of √(ε/2): affinities below e^-12.5 = 4e-6 are left out
@@ -210,7 +210,7 @@ def _squared_distances(
     y = centred(X[chosen], centre_of(X))
     x = y[:n_rows]
     # The Gram form is inexact for the closest pairs; use their differences.
-    inexact = 1e-9 * np.max(squared_norms(y), initial=0.0)
+    inexact = 1e-9 * np.max(row_norms(y, squared=True), initial=0.0)
 
     def work(rows: slice) -> Array:
         block = squared_distances(x[rows], y, direct=False)

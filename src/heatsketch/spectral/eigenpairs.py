@@ -283,11 +283,7 @@ def _gram(X: Array, Y: Array) -> Array:
 def _rotate(X: Array, W: Array) -> None:
     """Set X to X W, in place."""
     W = W.astype(X.dtype)
-
-    def work(rows: slice) -> None:
-        X[rows] = X[rows] @ W
-
-    for_each_tile(work, len(X), _GRAM_TILE)
+    for_each_tile(lambda rows: np.copyto(X[rows], X[rows] @ W), len(X), _GRAM_TILE)
 
 
 # A coarser graph, by smoothed aggregation
