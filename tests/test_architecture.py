@@ -7,7 +7,7 @@ from pathlib import Path
 import heatsketch
 
 LAYERS = (  # a folder or module of the package may import those of its layer and before
-    "_version _typing _words _tensors _tiles _random _checks _compile _progress",
+    "_version _typing _words _tiles _random _checks _compile",
     "operators",
     "spectral",
     "neighbors graphs scales",
@@ -18,7 +18,7 @@ LAYERS = (  # a folder or module of the package may import those of its layer an
 )
 PLACE_OF = {room: place for place, room in enumerate(" ".join(LAYERS).split())}
 FOUNDATION = set(LAYERS[0].split())
-WITH_SKLEARN = {"metrics", "_checks", "neighbors", "operators", "mixture"}
+WITH_SKLEARN = {"metrics", "_checks", "neighbors", "operators", "mixture", "scales"}
 WITH_SKLEARN |= set(" ".join(LAYERS[6:]).split())
 OPTIONAL = {
     *("matplotlib", "pyarrow", "h5py", "anndata", "pandas", "polars", "openpyxl", "zarr"),

@@ -16,9 +16,8 @@ import numpy as np
 import pytest
 
 import heatsketch as hs
-from heatsketch import _progress, _tiles
-from heatsketch._progress import track
-from heatsketch._tiles import for_each_tile
+from heatsketch import _tiles
+from heatsketch._tiles import for_each_tile, track
 from heatsketch.cli import printing
 from problems.clouds import cloud
 
@@ -29,7 +28,7 @@ LOGGER = logging.getLogger("heatsketch")
 def at_once(monkeypatch):
     """Show bars and messages from the beginning on, at every step."""
     for name in ("_DELAY", "_SECONDS", "_SECONDS_IN_A_FILE"):
-        monkeypatch.setattr(_progress, name, 0.0)
+        monkeypatch.setattr(_tiles, name, 0.0)
 
 
 @pytest.fixture
@@ -75,7 +74,7 @@ def test_short_runs_show_nothing(stream):
 
 def test_messages_are_shown_every_two_seconds_at_most(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(_tiles.time, "monotonic", lambda: now[0])
     stream = io.StringIO()
     with hs.progress(stream):
         for second in (1, 2, 3, 5):
@@ -150,10 +149,10 @@ def test_an_error_ends_the_work_of_all_threads(monkeypatch):
 SHOWING_ALL = """
 import signal
 import sys
-from heatsketch import _progress
+from heatsketch import _tiles
 from heatsketch.cli import main
 
-_progress._DELAY = _progress._SECONDS = _progress._SECONDS_IN_A_FILE = 0.0
+_tiles._DELAY = _tiles._SECONDS = _tiles._SECONDS_IN_A_FILE = 0.0
 signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
 sys.exit(main(sys.argv[1:]))
 """

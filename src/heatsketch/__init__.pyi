@@ -36,7 +36,7 @@ from ._checks import (
     DisconnectedWarning,
     ScaleWarning,
 )
-from ._progress import progress
+from ._tiles import progress
 from ._version import show_versions
 from .comparison import compare
 from .comparison.audit import audit

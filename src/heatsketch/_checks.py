@@ -1,4 +1,4 @@
-"""Argument checks (got / want / do), exceptions, warnings and the logger of the library."""
+"""Argument checks (got / want / do), tensors read as arrays, exceptions, warnings, the logger."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import math
 import numbers
 import os
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,7 +20,6 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_array, validate_data
 
 from heatsketch._random import data_hash
-from heatsketch._tensors import on_host
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch._words import did_you_mean
@@ -397,3 +397,49 @@ def _numbers_in(path: Path) -> dict[str, int]:
     """Return {name: number} of a file with a name and a number in each line."""
     lines = (line.split() for line in path.read_text().splitlines())
     return {name: int(number) for name, number, *_ in lines}
+
+
+# Tensors of torch: read as arrays, and returned as tensors; `operators.torch` computes with them
+
+
+def is_tensor(X: Any) -> bool:
+    """Return whether X is a tensor of torch, without importing torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(X, torch.Tensor)
+
+
+def on_host(X: Any) -> Any:
+    """Return a tensor as a NumPy array, a sparse tensor as a CSR matrix, anything else as it is.
+
+    Tensors are detached, so no gradients flow through.
+    """
+    if not is_tensor(X):
+        return X
+    torch = sys.modules["torch"]
+    X = X.detach().cpu()
+    X = X.float() if X.dtype == torch.bfloat16 else X
+    if X.layout == torch.strided:
+        return X.numpy()
+    X = X.to_sparse_csr()
+    parts = (X.values(), X.col_indices(), X.crow_indices())
+    return sparse.csr_matrix(tuple(part.numpy() for part in parts), shape=tuple(X.shape))
+
+
+def device_of(X: Any) -> Any:
+    """Return the device of a tensor that is not on the CPU, else None."""
+    return X.device if is_tensor(X) and X.device.type != "cpu" else None
+
+
+def to_device(values: Any, device: Any) -> Any:
+    """Return an array as a tensor of the same precision on a device; with device None as it is."""
+    if device is None:
+        return values
+    return sys.modules["torch"].from_numpy(np.array(values, order="C")).to(device)
+
+
+def returned_for(Y: Any, X: Any) -> Any:
+    """Return Y as a tensor if X is one, on its device and, if it holds floats, in its precision."""
+    if not is_tensor(X):
+        return Y
+    Y = to_device(np.asarray(Y), X.device)
+    return Y.to(X.dtype) if X.is_floating_point() else Y.double()

@@ -39,7 +39,7 @@ def report_to_stderr(*, quiet: bool) -> Iterator[list[str]]:
     """
     from tqdm import tqdm
 
-    from heatsketch._progress import progress  # slow to import
+    from heatsketch._tiles import progress  # slow to import
 
     warned: list[str] = []
     with nullcontext() if quiet else progress(), warnings.catch_warnings():

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from heatsketch import metrics
 from heatsketch._checks import check_number, check_points, logger
-from heatsketch._progress import track
+from heatsketch._tiles import track
 from heatsketch._typing import Array, Points
 from heatsketch.comparison.methods import (
     ESTIMATORS,

@@ -20,8 +20,7 @@ from sklearn.utils import get_tags
 
 from heatsketch import _checks
 from heatsketch._checks import check_choice, check_number, features_named, rows_message
-from heatsketch._progress import track
-from heatsketch._tiles import in_one_thread
+from heatsketch._tiles import in_one_thread, track
 from heatsketch._version import __version__
 from heatsketch.distributed.run import Run, Warned, assemble, check_output
 from heatsketch.distributed.sample import gather, half_discrepancy, seed_of

@@ -24,11 +24,12 @@ from heatsketch._checks import (
     check_level,
     check_number,
     features_named,
+    is_tensor,
     logger,
     read_points,
+    returned_for,
 )
 from heatsketch._random import check_ids, seed_entropy
-from heatsketch._tensors import is_tensor, returned_for
 from heatsketch._typing import Array
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.markov.affinity import as_matrix

@@ -15,8 +15,9 @@ from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.novelty import PointRows
 from heatsketch.neighbors import in_metric
+from heatsketch.spectral.apply import sketch_blocks
 from heatsketch.spectral.filters import FILTERS
-from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS, sketch_blocks
+from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS
 from heatsketch.uncertainty.intervals import Interval, columns_for, distance_interval
 from heatsketch.uncertainty.resampling import neighbor_confidence
 

@@ -8,9 +8,8 @@ from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._checks import check_number, read_points, warn_of_scales
+from heatsketch._checks import check_number, read_points, returned_for, warn_of_scales
 from heatsketch._random import seed_entropy
-from heatsketch._tensors import returned_for
 from heatsketch._typing import Array
 from heatsketch.estimators._base import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped

@@ -6,8 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from heatsketch._progress import track
-from heatsketch._tiles import for_each_tile
+from heatsketch._tiles import for_each_tile, track
 from heatsketch._typing import Array
 
 _STARTS_AT_A_TIME = 16  # to hand a search to a thread costs time, too

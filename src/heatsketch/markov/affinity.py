@@ -12,9 +12,16 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
-from heatsketch._checks import ScaleWarning, check_points, logger, name_rows, require
+from heatsketch._checks import (
+    ScaleWarning,
+    check_points,
+    is_tensor,
+    logger,
+    name_rows,
+    require,
+    returned_for,
+)
 from heatsketch._random import content_order
-from heatsketch._tensors import is_tensor, returned_for
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.graphs.neighborhoods import (

@@ -18,12 +18,12 @@ from heatsketch._checks import (
     check_choice,
     check_number,
     check_points,
+    device_of,
     name_rows,
     rows_from,
     warn_of_scales,
 )
 from heatsketch._random import content_order, random_block
-from heatsketch._tensors import device_of
 from heatsketch._tiles import ROW_TILE, row_tiles
 from heatsketch._typing import Array
 from heatsketch.markov.affinity import (

@@ -15,11 +15,12 @@ from heatsketch._checks import (
     ConvergenceWarning,
     check_choice,
     check_number,
+    is_tensor,
     logger,
     name_rows,
+    on_host,
 )
-from heatsketch._progress import track
-from heatsketch._tensors import is_tensor, on_host
+from heatsketch._tiles import track
 from heatsketch._typing import Array
 from heatsketch.markov.affinity import as_affinity, as_matrix
 from heatsketch.operators.operator import Operator, multiply, scale_both_sides

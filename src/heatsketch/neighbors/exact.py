@@ -15,8 +15,7 @@ from scipy import sparse
 from scipy.spatial import cKDTree
 from sklearn.utils.extmath import row_norms
 
-from heatsketch._progress import track
-from heatsketch._tiles import for_each_tile, row_tiles, single_threaded_blas
+from heatsketch._tiles import for_each_tile, row_tiles, single_threaded_blas, track
 from heatsketch._typing import Array, Points
 from heatsketch.operators.kernel import centre_of, centred
 

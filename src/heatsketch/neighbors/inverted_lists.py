@@ -22,8 +22,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.extmath import row_norms
 
 from heatsketch._checks import logger
-from heatsketch._progress import track
-from heatsketch._tiles import for_each_tile, row_tiles
+from heatsketch._tiles import for_each_tile, row_tiles, track
 from heatsketch._typing import Array
 from heatsketch.neighbors import kernels
 from heatsketch.neighbors.exact import Neighbors

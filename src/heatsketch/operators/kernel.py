@@ -16,8 +16,7 @@ from heatsketch._checks import (
     check_number,
     check_points,
 )
-from heatsketch._progress import track
-from heatsketch._tiles import for_each_tile, row_tiles
+from heatsketch._tiles import for_each_tile, row_tiles, track
 from heatsketch._typing import Array, Points
 from heatsketch.operators.operator import Interval, Operator, Scaled, components_of_rows
 

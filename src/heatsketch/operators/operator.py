@@ -17,9 +17,8 @@ from scipy.linalg import eigvalsh_tridiagonal
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import LinearOperator
 
-from heatsketch._checks import as_floats
+from heatsketch._checks import as_floats, is_tensor, to_device
 from heatsketch._random import random_block
-from heatsketch._tensors import is_tensor, to_device
 from heatsketch._tiles import (
     for_each_tile,
     single_threaded_blas,

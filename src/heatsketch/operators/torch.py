@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._tensors import is_tensor, on_host, to_device
+from heatsketch._checks import is_tensor, on_host, to_device
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.operators.kernel import Kernel, exponent_factors

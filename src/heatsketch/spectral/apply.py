@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.fft import dct
 
-from heatsketch._progress import track
-from heatsketch._tiles import for_each_tile
+from heatsketch._tiles import for_each_tile, track
 from heatsketch._typing import Array
 from heatsketch.operators.operator import Affine, Interval, Operator
 from heatsketch.spectral.eigenpairs import all_eigenpairs, leading_eigenpairs
@@ -111,6 +110,15 @@ def apply(
     else:
         images = _by_chebyshev(filters, A, block, tol)
     return [A.project(image) for image in images]
+
+
+def sketch_blocks(
+    A: Operator, filters: Sequence[Filter], G: Array, tol: float | None = None
+) -> list[Array]:
+    """Return f(A) G / √k for every filter, or raise if f(A) is beyond the range of numbers."""
+    for f in filters:
+        check_range(f, A)
+    return [block / math.sqrt(G.shape[1]) for block in apply(filters, A, G, tol)]
 
 
 def _by_eigenpairs(filters: Sequence[Filter], A: Operator, X: Array) -> list[Array]:

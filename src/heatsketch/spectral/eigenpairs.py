@@ -18,11 +18,9 @@ from scipy import sparse
 from scipy.linalg import eigh as dense_eigh
 from scipy.linalg import qr
 
-from heatsketch._checks import check_number, logger
-from heatsketch._progress import track
+from heatsketch._checks import check_number, logger, to_device
 from heatsketch._random import random_block, seed_entropy
-from heatsketch._tensors import to_device
-from heatsketch._tiles import for_each_tile, single_threaded_blas, sum_over_tiles
+from heatsketch._tiles import for_each_tile, single_threaded_blas, sum_over_tiles, track
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.graph import on_vertices
 from heatsketch.operators.operator import Deflated, Operator, Sparse, is_large, scale_both_sides

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import check_choice, check_number
+from heatsketch._checks import check_choice, check_number, on_host, to_device
 from heatsketch._random import check_ids, numbers_at, random_block
-from heatsketch._tensors import on_host, to_device
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.graph import on_vertices
-from heatsketch.operators.operator import Deflated, Operator
-from heatsketch.spectral.apply import apply, check_range
+from heatsketch.operators.operator import Deflated
+from heatsketch.spectral.apply import sketch_blocks
 from heatsketch.spectral.eigenpairs import leading_vector
 from heatsketch.spectral.filters import Filter
 
@@ -125,12 +123,3 @@ def sketch(
     blocks = sketch_blocks(A, filters, G, tol)
     sketches = [to_device(block[vertex], A.device) for block in blocks]
     return sketches[0] if callable(filter) else sketches
-
-
-def sketch_blocks(
-    A: Operator, filters: Sequence[Filter], G: Array, tol: float | None = None
-) -> list[Array]:
-    """Return f(A) G / √k for every filter, or raise if f(A) is beyond the range of numbers."""
-    for f in filters:
-        check_range(f, A)
-    return [block / math.sqrt(G.shape[1]) for block in apply(filters, A, G, tol)]

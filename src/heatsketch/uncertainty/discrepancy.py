@@ -13,8 +13,9 @@ from heatsketch._checks import check_level, check_number
 from heatsketch._random import numbers_at, numbers_of, random_block, seed_entropy
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.graph import on_vertices
+from heatsketch.spectral.apply import sketch_blocks
 from heatsketch.spectral.filters import Filter, make_filter
-from heatsketch.spectral.sketch import MOST_COLUMNS, sketch_blocks
+from heatsketch.spectral.sketch import MOST_COLUMNS
 from heatsketch.spectral.traces import chi_square_interval
 from heatsketch.uncertainty.intervals import Interval, ratio_bounds
 from heatsketch.uncertainty.resampling import labelling_p_value

@@ -11,8 +11,7 @@ import numpy as np
 from scipy.stats import norm, t
 
 from heatsketch._checks import check_level, check_number, check_points
-from heatsketch._progress import track
-from heatsketch._tiles import for_each_tile, row_tiles
+from heatsketch._tiles import for_each_tile, row_tiles, track
 from heatsketch._typing import Array, Rng
 from heatsketch.metrics.picture import nearest_others
 

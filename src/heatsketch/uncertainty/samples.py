@@ -22,8 +22,9 @@ from heatsketch._random import random_block, seed_entropy
 from heatsketch._typing import Array, Rng
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.neighbors import in_metric
+from heatsketch.spectral.apply import sketch_blocks
 from heatsketch.spectral.filters import Power
-from heatsketch.spectral.sketch import MOST_COLUMNS, sketch_blocks
+from heatsketch.spectral.sketch import MOST_COLUMNS
 from heatsketch.uncertainty.intervals import Interval
 from heatsketch.uncertainty.resampling import labelling_p_value
 
