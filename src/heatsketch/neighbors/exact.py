@@ -17,7 +17,7 @@ from sklearn.utils.extmath import row_norms
 
 from heatsketch._tiles import for_each_tile, row_tiles, single_threaded_blas, track
 from heatsketch._typing import Array, Points
-from heatsketch.operators.kernel import centre_of, centred
+from heatsketch.operators.kernel import centre_of
 
 EXACT_POINTS = 16_384  # up to here all pairs are compared
 DIFFERENCES_AT_A_TIME = 2**22  # coordinates of pairs: 32 MB
@@ -54,7 +54,7 @@ class ExactSearch:
             self.order = self._tree.indices
         else:
             self._centre, self._tile = centre_of(self._points), max(16, _TILE_ENTRIES // n)
-            near = centred(self._points, self._centre)
+            near = self._points - self._centre
             self._norms = row_norms(near, squared=True)
             with np.errstate(over="ignore"):  # then the search is in float64
                 self._single = near.astype(np.float32)
@@ -121,8 +121,8 @@ class ExactSearch:
 
     def _bounds(self, x: Points, dtype: Any) -> tuple[Array, Array, Array]:
         """Return B (m, n), e (n,), e' (m,) with B_ij <= |x_i - y_j|² <= B_ij + e_j + e'_i."""
-        x, limits = centred(x, self._centre), np.finfo(dtype)
-        y = self._single if dtype == np.float32 else centred(self._points, self._centre)
+        x, limits = x - self._centre, np.finfo(dtype)
+        y = self._single if dtype == np.float32 else self._points - self._centre
         product = x.astype(dtype) @ y.T
         bounds = np.asarray(product.toarray() if sparse.issparse(product) else product)
         # Sums of d products, in any order, and of three terms; some may underflow.
