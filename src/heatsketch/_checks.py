@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn import exceptions
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_array, validate_data
 
@@ -32,8 +33,8 @@ class CertificateError(ArithmeticError):
     """A check after a computation proved the result wrong, so it is not returned."""
 
 
-class ConvergenceWarning(UserWarning):
-    """An iteration stopped before its tolerance; the result is less accurate but usable."""
+class ConvergenceWarning(exceptions.ConvergenceWarning):
+    """A computation stopped before its tolerance; the result is less accurate but usable."""
 
 
 class DisconnectedWarning(UserWarning):
@@ -41,9 +42,9 @@ class DisconnectedWarning(UserWarning):
 
 
 class ScaleWarning(UserWarning):
-    """A feature, the time or the bandwidth has a scale at which little information remains.
+    """Little information remains at this scale of a feature, of ε, or of new points.
 
-    The attribute `about` of a warning about rows holds their numbers and the problem.
+    `about` is (row numbers, problem) for a warning about rows of X, else None.
     """
 
     about: tuple[Array, str] | None = None

@@ -174,11 +174,11 @@ def track(items: Iterable[Any] | None, name: str, total: int | None, unit: str) 
 
 @contextmanager
 def progress(stream: TextIO | None = None) -> Iterator[None]:
-    """Show progress bars and messages of the library while the block runs.
+    """Context manager: show progress bars and messages of the library in a ``with`` block.
 
     A loop that takes more than two seconds has a bar of tqdm with its speed and the time left.
     Other steps are reported by records of the logger "heatsketch" at the level INFO, at most one
-    every two seconds. Within the block handlers of the program get these records, too.
+    every two seconds. Log handlers of your own program get these records, too, in the block.
 
     Parameters
     ----------

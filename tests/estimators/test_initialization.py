@@ -82,3 +82,8 @@ def test_of_components_it_says_which_one_a_point_is_in():
 def test_too_many_coordinates_are_refused():
     with pytest.raises(ValueError, match="n_components=5 but there are 5 different points"):
         hs.initialization(cloud(5, 2), 5, n_neighbors=3)
+
+
+def test_options_beside_a_diffusion_are_refused():
+    with pytest.raises(TypeError, match="X is a Diffusion, which n_neighbors cannot change"):
+        hs.initialization(hs.diffusion(cloud(60, 2)), n_neighbors=5)

@@ -98,6 +98,15 @@ def test_the_heat_embedding_takes_both(filter, toy, rows, diffusions):
     assert hs.distortion(Y, D).log_L == pytest.approx(fitted.distortion_.log_L, abs=1e-6)
 
 
+def test_distances_of_the_filter_are_compared(resolvent):
+    """Two filters of the class are never equal: nothing may depend on that."""
+    X, Y = np.random.default_rng(0).normal(size=(2, N, 2))
+    d = hs.diffusion(X)
+    D = hs.diffusion_distance(d, 5, filter="resolvent")
+    found = hs.metrics.diffusion_distortion(Y, d, 5, filter="resolvent")
+    assert found.log_L == pytest.approx(hs.distortion(Y, D).log_L, rel=1e-9)
+
+
 def test_times_of_the_filter_follow_from_its_values(resolvent, diffusions):
     map_ = hs.DiffusionMap(2, "auto", filter="resolvent", affinity="precomputed", delta=0.4)
     t, lam = map_.fit(diffusions[1]).time_, np.array([map_.eigenvalues_[0], 0.0])

@@ -1,17 +1,15 @@
 """A filter in one file, with what it must have and no more: a resolvent."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from heatsketch.spectral.filters import Filter
 
 
-@dataclass(frozen=True)
 class Resolvent(Filter):
     """1 / (1 + t (1 - λ)): a walk of random length."""
 
-    t: float
+    def __init__(self, t):
+        self.t = t
 
     def scaled(self, lam):
         return 1 / (1 + self.t * (1 - np.asarray(lam))), 0.0

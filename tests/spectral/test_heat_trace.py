@@ -110,6 +110,7 @@ def test_a_trace_depends_on_the_seed_alone():
     [
         ([], {}, "times is an empty sequence"),
         ([0.0], {}, "times=0.0 is out of range"),
+        ([1.0, 1e20], {}, "times go up to 1e\\+20, where .* pass times <= 5e\\+13"),
         ([1.0], {"n_probes": 1}, "n_probes=1"),
         ([1.0], {"level": 1}, "level=1"),
     ],

@@ -216,7 +216,7 @@ class LaplacianEigenmap(Embedding):
         return Y
 
     def novelty(self, X: Any) -> Array:
-        """Compute how new points (m, d) are next to the training points, as in `HeatSketch`.
+        """Compute the novelty of points (m, d) compared with the training points, as `HeatSketch`.
 
         Raises
         ------

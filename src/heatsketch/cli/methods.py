@@ -21,5 +21,5 @@ def run(args: Namespace) -> None:
     make = ESTIMATORS[args.method]
     values = ", ".join(f"{name}={default!r}" for name, default in defaults(make).items())
     _, *sections = _HEADING.split(inspect.getdoc(make) or "")
-    meanings = dict(zip(sections[::2], sections[1::2], strict=True))["Parameters"]
+    meanings = dict(zip(sections[::2], sections[1::2], strict=True)).get("Parameters", "")
     print(textwrap.fill(values, 100), meanings.strip(), sep="\n\n")

@@ -213,7 +213,7 @@ def audit(
         Groups, between which the gaps are compared; at most 60 different ones.
     n_components : int, default 64
         Number of columns k of the sketch.
-    time : number, default 8
+    time : int >= 1, default 8
         The time t from which distances are added up.
     n_neighbors : int, default 15
         Size of a neighbourhood; at most a fiftieth of the points (2 for fewer than 150), so that a
@@ -226,7 +226,9 @@ def audit(
     Returns
     -------
     Audit
-        See there; `describe()` sums it up.
+        For each point (n,): `trust`, `dubious`, `neighbors_kept`, `false_neighbors`, `order_kept`.
+        Groups of points: `torn`, `merged`. With labels: `gaps`, `contrast`. `describe()` sums it up
+        in three lines, `distance(i, j)` gives true distances with intervals.
 
     Raises
     ------

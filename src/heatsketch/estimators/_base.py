@@ -167,8 +167,8 @@ class DiffusionEstimator(Embedder):
             negative or not symmetric; parameters out of range, of another type, or that do not
             go with X.
         MemoryError
-            The fit needs more memory than is available; the message says how much, and what to
-            change.
+            The fit needs more memory than is available. For (n, n) matrices the message says how
+            much, and what to change.
         CertificateError
             A result that fails its own check, such as one that is not finite.
         """
@@ -228,14 +228,15 @@ class DiffusionEstimator(Embedder):
         return returned_for(self._placed(points), X)
 
     def novelty(self, X: Any) -> Array:
-        """Compute how new points (m, d) are next to the training points: (m,), from 0 to 1.
+        """Compute the novelty of points (m, d) compared with the training points: (m,), 0 to 1.
 
-        The novelty is the fraction of training points with a lower novelty when they are left out.
-        Typical points get 0.5; 1 % of points from the same distribution exceed 0.99; points outside
-        the data get 1. Points are compared by their affinity to the `n_neighbors` nearest training
-        points, at the scale of these: Σ_j exp(-|x - x_j|² / s_j²), with s_j the distance of x_j to
-        its (n_neighbors // 2)-th neighbour. Precomputed affinities are compared by the sums of
-        their rows, points of a mixture by their density.
+        The novelty of a point is the fraction of training points that have a larger affinity to the
+        other training points than this point has to them. Typical points get 0.5; 1 % of points
+        from the same distribution exceed 0.99; points outside the data get 1. Points are compared
+        by their affinity to the `n_neighbors` nearest training points, at the scale of these: Σ_j
+        exp(-|x - x_j|² / s_j²), with s_j the distance of x_j to its (n_neighbors // 2)-th
+        neighbour. Precomputed affinities are compared by the sums of their rows, points of a
+        mixture by their density.
 
         Cost: searches for the neighbours of the points, and for those of these neighbours; the
         first call leaves out up to 2,048 training points.
@@ -271,11 +272,12 @@ class DiffusionEstimator(Embedder):
         """Compute how much of the diffusion the coordinates explain, with intervals.
 
         It is the fraction of tr f(A)², without the trivial direction, in the span of the first 1,
-        2, ..., k coordinates. For eigenvectors this is Σ λ_m^2t / tr A^2t, like the explained
+        2, ..., k coordinates. For eigenvectors this is Σ λ_m^2t / (tr A^2t - 1), like the explained
         variance of a PCA. With the heat filter f is e^{-t(1-λ)} - e^{-t}. A is the symmetric
         operator of `diffusion_`, although the last step in a neighbour graph is directed. For a
         `HeatSketch` it is the fraction in the span of the random columns; its distances are right
-        on average however small this is. Components side by side count each by itself.
+        on average however small this is. If each component of the graph has its own map, each has a
+        span of its own.
 
         Parameters
         ----------
@@ -332,8 +334,8 @@ class DiffusionEstimator(Embedder):
         over all steps s from `time` on, divided by its largest value. It weighs a direction by
         λ^time / (1 - λ). So it follows long branches, where the diffusion distance of one time no
         longer grows, and needs no choice of a scale; time 1 is *Diffusion pseudotime* (Haghverdi et
-        al. 2016). It depends on `diffusion_` and `filter` alone, not on the time or the coordinates
-        of the model.
+        al. 2016). It depends on `diffusion_`, on `filter` ("accumulated" counts as "power") and,
+        beyond 2,048 points, on `random_state`, not on the time or the coordinates of the model.
 
         Parameters
         ----------
@@ -341,9 +343,10 @@ class DiffusionEstimator(Embedder):
             The training point where time starts. With several, a walk starts at each of them with
             the same probability, and the smallest value is not exactly 0. For roots far from each
             other, call once for each and take the minimum.
-        time : float, default 8
-            First step of the sum; by default the time of `HeatSketch`. Smaller times keep more
-            noise, larger ones only the largest branches.
+        time : int >= 1, default 8
+            First step of the sum. With ``filter="heat"`` any positive number. The default does not
+            depend on the time of the model. Smaller times keep more noise, larger ones only the
+            largest branches.
         level : float, default 0.95
             Probability of each interval.
 

@@ -50,12 +50,12 @@ class DiffusionMap(DiffusionEstimator):
         with λ_m^t > δ λ_1^t, (26), but at most 64, with the smallest of several times as t. With
         the heat filter, e^{-t(1-λ)} replaces λ^t.
     time : float >= 0, "auto", "gap", or a sequence of times, default 1
-        Diffusion time t; with ``filter="heat"`` any positive number. 0: the eigenvectors without
-        the factor λ^t (*Linear and nonlinear …*, (57)). "auto": the smallest integer t with
-        (λ_{k+1} / λ_1)^t <= δ, (29), so that the other coordinates are negligible. "gap": the t
-        with the largest spectral gap of P^t after the k coordinates, λ_k^t - λ_{k+1}^t: the integer
-        below or above log(log λ_{k+1} / log λ_k) / log(λ_k / λ_{k+1}). With the heat filter, f(λ)
-        replaces λ^t.
+        Diffusion time t: >= 0 with ``filter="power"``, > 0 with "heat", >= 1 with "accumulated".
+        With "power", 0 gives the eigenvectors without the factor λ^t (*Linear and nonlinear …*,
+        (57)). "auto": the smallest integer t with (λ_{k+1} / λ_1)^t <= δ, (29), so that the other
+        coordinates are negligible. "gap": the t with the largest spectral gap of P^t after the k
+        coordinates, λ_k^t - λ_{k+1}^t: the integer below or above log(log λ_{k+1} / log λ_k) /
+        log(λ_k / λ_{k+1}). With the heat filter, f(λ) replaces λ^t.
     filter : "power", "heat" or "accumulated", default "power"
         Weight of a coordinate: λ^t, e^{-t(1-λ)} - e^{-t}, or that of squared distances added up
         from t on (see `Accumulated`).
@@ -73,11 +73,13 @@ class DiffusionMap(DiffusionEstimator):
         the density of the sample. "dense": all pairs. "radius": pairs closer than `cut` √(ε/2).
         "precomputed": X is a symmetric affinity, or a graph of any library (`heatsketch.graph`).
     epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
-        Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it.
+        Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it, see
+        `HeatSketch`.
     n_neighbors : int, default 15
         Neighbours of each point in the graph, and for self-tuning scales.
     neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
-        Known neighbours. By default they are searched.
+        A `heatsketch.neighbors.NeighborIndex`, a scikit-learn `KNeighborsTransformer`, or distances
+        to the neighbours; see `Diffusion.from_points`. By default neighbours are searched.
     metric : str or callable, default "euclidean"
         "euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard", "precomputed" or a
         function of two rows, see `HeatSketch`.
@@ -111,7 +113,7 @@ class DiffusionMap(DiffusionEstimator):
         intervals.
     time_ : float or list
         The time, or times, used.
-    diffusion_, epsilon_, diagnostics_, n_features_in_, feature_names_in_
+    diffusion_, epsilon_, diagnostics_, n_iter_, ids_, n_features_in_, feature_names_in_
         As in `HeatSketch`.
 
     Notes

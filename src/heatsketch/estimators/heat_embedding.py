@@ -41,7 +41,7 @@ class HeatEmbedding(DiffusionEstimator):
     """Embed data in few dimensions so that distances are nearly diffusion distances.
 
     The points first get many coordinates whose distances are the diffusion distances: the leading
-    eigenvectors and, where these are not enough, a sketch of the rest (`Coordinates`). Then a
+    eigenvectors and, where these are not enough, a sketch of the rest. Then a
     linear map of these to k dimensions is learned that keeps as many distances as possible.
     Diffusion maps use the k slowest directions and sketches random ones; if k is small, distant
     points may coincide in both.
@@ -52,11 +52,11 @@ class HeatEmbedding(DiffusionEstimator):
         Number k of dimensions.
     time : int >= 1 or "auto", default "auto"
         Diffusion time; with ``filter="heat"`` any positive number. "auto": the smallest time at
-        which the diffusion distances have at most 4 k effective directions, see `TimeCurve`,
-        because k dimensions cannot show the many directions of small times, and large times lose
-        structure.
+        which the diffusion distances of this one time have at most 4 k effective directions, or
+        from which on their number no longer falls (see `time_curve_`). The reason is that k
+        dimensions cannot show the many directions of small times, and large times lose structure.
     filter : "accumulated", "power" or "heat", default "accumulated"
-        "accumulated": squared diffusion distances added up over all times from `time` to 64 times
+        "accumulated": squared diffusion distances added up over the times t, ..., 64 t - 1, t the
         `time` (`Accumulated`). "power": the distances of one time, by λ^t; all points farther apart
         than √t steps are then equally far, so that long gradients fold. "heat": the same with
         e^{-t(1-λ)} - e^{-t}.
@@ -70,18 +70,20 @@ class HeatEmbedding(DiffusionEstimator):
     n_init : int or "auto", default "auto"
         Number of starts, see `NearIsometricProjection`; those beyond the fourth are random.
     factor : float, default 1.5
-        For ``objective="most"``: the ratio of distances to the median ratio within which a pair
-        counts as kept.
+        For ``objective="most"``, > 1. The ratio of a pair is its embedded distance over its
+        diffusion distance. A pair counts as kept if its ratio is within this factor of the median.
     affinity : "knn", "variable", "dense", "radius" or "precomputed", default "knn"
         "knn": the graph of nearest neighbours. "variable": the same graph with weights that remove
         the density of the sample. "dense": all pairs. "radius": pairs closer than 5 √(ε/2).
         "precomputed": X is a symmetric affinity, or a graph of any library (`heatsketch.graph`).
     epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
-        Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it.
+        Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it, see
+        `HeatSketch`.
     n_neighbors : int, default 15
         Neighbours of each point in the graph, and for self-tuning scales.
     neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
-        Known neighbours. By default they are searched.
+        A `heatsketch.neighbors.NeighborIndex`, a scikit-learn `KNeighborsTransformer`, or distances
+        to the neighbours; see `Diffusion.from_points`. By default neighbours are searched.
     metric : str or callable, default "euclidean"
         "euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard", "precomputed" or a
         function of two rows, see `HeatSketch`.
@@ -93,7 +95,8 @@ class HeatEmbedding(DiffusionEstimator):
         density of the sample with ``affinity="variable"``, or with one small ε, not on the default
         graph.
     tol, max_iter : float and int, default 1e-8 and 1000
-        Tolerance and largest number of iterations of the bistochastic scaling.
+        For the bistochastic form: largest |row sum - 1| (0 < tol <= 1e-3), and largest number of
+        iterations. The other normalizations ignore them.
     random_state : int, RandomState, Generator or None, default None
         Seed of the random starts, which there are only if `n_init` is above 4.
     memory : str or joblib.Memory, optional
@@ -106,12 +109,14 @@ class HeatEmbedding(DiffusionEstimator):
     quality_ : PictureQuality or None
         How well the picture agrees with the data X rather than with diffusion distances:
         neighbours, large distances, far points. `quality_.describe()` summarises it in one line.
-        None for precomputed affinities.
+        None for precomputed affinities, for metrics other than "euclidean", "cosine" and
+        "correlation", and if all points have the same affinities.
     distortion_ : Distortion
         How well the diffusion distances of `Diffusion.rows` are kept, by `diffusion_distortion`,
         which ``heatsketch score`` computes too; `distortion_.describe()` summarises it in one line.
-        `held_out_log_L` is that of points that took part in the diffusion but not in learning the
-        map (from 500 points on). None if all points have the same affinities.
+        `held_out_log_L` is log L of points that took part in the diffusion but not in learning the
+        map. It is NaN with ``objective="worst"``, or if no component has 500 points to learn from.
+        `distortion_` is None if all points have the same affinities.
     time_ : float
         The time used.
     time_curve_ : TimeCurve or None

@@ -60,23 +60,26 @@ class HeatSketch(DiffusionEstimator):
     epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
         Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it.
         "self-tuning": ε_ij = s_i s_j, s the distance to the (n_neighbors // 2)-th neighbour.
-        "radius" needs a number or one of the other rules. "variable" allows only "self-tuning",
-        where its s² is twice the mean square of the distances to the neighbours.
+        "ksum": see `ksum`. "median": the median squared distance of two points. "nearest": twice
+        the mean squared distance to the nearest other point. Distances of 0 do not count. "radius"
+        needs a number or one of the other rules. "variable" allows only "self-tuning", where its s²
+        is twice the mean square of the distances to the neighbours.
     n_neighbors : int, default 15
         Neighbours of each point in the graph, and for self-tuning scales. In a graph, duplicates
-        count as one point.
+        count as one point. If there are too few distinct points, all others are neighbours, with a
+        warning.
     neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
         Neighbours for "knn" and "variable", see `Diffusion.from_points`. By default they are
         searched; if the search is not exact, its recall is measured.
     metric : str or callable, default "euclidean"
-        The distance between points. "cosine": the chord |x/|x| - y/|y||, whose square is
-        2 - 2 cos(x, y), for text, counts and other data whose lengths mean nothing. "correlation":
-        the same after the mean of each row has been subtracted from it (dense X only). The others
-        are exact and take n² distances (some seconds for 10,000 points): "manhattan"; "hamming",
-        the fraction of features that differ; "jaccard", the distance of the sets of features that
-        are not 0; a function of two rows, which is slow (for some hundred points). "precomputed": X
-        holds distances (n, n), and `transform` takes the distances (m, n) of new points to the
-        training points.
+        The distance between points. "cosine": the chord |x/|x| - y/|y||, whose square is 2 - 2
+        cos(x, y), for text, counts and other data whose lengths mean nothing. "correlation": the
+        same after the mean of each row has been subtracted from it. X may be sparse for
+        "euclidean", "cosine" and "manhattan" only. The metrics below are exact and take n²
+        distances (some seconds for 10,000 points): "manhattan"; "hamming", the fraction of features
+        that differ; "jaccard", the distance of the sets of features that are not 0; a function of
+        two rows, which is slow (for some hundred points). "precomputed": X holds distances (n, n),
+        and `transform` takes the distances (m, n) of new points to the training points.
     normalization : "markov", "symmetric" or "bistochastic", default "markov"
         The rows whose distances count: of Pᵗ weighted by 1/√π, of Aᵗ (Algorithm 1), or of Bᵗ
         (Algorithm 2).
@@ -87,7 +90,8 @@ class HeatSketch(DiffusionEstimator):
         alpha removes it: where points are dense, steps are short, so distances are large, at any
         number of points.
     tol, max_iter : float and int, default 1e-8 and 1000
-        Tolerance and largest number of iterations of the bistochastic scaling.
+        For the bistochastic form: largest |row sum - 1| (0 < tol <= 1e-3), and largest number of
+        iterations. The other normalizations ignore them.
     tolerance : float, 0 < tolerance < 1, default 0.1
         For ``n_components="auto"``: the relative error of a distance that 95 of 100 sketches do not
         exceed. It takes `columns_for` (tolerance) columns: 192 for 0.1.
@@ -183,7 +187,7 @@ class HeatSketch(DiffusionEstimator):
             As in `uncertainty.distance_interval`: by default each interval contains its distance
             with probability 0.95, which is exact for Gaussian columns.
         time : number, optional
-            One of the times, if there are several.
+            One of the times of the fit. It is required if there are several.
 
         Returns
         -------
@@ -202,8 +206,8 @@ class HeatSketch(DiffusionEstimator):
         >>> X, angle = hs.datasets.circle(60, rng=0)
         >>> model = hs.HeatSketch(64, random_state=0).fit(X)
         >>> D = hs.diffusion_distance(model.diffusion_, 8, pairs=([0], [30]))[0]
-        >>> found = model.distance(0, 30)
-        >>> bool(found.low < D < found.high)
+        >>> interval = model.distance(0, 30)
+        >>> bool(interval.low < D < interval.high)
         True
         """
         check_is_fitted(self)
@@ -223,7 +227,9 @@ class HeatSketch(DiffusionEstimator):
         All other rows keep every bit, so that adding points and removing them again changes
         nothing. When a fraction s of the points has been replaced by others of the same
         distribution, rows differ from those of a new fit by about √s of their size; `refresh` makes
-        this fit. Methods that use `diffusion_`, such as `pseudotime`, raise until `refresh`.
+        this fit. Until `refresh`, `transform` and `novelty` compare with the points of the fit, and
+        `pseudotime`, `explained_diffusion_variance`, `data_interval` and `diffusion_discrepancy`
+        raise ValueError.
 
         Parameters
         ----------

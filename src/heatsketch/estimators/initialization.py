@@ -51,6 +51,8 @@ def initialization(
     ------
     ValueError
         Fewer than n_components + 1 different points; invalid points or options.
+    TypeError
+        Options beside a Diffusion, which has its own.
 
     Notes
     -----
@@ -67,6 +69,8 @@ def initialization(
     """
     k = check_number(n_components, "n_components", low=1, integer=True)
     longest = check_number(time, "time", low=1, integer=True)
+    if isinstance(X, Diffusion) and options:
+        raise TypeError(f"X is a Diffusion, which {', '.join(options)} cannot change; pass points.")
     d = X if isinstance(X, Diffusion) else Diffusion.from_points(X, **options)
     if k >= d.n:
         raise ValueError(

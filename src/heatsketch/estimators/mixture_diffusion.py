@@ -106,6 +106,9 @@ class MixtureDiffusion(Embedder):
 
     Notes
     -----
+    The whitening and the mixture are fitted to at most 20,000 points, a random sample of X that
+    `random_state` chooses. The map is then fitted to all points.
+
     Cost of a fit in addition to that of the mixture: about r distances for each point, where r is
     the number of coordinates. `transform` takes r + 1. Each distance is a sum over pairs of
     components that are not negligible, computed in row tiles of constant memory. Distances are
@@ -282,7 +285,7 @@ class MixtureDiffusion(Embedder):
         return returned_for(self._rows_of(self._coordinates(points), read.dtype), X)
 
     def novelty(self, X: Any) -> Array:
-        """Compute how new points (n, m) are next to the training points: (n,), from 0 to 1.
+        """Compute the novelty of points (n, m) compared with the training points: (n,), 0 to 1.
 
         The novelty is the fraction of training points with a higher density (`score_samples`) when
         they are left out. Typical points get 0.5; 1 % of points from the same distribution exceed

@@ -42,10 +42,11 @@ class NearIsometricProjection(Embedder):
     factor : float, default 1.5
         For "most": the factor within which a pair counts as kept.
     rank : int, optional
-        Number of leading principal directions of X that the map may use. By default 64 for "most".
-        For "worst" the default is chosen among 256, 128, ..., k: maps are fitted without some rows,
-        and the rank whose map best preserves the distances of these rows is taken. With as many
-        directions as points, a map would preserve the distances of these points but not of new
+        Number of leading principal directions of X that the map may use. By default max(64, 2 k)
+        for "most". For "worst" the largest candidate is max(256, 2 k), or less if there are fewer
+        features or rows; the others are half of it, a quarter, ..., k. Maps are fitted without some
+        rows, and the rank whose map best preserves the distances of these rows is taken. With as
+        many directions as points, a map would preserve the distances of these points but not of new
         ones. Rank k means the principal components. They are taken if no other map preserves new
         distances better by 10 % (J_16, see Notes).
     n_init : int or "auto", default "auto"
@@ -55,9 +56,10 @@ class NearIsometricProjection(Embedder):
     max_iter : int, default 60
         Iterations of each descent.
     validation_fraction : float in [0, 1), default 0.2
-        Fraction of the rows (of at most 1,000) that a first map does not see, to measure log L on
-        new points. Half of them choose the rank for "worst". 0: no rows are held out, and `rank`
-        (256 by default for "worst") is used as it is.
+        Fraction of the rows that is held out, to measure log L on new points. "most": the map is
+        learned without these rows. "worst": they come from at most 1,000 rows; a first map is
+        learned without them, half of them choose the rank, and the final map sees all rows. 0: no
+        rows are held out, and `rank` (at most 256 by default for "worst") is used as it is.
     random_state : int, RandomState, Generator or None, default None
         Seed of starts beyond the fourth; with fewer starts nothing is random.
 
@@ -69,10 +71,10 @@ class NearIsometricProjection(Embedder):
     embedding_ : array (n, k)
     distortion_ : Distortion
         Change of distances over all pairs up to 2,048 points; beyond, over random pairs and nearest
-        neighbours in the input and in the embedding (see `looked_at`). `held_out_log_L` is that of
-        pairs with points that took no part in basis, fit and choice of rank of a first map. It
-        estimates log L for some 100 new points beside 800 known ones. As an extreme it grows with
-        the number of pairs.
+        neighbours in the input and in the embedding (`distortion_.looked_at` says which).
+        `held_out_log_L` is log L of pairs with held-out rows. For "worst" a first map is measured,
+        at most 100 new rows beside 800 known ones; its basis, fit and rank do not use these rows.
+        As an extreme it grows with the number of pairs.
     rank_ : int
         Number of leading directions that the map uses.
     history_ : list of dict

@@ -108,8 +108,8 @@ def load_model(path: str | Path) -> Any:
 
     Returns
     -------
-    estimator
-        Fitted, with the same parameters and attributes, except those that `save_model` leaves out.
+    estimator or MixtureKernel
+        With the same parameters and attributes, except those that `save_model` leaves out.
 
     Raises
     ------

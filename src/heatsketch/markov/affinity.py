@@ -97,7 +97,7 @@ def gaussian_affinity(X: Any, epsilon: float | str = "ksum", *, metric: str = "e
     ----------
     X : array, CSR matrix or tensor (n, d)
     epsilon : float > 0 or "ksum", "median", "nearest", default "ksum"
-        In squared data units.
+        In squared data units; for the rules see `HeatSketch`.
     metric : "euclidean", "cosine" or "correlation", default "euclidean"
         The distance |x_i - x_j|, as in `HeatSketch`.
 

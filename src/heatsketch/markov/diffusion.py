@@ -91,8 +91,8 @@ class Diffusion:
         The vertex of each input point. Vertices are numbered when the diffusion is made. Points are
         ordered by a hash of their content, so ties, starts and samples do not depend on the order
         of the rows. Equal points are one vertex of a neighbour graph. From 16,384 points on,
-        neighbours in sparse operators have close numbers. Given affinities keep their order up to
-        then. All other attributes are those of vertices.
+        neighbours in sparse operators have close numbers. Below that, the points of a precomputed
+        affinity keep their order. All other attributes are those of vertices.
     epsilon : float or array (n,)
         Bandwidth, or local scales s with ε_ij = s_i s_j.
     diagnostics : dict
@@ -139,21 +139,21 @@ class Diffusion:
         X : array or CSR matrix (n, d), or tensor (n, d), on whose device products are then made
         metric : str or callable, default "euclidean"
             The distance of points. "cosine": the chord |x/|x| - y/|y|| between directions, whose
-            square (the unit of ε) is 2 - 2 cos(x, y). "correlation": rows less their means, dense.
-            The others are exact and take n² distances (some seconds for 10,000 points):
-            "manhattan"; "hamming", the fraction of features that differ; "jaccard", of the sets of
-            features that are not 0. A function of two rows is slow (some hundred points).
-            "precomputed": X holds the distances (n, n), and new points have theirs to all of these,
-            (m, n).
+            square (the unit of ε) is 2 - 2 cos(x, y). "correlation": rows less their means. X may
+            be sparse for "euclidean", "cosine" and "manhattan" only. The metrics below are exact
+            and take n² distances (some seconds for 10,000 points): "manhattan"; "hamming", the
+            fraction of features that differ; "jaccard", of the sets of features that are not 0. A
+            function of two rows is slow (some hundred points). "precomputed": X holds the distances
+            (n, n), and new points have theirs to all of these, (m, n).
         affinity : "knn", "variable", "dense" or "radius", default "knn"
             The pairs that have an affinity: nearest neighbours; nearest neighbours with weights
             that make steps equally fast everywhere, so that alpha has its usual meaning; all
             (stored for up to 4,096 points, else computed in blocks); or those nearer than
             cut √(ε/2).
         epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
-            In squared data units. "self-tuning": ε_ij = s_i s_j, s the distance to the
-            (n_neighbors // 2)-th neighbour (not for "radius"); for "variable", which has no other,
-            s² is twice the mean square of the distances to all n_neighbors.
+            In squared data units; for the rules see `HeatSketch`. "self-tuning": ε_ij = s_i s_j, s
+            the distance to the (n_neighbors // 2)-th neighbour (not for "radius"); for "variable",
+            which has no other, s² is twice the mean square of the distances to all n_neighbors.
         n_neighbors : int, default 15
         neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
             For "knn" and "variable": the search to use. By default it is exact in at most 8
@@ -168,7 +168,8 @@ class Diffusion:
             For self-tuning "knn" and "dense" it does not: there steps are shorter where points are
             dense, whatever alpha, and the density stays (see docs/density.md).
         cut : float, default 5
-            For "radius". At 3 (as in the notes) eigenvalues have errors of 3-20 %.
+            For "radius": pairs farther apart than cut √(ε/2) have no affinity. At 3 (as in the
+            notes) 1 - λ is 3-20 % too small; at 5 it is off by 5e-5 on a surface.
         tol, max_iter : float, int
             For the bistochastic scaling.
 
@@ -252,8 +253,8 @@ class Diffusion:
         ----------
         K : array (n, n), SciPy sparse matrix, graph or operator
             Symmetric and non-negative; also an undirected graph of networkx, igraph or
-            `heatsketch.graph`, and a SciPy `LinearOperator` (see `LinearMap`). The place of new
-            points is taken by their affinities K(x, x_j), (m, n).
+            `heatsketch.graph`, and a SciPy `LinearOperator` (see `LinearMap`). Later, new points
+            are given by their affinities K(x, x_j), (m, n).
         normalization, alpha, tol, max_iter
             As in `from_points`.
 
@@ -294,7 +295,7 @@ class Diffusion:
         Parameters
         ----------
         graph : graph of networkx or igraph, SciPy sparse matrix or array (n, n)
-            Whatever `heatsketch.graph` reads, which see. Non-negative edge weights. A directed
+            Any graph that `heatsketch.graph` reads. Edge weights are non-negative. A directed
             graph is made symmetric by the larger of the two weights; a node without edges stays
             where it is.
         normalization, alpha, tol, max_iter
@@ -477,8 +478,9 @@ class Diffusion:
         first = self.directed_step if X is None else self.kernel_rows(X, self.operator.dtype)
         weight = root if first is None else np.asarray(first @ root, dtype=float)
         weight = 1 / weight if self.normalization == "markov" else np.ones_like(weight)
-        g = f.reduced()  # refuses the time 0
-        g = f.minus_constant() if first is None else g
+        g = f.reduced()  # raises at a time below one step
+        if first is None:
+            g = f.minus_constant()
         vertex = self.vertex if X is None else np.arange(len(weight))
         return DiffusionRows(A, g, weight, vertex, first)
 

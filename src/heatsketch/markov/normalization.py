@@ -93,8 +93,9 @@ def symmetric_normalize(K: Any) -> Any:
 
     Returns
     -------
-    array, CSR matrix, tensor or Scaled
-        A, of the same kind as K.
+    array, CSR matrix, tensor or operator
+        A. An array, sparse matrix or tensor gives one like it, a graph gives a CSR matrix, and an
+        operator gives an operator.
 
     Raises
     ------
@@ -191,8 +192,9 @@ def bistochastic_normalize(
 
     Returns
     -------
-    array, CSR matrix, tensor or Scaled
-        B, or A with weights, of the same kind as K.
+    array, CSR matrix, tensor or operator
+        B, or A with weights. An array, sparse matrix or tensor gives one like it, a graph gives a
+        CSR matrix, and an operator gives an operator.
 
     Raises
     ------

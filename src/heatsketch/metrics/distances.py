@@ -58,8 +58,9 @@ def diffusion_distance(
     A : Diffusion, array (n, n), SciPy sparse matrix or operator
         Indices are those of the input points.
     time : float >= 0, default 8
-        For a Diffusion at least 1. Not whole, with "power", only where A has no negative
-        eigenvalue (see `Power`); ½ gives the canonical metric of the covariance A.
+        For a Diffusion at least 1, or any positive number with "heat". With "power" it must be
+        whole where A has a negative eigenvalue (see `Power`); ½ gives the canonical metric of the
+        covariance A.
     filter : "power" (λ^t), "heat" (e^{-t(1-λ)}) or "accumulated", default "power"
         "accumulated": √Σ D_s², squared distances added up over s = t, ..., 64 t - 1.
         For a Diffusion "heat" is e^{-t(1-λ)} - e^{-t}, without the walks that have not moved, as in
@@ -147,7 +148,8 @@ class ComparedRows:
         if leading:
             known = ComponentCoordinates.of(self.operator)
             F, error = known.under(self.filter, n_sketch)
-            S = self.rows.of_points(F if self.filter == self.rows.filter else A @ F)
+            product_is_left = isinstance(self.operator, Diffusion) and self.rows.first is None
+            S = self.rows.of_points(A @ F if product_is_left else F)
         else:
             S, error = self.rows.sketch(n_sketch, 0, SERIES), math.sqrt(2 / n_sketch)
         if self.trivial is not None:

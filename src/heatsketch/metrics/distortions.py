@@ -134,7 +134,8 @@ def distortion(F: Any, D: Any, *, pairs: Pairs | None = None) -> Distortion:
     Returns
     -------
     Distortion
-        log L, the fractions of pairs within some factors, the worst pairs.
+        `log_L`, `expansion`, `contraction`; `within`, factor -> fraction of pairs whose ratio is
+        within this factor of the median; `worst_pairs`, `quantiles`, `median`; `describe()`.
 
     Raises
     ------

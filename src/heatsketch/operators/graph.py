@@ -111,8 +111,9 @@ def graph(
     Returns
     -------
     Graph
-        `.matrix` (n, n) and `.names`. Everything that takes an affinity takes it; there a node
-        without edges stays where it is (with a self-loop of the mean degree).
+        `.matrix` (n, n) and `.names`. Estimators with ``affinity="precomputed"``, `Diffusion` and
+        the normalisations give a node without edges a self-loop of the mean degree, so that it
+        stays where it is. `eigh` and `sketch` use the matrix as it is.
 
     Raises
     ------

@@ -159,7 +159,7 @@ class Operator:
     ) -> Operator:
         """Return diag(s) A diag(s), whose largest eigenvalue has the eigenvector `leading` (n,).
 
-        Products are in the precision `dtype`, unless the matrix that A stores would lose digits.
+        Products by a large sparse matrix or a kernel are then in the precision `dtype`.
         """
         return Scaled(self, s, spectrum, leading)
 

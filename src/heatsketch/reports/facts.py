@@ -131,10 +131,10 @@ def report(
     --------
     >>> import heatsketch as hs
     >>> X, angle = hs.datasets.circle(100, rng=0)
-    >>> found = hs.report(hs.DiffusionMap(2, 8).fit(X), labels=angle)
-    >>> found.facts["frames"]["times"]
+    >>> page = hs.report(hs.DiffusionMap(2, 8).fit(X), labels=angle)
+    >>> page.facts["frames"]["times"]
     [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0]
-    >>> found.html.startswith("<!doctype html>")
+    >>> page.html.startswith("<!doctype html>")
     True
     """
     if path is not None:

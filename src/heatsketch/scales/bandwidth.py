@@ -142,7 +142,7 @@ def density_estimate(X: Any, epsilon: float | str, dimension: float, *, at: Any 
     ----------
     X : array or CSR matrix (n, d)
     epsilon : float > 0 or "ksum", "median", "nearest"
-        In squared data units.
+        In squared data units; for the rules see `HeatSketch`.
     dimension : float > 0
         Dimension d of the set that the points lie on, not of its space: 1 for a curve (see
         `intrinsic_dimension`). Densities are per unit length, area, or volume of this dimension.

@@ -18,7 +18,7 @@ from scipy import sparse
 from scipy.linalg import eigh as dense_eigh
 from scipy.linalg import qr
 
-from heatsketch._checks import check_number, logger, to_device
+from heatsketch._checks import ConvergenceWarning, check_number, logger, to_device
 from heatsketch._random import random_block, seed_entropy
 from heatsketch._tiles import for_each_tile, single_threaded_blas, sum_over_tiles, track
 from heatsketch._typing import Array, Rng
@@ -88,8 +88,9 @@ def eigh(
 
     Parameters
     ----------
-    A : array (n, n), SciPy sparse matrix or operator
-    n_components : int, 1 <= n_components <= n (less the directions taken out)
+    A : array (n, n), SciPy sparse matrix, operator, `Graph` or `Diffusion`
+    n_components : int >= 1, default 6
+        Number of eigenpairs, at most n less the number of deflated directions.
     tol : float, default 1e-8
         Largest residual |A v - λ v| relative to the largest |λ| found; at least rounding.
     rng : int, Generator or None
@@ -107,14 +108,14 @@ def eigh(
 
     Warns
     -----
-    UserWarning
+    ConvergenceWarning
         The residuals did not reach `tol` within 20,000 products by A.
 
     Notes
     -----
     Cost: some hundred products by A with a block of k + max(8, k/2) columns, rounded up to a
-    multiple of 8. The filter damps an interval that begins at a bound from 40 Lanczos steps, so the
-    interval that the operator gives may be far too wide.
+    multiple of 8. The filter damps an interval that begins at a bound from 40 Lanczos steps, so a
+    `spectrum` that is far too wide costs nothing.
 
     Examples
     --------
@@ -154,6 +155,7 @@ def leading_eigenpairs(A: Operator, k: int, tol: float = 1e-8, rng: Rng = 0) -> 
         warnings.warn(
             f"eigenpairs have residuals up to {residuals.max():.1e}, above tol={tol:.1e}, after "
             f"{_MAX_PRODUCTS} products; read .residuals.",
+            ConvergenceWarning,
             stacklevel=3,
         )
     return Spectrum(values, fix_signs(vectors), residuals)

@@ -118,9 +118,9 @@ class Power(Filter):
     p : float >= 0
         The power. If it is not whole, all eigenpairs are computed for up to 2,048 points. For more,
         the operator must be known to be positive semidefinite, such as ``Dense(A, (0, 1))`` or a
-        Gaussian `Kernel`. A Chebyshev series then takes up to tol^(-1/(2p)) products (1,000 for p =
-        ½ and the `tol` 1e-3 of `sketch`; 100,000 for p = 1.5 to rounding). The reason is that λ^p
-        is not smooth at 0.
+        Gaussian `Kernel`. A Chebyshev series then takes up to tol^(-1/(2p)) products: 1,000 for p =
+        ½ with ``sketch(..., tol=1e-3)``; 100,000 for p = 1.5 to rounding. The reason is that λ^p is
+        not smooth at 0.
 
     Examples
     --------

@@ -41,9 +41,9 @@ def sketch(
 
     Parameters
     ----------
-    A : array (n, n), SciPy sparse matrix or operator
+    A : array (n, n), SciPy sparse matrix, operator, `Graph` or `Diffusion`
         Symmetric, usually a normalised affinity.
-    filter : Power, Heat, or a list of them
+    filter : Power, Heat, Accumulated, or a list of them
         A list gives a list of sketches with the same G, in one pass.
     n_components : int >= 1, default 64
         Number of columns k. One standard deviation of a squared distance is √(2/k) of it.
@@ -52,8 +52,8 @@ def sketch(
         variance of (2 - 2 Σu⁴/(Σu²)²)/k <= 2/k, u the difference of two rows of f(A), but two
         isolated points share a row with probability 2^-k.
     G : array (n, k), optional
-        The matrix G to use instead of a random one; `n_components`, `kind` and `rng` are then
-        ignored.
+        The matrix G to use instead of a random one; `n_components`, `kind`, `ids` and `rng` are
+        then ignored.
     deflate : bool, default True
         Project out the eigenvector of the largest eigenvalue (√π for a normalised affinity) in
         every product, because it has no information about which points are near, and at large times
@@ -63,7 +63,7 @@ def sketch(
         Largest error of f on the spectrum, relative to its largest value there, if f(A) G is
         computed by a Chebyshev series. The default, which is also the least, is rounding. The error
         of a distance is relative to the largest distance, so close pairs have a larger relative
-        error. 1e-6 saves 45 % of the products at large times.
+        error. 1e-6 saves about a third of the products at large times.
     ids : array (n,), optional
         Names of the points, integers, strings or bytes. The row of G of a point then depends on
         `rng`, `n_components` and its id, not on its row in A, so that sketches of several data sets

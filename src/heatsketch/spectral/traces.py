@@ -26,6 +26,7 @@ from heatsketch.spectral.recurrences import SpectralDensity, spectral_density
 
 N_PROBES = 64  # an interval of the part left out is at most √(8/64) of this part wide
 _ROUNDING = 1e-13  # of an eigenvalue
+_RESOLVED = 1e-2  # of t(1 - λ), what rounding of λ may change
 _SERIES = 1e-6  # error of f(A) next to its largest value, enough for an estimated fraction
 _ERROR = 1e-4  # error of a trace by few steps, next to one eigenvalue at the top
 _LEAST_STEPS = 8
@@ -168,6 +169,12 @@ def heat_trace(
     k = check_number(n_probes, "n_probes", low=2, integer=True)
     level = check_level(level)
     operator = on_vertices(A)[0]
+    longest = _RESOLVED / float(np.finfo(operator.dtype).eps)
+    if times.max() > longest:
+        raise ValueError(
+            f"times go up to {times.max():.3g}, where t(1 - λ) is rounding in {operator.dtype}; "
+            f"pass times <= {longest:.1g}."
+        )
     exact, V = operator.n <= SPECTRAL_LIMIT, np.empty((operator.n, 0))
     if exact:
         values = all_eigenvalues(operator)

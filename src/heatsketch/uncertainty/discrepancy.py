@@ -132,8 +132,8 @@ CSR matrix
         Diffusion time.
     filter : "power" (λ^t), "heat" (e^{-t(1-λ)}) or "accumulated", default "power"
     n_components : int >= 2, default 256
-        Columns k of G. The relative standard error of `value` is at most √(1/(2k)): 4.4 %. Beyond
-        the number of points the discrepancy is computed exactly.
+        Columns k of G. The relative standard error of `value` is at most √(1/(2k)): 4.4 %. With at
+        least as many columns as points the discrepancy is computed exactly.
     rng : int, Generator or None
 
     Returns
@@ -148,14 +148,13 @@ CSR matrix
     ValueError
         Other points; time so large that the operators underflow.
 
-    Notes
-    -----
-    Two graphs alone say how much they differ, not whether by more than measuring again would:
-    random weights at the edges, signs or places of points are no picture of that, and there is no
-    p-value. With replicates there is one. If all measurements are independent draws of one
-    distribution, any labelling of them is equally likely. `p_value` is the fraction of labellings,
-    the given one included, at which the means of the two groups differ by as much. With 4 and 4 it
-    is at least 2/70. For samples of different points see `uncertainty.sample_discrepancy`.
+    Notes ----- Two graphs alone say how much they differ, not whether a second measurement would
+    differ as much. Random edge weights, signs or permutations of points do not imitate a second
+    measurement, so there is no p-value. With replicates there is one. If all measurements are
+    independent draws of one distribution, any labelling of them is equally likely. `p_value` is the
+    fraction of labellings, the given one included, at which the means of the two groups differ by
+    as much. With 4 and 4 it is at least 2/70. For samples of different points see
+    `uncertainty.sample_discrepancy`.
 
     Cost: products by A and by B with k columns, as many as `sketch` takes; memory eight blocks
     (n, k), and one for each replicate.
@@ -164,8 +163,9 @@ CSR matrix
     --------
     >>> import numpy as np, heatsketch as hs
     >>> X, angle = hs.datasets.circle(60, rng=0)
-    >>> found = hs.diffusion_discrepancy(hs.diffusion(X), hs.diffusion(X * [1, 3]), rng=0)
-    >>> bool(found.interval().low <= found.value <= found.interval().high)
+    >>> discrepancy = hs.diffusion_discrepancy(hs.diffusion(X), hs.diffusion(X * [1, 3]), rng=0)
+    >>> low, high = discrepancy.interval().low, discrepancy.interval().high
+    >>> bool(low <= discrepancy.value <= high)
     True
     >>> hs.diffusion_discrepancy(hs.diffusion(X), hs.diffusion(X), rng=0).value
     0.0

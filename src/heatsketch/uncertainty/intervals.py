@@ -135,7 +135,7 @@ def columns_for(relative_error: float, n_pairs: int = 1, level: float = 0.95) ->
     relative_error : float, 0 < relative_error < 1
         0.1 means: within 10 % of the distance.
     n_pairs : int >= 1, default 1
-        Pairs that are looked at together; of all pairs of n points n(n-1)/2.
+        Number of pairs that must all be within the error. All pairs of n points are n(n-1)/2.
     level : float, 0 < level < 1, default 0.95
 
     Returns

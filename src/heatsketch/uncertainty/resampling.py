@@ -75,8 +75,10 @@ def sketch_interval(
     Returns
     -------
     ResampledInterval
-        `value` ± t √((s² + bias²) k/(k - 1)), s the standard deviation and bias the mean deviation
-        over the resamples, t the quantile of Student's distribution with k - 1 degrees of freedom.
+        `value`, `low`, `high`, `agreement`, `bias`. The interval is `value` ± t √((s² + bias²)
+        k/(k - 1)), s the standard deviation and bias the mean deviation over the resamples, t the
+        quantile of Student's distribution with k - 1 degrees of freedom. `agreement` is the
+        fraction of resamples that give exactly `value`. For text `low` and `high` are None.
 
     Raises
     ------
@@ -154,9 +156,10 @@ def data_interval(
     Raises
     ------
     TypeError
-        An estimator without a diffusion, or a `random_state` that is not an integer.
+        An estimator without a diffusion; a HeatSketch whose `random_state` is not an integer.
     ValueError
-        Another normalization; the statistic changes its shape or is not finite on a resample.
+        A normalization other than "markov"; ``affinity="variable"``; the statistic changes its
+        shape or is not finite on a resample.
 
     Notes
     -----
