@@ -202,7 +202,9 @@ class DiffusionEstimator(Embedder):
         self.epsilon_ = diffusion.expand(diffusion.epsilon)
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
         dtype = diffusion.operator.dtype if isinstance(X, Diffusion) else X.dtype
-        self.embedding_ = diffusion.expand(self._rows_of(diffusion.last_step(self._H), dtype))
+        self.embedding_ = diffusion.expand(
+            self._coordinates_of(diffusion.last_step(self._H), dtype)
+        )
         self.diagnostics_["embed_seconds"] = time.perf_counter() - started
         if diffusion.operator.device is not None:  # a model may be used without its device
             operator = on_device(diffusion.operator, None)
@@ -437,7 +439,7 @@ class DiffusionEstimator(Embedder):
         def embed(weights: Array) -> Array:
             weighed, columns = reweighted(diffusion, weights)
             model = copy.fit(weighed, ids=self.ids_)
-            return model._rows_of(multiply(times_columns(rows, columns), model._H), X.dtype)
+            return model._coordinates_of(multiply(times_columns(rows, columns), model._H), X.dtype)
 
         return embed
 
@@ -480,9 +482,10 @@ class DiffusionEstimator(Embedder):
 
     def _placed(self, X: Any) -> Array:
         """Return the coordinates of points that have been read (m, k)."""
-        return self._rows_of(self.diffusion_.last_step(self._H, X), X.dtype)
+        return self._coordinates_of(self.diffusion_.last_step(self._H, X), X.dtype)
 
-    def _rows_of(self, product: Array, dtype: np.dtype) -> Array:
+    def _coordinates_of(self, product: Array, dtype: np.dtype) -> Array:
+        """Return the coordinates (m, k) of a product with H (m, k + 1): its last column is M √π."""
         rows = product[:, :-1]
         if self.diffusion_.normalization == "markov":
             rows = rows / product[:, -1:]

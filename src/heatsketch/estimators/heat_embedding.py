@@ -207,7 +207,7 @@ class HeatEmbedding(DiffusionEstimator):
             exact = self.objective == "worst"
             F, error = known.under(compared.filter, self.n_sketch, numbers=numbers, exact=exact)
             wide = np.column_stack([F, np.sqrt(diffusion.measure, dtype=F.dtype)])
-            stepped = self._rows_of(diffusion.last_step(wide), F.dtype)  # distances to keep
+            stepped = self._coordinates_of(diffusion.last_step(wide), F.dtype)  # distances to keep
             maps, held_out = self._maps(diffusion, components, stepped)
             for vertices, W in zip(components, maps, strict=True):
                 H[vertices], Y[vertices] = F[vertices] @ W, stepped[vertices] @ W

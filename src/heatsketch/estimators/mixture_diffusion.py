@@ -164,7 +164,7 @@ class MixtureDiffusion(Embedder):
         self._left_out = self._densities_left_out(_sample(points, seeds[1]), seeds[1])
         z = self._coordinates(points)
         self._fit_map(z, seeds[2])
-        self.embedding_ = self._rows_of(z, X.dtype)
+        self.embedding_ = self._embedding_of(z, X.dtype)
         self.stationary_ = self.kernel_.stationary(z)
         return self
 
@@ -282,7 +282,7 @@ class MixtureDiffusion(Embedder):
         points = read.astype(np.float64, copy=False)
         density = self._log_density(points, self.kernel_, self.whitening_)
         warn_of_new_points(self._left_out, density)
-        return returned_for(self._rows_of(self._coordinates(points), read.dtype), X)
+        return returned_for(self._embedding_of(self._coordinates(points), read.dtype), X)
 
     def novelty(self, X: Any) -> Array:
         """Compute the novelty of points (n, m) compared with the training points: (n,), 0 to 1.
@@ -352,7 +352,7 @@ class MixtureDiffusion(Embedder):
         """Whether the coordinates are those of the map, without further steps."""
         return bool(self.kernel_.time == self._fit_time)
 
-    def _rows_of(self, X: Array, dtype: Any) -> Array:
+    def _embedding_of(self, X: Array, dtype: Any) -> Array:
         typical = self.diagnostics_["typical_distance"]
         # In many dimensions densities may be too small or too large for float32.
         if not _SMALLEST_SINGLE_DISTANCE < typical < 1 / _SMALLEST_SINGLE_DISTANCE:

@@ -107,7 +107,7 @@ class Neighborhoods:
         """
         if self.radius is None:
             nearest = self.search.query(X, n_neighbors or self.n_neighbors)  # type: ignore[arg-type]
-            return _rows_of(nearest, np.arange(len(nearest.indices)), self.by_content)
+            return _as_csr(nearest, np.arange(len(nearest.indices)), self.by_content)
         rows = self.search.within(X, self.radius)
         far = np.flatnonzero(np.diff(rows.indptr) == 0)
         if len(far):
@@ -162,6 +162,7 @@ def neighborhood_graph(
     else:
         n_neighbors = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
     search, _, place = ordered_search(neighbors, X, join=merge)
+    # Vertex v is the point order[v] of the search, whose points are in the order of their content.
     order = search.order() if is_large(search.n) else None
     if order is None:
         order = np.arange(search.n, dtype=sparse.get_index_dtype(maxval=search.n))
@@ -171,7 +172,7 @@ def neighborhood_graph(
         k = feasible_neighbors(int(n_neighbors), search.n)  # type: ignore[arg-type]
         nearest = search.query(None, k + 1)
         recall = search.diagnostics(k + 1)
-        graph = _rows_of(nearest, order, number)
+        graph = _as_csr(nearest, order, number)
         _warn_of_ties(search, nearest)
     else:
         graph = permuted(search.within(None, radius), order)
@@ -255,7 +256,7 @@ def positive(distances: Array) -> Array:
     return np.maximum(distances, _MIN_DISTANCE)
 
 
-def _rows_of(nearest: Neighbors, order: Array, number: Array) -> sparse.csr_matrix:
+def _as_csr(nearest: Neighbors, order: Array, number: Array) -> sparse.csr_matrix:
     """Return lists of neighbours as CSR rows (m, n), sorted by column.
 
     `order` (m,) is the list of each row, `number` (n,) the column of each point.

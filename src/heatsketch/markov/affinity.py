@@ -397,7 +397,8 @@ class NeighborRows:
     def __call__(self, X: Any) -> sparse.csr_matrix:
         """Return affinities of new points, CSR (m, n)."""
         k, scales = self.neighborhoods.n_neighbors, np.asarray(self.scales)
-        distances = self.neighborhoods.rows(X, None if k is None else k + 1)  # with itself
+        # A training point finds itself first, and a new point has as many neighbours.
+        distances = self.neighborhoods.rows(X, None if k is None else k + 1)
         starts, row_scales = distances.indptr[:-1], None
         if scales.ndim:
             width = self.neighborhoods.search.n if k is None else k + 1

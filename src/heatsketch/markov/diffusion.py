@@ -495,7 +495,7 @@ class Diffusion:
         ValueError, TypeError
             New points of another form, or for which there is no rule.
         """
-        return self._rows_of(self._checked(X), dtype)
+        return self._kernel_rows(self._checked(X), dtype)
 
     def novelty(self, X: Any) -> Array:
         """Return the fraction of training points, left out, that are less new than each point (m,).
@@ -522,7 +522,7 @@ class Diffusion:
             )
         return X
 
-    def _rows_of(self, X: Any, dtype: Any) -> Any:
+    def _kernel_rows(self, X: Any, dtype: Any) -> Any:
         return self.scaling.rows(self.affinity_rows(X), dtype)  # type: ignore[union-attr]
 
     def last_step(self, H: Array, X: Any = None) -> Array:
@@ -543,7 +543,7 @@ class Diffusion:
         Y = np.empty((X.shape[0], *H.shape[1:]), H.dtype)
         for rows in row_tiles(X.shape[0], tile):
             with rows_from(rows.start):
-                Y[rows] = multiply(self._rows_of(X[rows], H.dtype), H)
+                Y[rows] = multiply(self._kernel_rows(X[rows], H.dtype), H)
         return Y
 
 

@@ -163,6 +163,7 @@ class NeighborIndex(Search):
 
     def subset(self, rows: Array) -> NeighborIndex:
         """Return the index of some rows in this order; the last one is cached."""
+        # The points are in the metric already, and `_n_kept` counts each point itself.
         if self._subset is None or not np.array_equal(self._subset[0], rows):
             n_neighbors = max(0, self._n_kept - 1)
             self._subset = (
