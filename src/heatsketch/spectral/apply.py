@@ -40,15 +40,19 @@ def check_range(f: Filter, A: Operator, ends: Interval | None = None) -> None:
 
 
 def time_excess(f: Filter, A: Operator, ends: Interval | None = None) -> float:
-    """Return the factor by which a time is too large for the range of numbers; up to 1 it fits."""
+    """Return the factor by which a time is too large for the range of numbers; up to 1 it fits.
+
+    Without `ends` of the spectrum, its known interval is taken, and at a long time the interval of
+    Lanczos steps, which is within it. Where one of these exceeds the range, the ends are computed.
+    """
     if ends is None:
         factor = time_excess(f, A, A.spectrum)
         if factor <= 1 and f.sharpness((-1.0, 1.0)) > _SHORT_TIME:
-            factor = time_excess(f, A, A.ends[1])  # bounded from inside
-        # The bound exceeds the range; the value at the largest eigenvalue itself decides.
+            factor = time_excess(f, A, A.ends[1])
         return time_excess(f, A, _exact_ends(A)) if factor > 1 else factor
-    # Log of the largest |f| at the ends, divided by log of the last number in the range. Squares
-    # must be in the range, too, with all digits, because distances are sums of them.
+    # The logarithm of the largest |f| at the ends, divided by that of the last number in the range:
+    # the smallest where f < 1. Squares must be in the range, too, with all digits, because
+    # distances are sums of them.
     values, log_scale = f.scaled(np.abs(ends) if f.of_powers else np.array(ends))
     largest, limits = float(np.abs(values).max()), np.finfo(A.dtype)
     if largest == 0 or np.abs(ends).max() < _NOTHING * limits.eps:
@@ -102,7 +106,8 @@ def apply(
     error = eps / 4 if tol is None else min(max(tol, eps), 1.0)
     degree = 16 + max(f.degree(A.spectrum, error) for f in filters)
     products = min(steps, degree)
-    pays = products * k > 12 * A.n + 1000 or products > MAX_DEGREE / 2
+    eigenpairs_cost = 12 * A.n + 1000  # measured, in products by a vector
+    pays = products * k > eigenpairs_cost or products > MAX_DEGREE / 2
     if pays and A.n <= SPECTRAL_LIMIT:
         images = _by_eigenpairs(filters, A, block)
     elif steps < math.inf and (steps <= 2 * degree or degree**2 * eps > _MAX_ROUNDING):
