@@ -145,7 +145,7 @@ def check_points(
     name: str = "X",
     *,
     min_rows: int = 2,
-    accept_sparse: bool | str = "csr",
+    accept_sparse: bool = True,
     columns: Sequence[str] | None = None,
 ) -> Any:
     """Return X (n, d) as a finite array, or CSR matrix, of float32 or float64, or raise.
@@ -174,10 +174,10 @@ def check_points(
     return X
 
 
-def read_points(estimator: Any, X: Any, reset: bool, *, accept_sparse: bool | str = False) -> Any:
+def read_points(estimator: Any, X: Any, reset: bool, *, accept_sparse: bool = False) -> Any:
     """Return the points X (n, d) as `check_points` does, or raise.
 
-    X is an array, a data frame or, with ``accept_sparse="csr"``, a sparse matrix. With `reset` the
+    X is an array, a data frame or, with `accept_sparse`, a sparse matrix. With `reset` the
     estimator gets the number and names of the features; otherwise X must have the same.
     """
     # The first is that of Arrow.
@@ -280,7 +280,7 @@ def as_floats(X: Any, name: str, *, accept_sparse: bool = True) -> Any:
                 ScaleWarning,
                 stacklevel=4,
             )
-    dtype = np.float32 if values.dtype.kind == "f" and values.dtype.itemsize <= 4 else np.float64
+    dtype = precision_of(values)
     if not sparse.issparse(X):
         return read_array(X, name, dtype=dtype)
     X = X.astype(dtype, copy=False)
@@ -288,6 +288,12 @@ def as_floats(X: Any, name: str, *, accept_sparse: bool = True) -> Any:
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def precision_of(X: Any) -> np.dtype:
+    """Return the precision in which X is computed with: float32, from float16 too, or float64."""
+    single = X.dtype.kind == "f" and X.dtype.itemsize <= 4
+    return np.dtype(np.float32 if single else np.float64)
 
 
 def read_array(X: Any, name: str, **form: Any) -> Array:

@@ -34,8 +34,7 @@ class Embedding(Embedder):
         """Return X as finite float32 or float64, or raise; also raises before `fit`."""
         if not reset:
             check_is_fitted(self)
-        accepts_sparse = self.__sklearn_tags__().input_tags.sparse
-        return read_points(self, X, reset, accept_sparse="csr" if accepts_sparse else False)
+        return read_points(self, X, reset, accept_sparse=self.__sklearn_tags__().input_tags.sparse)
 
     def _read_points(self, X: Any, reset: bool) -> Any:
         """Return points (m, d) whose Euclidean distances are those of the metric, or raise."""

@@ -239,5 +239,5 @@ class LandmarkIsomap(PathScaling):
             check_choice(self.landmarks, "landmarks", ("maxmin",))
             return min(n, check_number(self.n_landmarks, "n_landmarks", low=1, integer=True)), None
         vertex = self._neighborhoods.vertex
-        chosen = np.unique(vertex[check_indices(np.asarray(self.landmarks), len(vertex))])
+        chosen = np.unique(vertex[check_indices(self.landmarks, len(vertex))])
         return len(chosen), chosen

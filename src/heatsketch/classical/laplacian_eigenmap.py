@@ -228,13 +228,12 @@ class LaplacianEigenmap(Embedding):
 
     def _least_epsilon(self, graph: sparse.csr_matrix) -> float:
         """Return the ε of all edges, or with "edges" the least; `graph` has the edge lengths."""
-        points = self._neighborhoods.points
         if self.weights == "binary":
             return math.inf
         if not isinstance(self.epsilon, str):
             return float(check_number(self.epsilon, "epsilon", low=0, open_low=True))
         if check_choice(self.epsilon, "epsilon", (_EDGES, *RULES)) != _EDGES:
-            return float(rule_epsilon(points, self.epsilon))
+            return float(rule_epsilon(self._neighborhoods.points, self.epsilon))
         least = float(np.median(graph.data)) ** 2 if graph.nnz else math.inf
         if least == 0:
             raise ValueError(

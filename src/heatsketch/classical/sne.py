@@ -109,10 +109,7 @@ class NeighborEmbedding(Embedding):
             near, recall = _nearest(D, self._count + 1), {}
         else:
             raise ValueError("metric='precomputed', so X holds all distances; pass neighbors=None.")
-        itself = near.indices == np.arange(n)[:, None]
-        itself[~itself.any(axis=1), -1] = True  # copies have displaced the point itself
-        distances, indices = (values[~itself].reshape(n, -1) for values in near)
-        return Neighbors(distances, indices), recall
+        return near.without_itself(), recall
 
     def _initial_places(self, X: Any, k: int) -> Array:
         """Return the given places, principal components, or random places (n, k).

@@ -226,7 +226,7 @@ class DiffusionEstimator(Embedder):
         check_is_fitted(self)
         if is_dask(X):
             return lazily_mapped(self, X)
-        points = read_points(self, X, reset=False, accept_sparse="csr")
+        points = read_points(self, X, reset=False, accept_sparse=True)
         return returned_for(self._placed(points), X)
 
     def novelty(self, X: Any) -> Array:
@@ -249,7 +249,7 @@ class DiffusionEstimator(Embedder):
             Before `fit`; points that are not a finite table of the features of the fit.
         """
         check_is_fitted(self)
-        X = read_points(self, X, reset=False, accept_sparse="csr")
+        X = read_points(self, X, reset=False, accept_sparse=True)
         return self.diffusion_.novelty(X)
 
     def _current_diffusion(self) -> Diffusion:
@@ -423,7 +423,7 @@ class DiffusionEstimator(Embedder):
                     "fit with an integer."
                 )
             seed = 0
-        X = read_points(self, X, reset=False, accept_sparse="csr")
+        X = read_points(self, X, reset=False, accept_sparse=True)
         rows = diffusion.kernel_rows(X, self._H.dtype)
         copy = clone(self).set_params(
             affinity="precomputed",
@@ -472,7 +472,7 @@ class DiffusionEstimator(Embedder):
             return X, X
         graph = as_graph(X, "X") if is_a_graph else None
         table = X if graph is None else as_matrix(graph)
-        table = read_points(self, table, reset=True, accept_sparse="csr")
+        table = read_points(self, table, reset=True, accept_sparse=True)
         given = X if is_tensor(X) else table if graph is None else Graph(table, graph.names)
         if self.affinity == "precomputed":
             return table, Diffusion.from_affinity(given, **options)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from heatsketch._checks import precision_of
 from heatsketch._typing import Array
 
 
@@ -49,10 +50,3 @@ def _mapped(block: Any, model: Any = None, width: int = 0, block_info: Any = Non
         number = block_info[0]["chunk-location"][0]
         error.add_note(f"(in chunk {number} of a Dask array, whose rows are counted from 0)")
         raise
-
-
-def precision_of(X: Any) -> np.dtype:
-    """Return the type of the coordinates of X."""
-    dtype = np.dtype(X.dtype)
-    single = dtype.kind == "f" and dtype.itemsize <= 4
-    return np.dtype(np.float32 if single else np.float64)

@@ -270,7 +270,7 @@ class HeatSketch(DiffusionEstimator):
                 raise ValueError(f"removed leaves {len(kept)} points; leave at least two.")
             points, all_ids, Y = points[kept], all_ids[kept], Y[kept]
         if added is not None:
-            X = read_points(self, added, reset=False, accept_sparse="csr")
+            X = read_points(self, added, reset=False, accept_sparse=True)
             if ids is None:
                 raise ValueError("ids are missing; pass ids of the added points, as to fit.")
             new_ids = check_ids(ids, X.shape[0])
@@ -330,5 +330,4 @@ class HeatSketch(DiffusionEstimator):
 
     def _independent_columns(self) -> Array:
         """Return the numbers of the columns of each time (T, k); these columns are independent."""
-        check_is_fitted(self)
         return np.arange(self._n_features_out).reshape(len(self._fit_times), -1)

@@ -68,7 +68,7 @@ def shortest_links(points: Points, labels: Array) -> tuple[Array, Array, Array]:
     labels : array of int (n,)
         The component of each point, numbered from 0.
     """
-    found = []
+    found = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     index = NeighborIndex(points, recall=1)
     count = int(labels.max()) + 1
     while count > 1:
@@ -77,8 +77,6 @@ def shortest_links(points: Points, labels: Array) -> tuple[Array, Array, Array]:
         joined = sparse.csr_matrix((np.ones(len(i)), (labels[i], labels[j])), shape=(count, count))
         count, merged = connected_components(joined, directed=False)
         labels = merged[labels]
-    if not found:
-        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
     i, j, d = (np.concatenate(side) for side in zip(*found, strict=True))
     return i, j, d
 
@@ -92,7 +90,7 @@ def _links(index: NeighborIndex, labels: Array, count: int) -> tuple[Array, Arra
     for size in np.unique(sizes[others]):
         components = others[sizes[others] == size]
         members = order[(ends - sizes)[components, None] + np.arange(size)]
-        small = size + 1 <= index.n and size**2 <= _SMALL_COMPONENT_FACTOR * index.n
+        small = size**2 <= _SMALL_COMPONENT_FACTOR * index.n
         step = max(1, _NEIGHBORS_AT_A_TIME // (size * (size + 1))) if small else 1
         for tile in row_tiles(len(members), step):
             search = _from_small if small else _from_large

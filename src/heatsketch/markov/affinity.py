@@ -130,7 +130,7 @@ def gaussian_affinity(X: Any, epsilon: float | str = "ksum", *, metric: str = "e
     require(
         2 * 8.0 * n * n, f"All affinities of {n:,} points", "pass an operator, heatsketch.Kernel."
     )
-    kernel = Kernel(points, _bandwidth(points, epsilon), float)
+    kernel = Kernel(points, rule_epsilon(points, epsilon), float)
     return returned_for(_stored(kernel), X)  # type: ignore[no-any-return]
 
 
@@ -147,7 +147,7 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
         scales = local_scales(graph.data.reshape(n, -1), scale_order(k), near.vertex)
     else:
         distances = neighbors if isinstance(neighbors, Distances) else None
-        scales = _bandwidth(near.search.points, epsilon, distances)
+        scales = rule_epsilon(near.search.points, epsilon, distances)
     rows = NeighborRows(near, scales, scale_order(k))
     directed = rows.weights(graph, out=graph.data)
     directed.eliminate_zeros()
@@ -255,7 +255,7 @@ def dense_affinity(X: Any, epsilon: Any, n_neighbors: int) -> Affinity:
         index, _, _ = ordered_search(None, X)
         k = scale_order(feasible_neighbors(n_neighbors, index.n))
         scales = local_scales(index.query(X, k + 1).distances, k)
-    kernel = Kernel(X, _bandwidth(X, scales), float)
+    kernel = Kernel(X, rule_epsilon(X, scales), float)
     K = kernel if kernel.n > STORED_POINTS else Dense(_stored(kernel), kernel.spectrum)
     numbers = inverse_permutation(order), np.arange(kernel.n)
     diagnostics = {"exponent_error": min(kernel.exponent_error, EXPONENT_BOUND)}
@@ -271,7 +271,7 @@ def radius_affinity(
     takes `n_neighbors`. Equal points do not share a vertex.
     """
     n = X.shape[0]
-    scales = epsilon if epsilon == "self-tuning" else _bandwidth(X, epsilon, distances)
+    scales = epsilon if epsilon == "self-tuning" else rule_epsilon(X, epsilon, distances)
     radius = float(np.finfo(float).max) if cut is None else cut * np.sqrt(scales / 2)
     if distances is not None:
         require(3 * 8.0 * n * n, f"All distances of {n:,} points", "pass affinity='knn'.")
@@ -342,14 +342,7 @@ def as_affinity(K: Any) -> Operator:
     return K
 
 
-# Bandwidths and stored kernels
-
-
-def _bandwidth(X: Any, epsilon: Any, distances: Distances | None = None) -> Any:
-    """Return ε, or that of a rule that `epsilon` names."""
-    if not isinstance(epsilon, str):
-        return epsilon
-    return rule_epsilon(X, epsilon, distances=distances)
+# Local scales and stored kernels
 
 
 def _stored(kernel: Kernel) -> Array:

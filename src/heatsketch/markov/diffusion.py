@@ -560,7 +560,7 @@ def connectivity(K: Operator, row_sums: Array, vertex: Array) -> dict[str, Any]:
     """
     loops = K.diagonal()  # points whose affinity to all others together is negligible are alone
     alone = np.flatnonzero(row_sums - (-np.inf if loops is None else loops) <= 1e-12 * row_sums)
-    if len(alone) == K.n > 1 or len(alone) > max(1, K.n // 2):
+    if len(alone) > max(1, K.n // 2):
         raise ValueError(
             f"{len(alone)} of {K.n} points have no affinity to any other: the bandwidth is too "
             "small; pass a larger epsilon (see heatsketch.ksum and connecting_epsilon)."

@@ -19,6 +19,7 @@ from heatsketch._checks import (
     logger,
     name_rows,
     on_host,
+    precision_of,
 )
 from heatsketch._tiles import track
 from heatsketch._typing import Array
@@ -360,8 +361,7 @@ def _like(K: Any, left: Array, right: Array) -> Any:
     """Return diag(left) K diag(right) in the form and precision of K."""
     matrix = on_host(K)
     matrix = sparse.csr_matrix(matrix) if sparse.issparse(matrix) else np.asarray(matrix)
-    A = scale_both_sides(matrix, left, right)
-    A = A.astype(np.float32) if matrix.dtype.kind == "f" and matrix.dtype.itemsize <= 4 else A
+    A = scale_both_sides(matrix, left, right).astype(precision_of(matrix), copy=False)
     if not is_tensor(K):
         return A
     return as_csr_tensor(A, K.device) if sparse.issparse(A) else as_tensor(A, A.dtype, K.device)

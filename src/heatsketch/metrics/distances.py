@@ -198,7 +198,7 @@ def compared_rows(
     A, vertex = on_vertices(A)
     trivial = None
     if not A.V.shape[1]:  # else the directions that the caller took out do not count
-        u = leading_vector(A, rng=0)
+        u = leading_vector(A)
         varying = u - u.mean()
         # Equal entries cancel, except for rounding.
         if not deflate and np.abs(varying).max() > 1e-13 * np.abs(u).max():

@@ -209,10 +209,7 @@ def knn_accuracy(Y: Any, labels: Any, n_neighbors: int = 10) -> float:
 
 def nearest_others(points: Points, k: int) -> Array:
     """Return the k nearest other points of each (n, k)."""
-    indices = NeighborIndex(points).query(None, k + 1).indices
-    itself = indices == np.arange(len(indices))[:, None]
-    itself[~itself.any(axis=1), -1] = True  # more than k duplicates come before the point itself
-    return indices[~itself].reshape(-1, k)
+    return NeighborIndex(points).query(None, k + 1).without_itself().indices
 
 
 def _trust(X: Any, Y: Any, n_neighbors: Any, rng: Rng, of_data: bool = False) -> Estimate:

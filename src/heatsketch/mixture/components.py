@@ -170,11 +170,9 @@ class Components:
 
     def log_diagonal(self, x: Array) -> Array:
         """Return log k_ε(x, x), (n,)."""
-        terms = self.log_joint(x)
+        y, terms = self.local(x), self.log_joint(x)
         for j, theta in enumerate(self.means):
-            step = (self.local(x) - theta) @ (
-                self._whitening(j, self.spreads) * (1 - self.gains[j])
-            )
+            step = (y - theta) @ (self._whitening(j, self.spreads) * (1 - self.gains[j]))
             terms[:, j] -= 0.5 * row_norms(step, squared=True)
             terms[:, j] -= 0.5 * np.log(2 * np.pi * self.spreads[j]).sum()
         return logsumexp(terms, axis=1)

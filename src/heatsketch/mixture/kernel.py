@@ -457,9 +457,7 @@ class MixtureKernel:
         return filled(slopes, x.shape, c.pair_rows) * (np.sqrt(c.density_unit) / c.unit)
 
 
-def affinity_factor(
-    kernel: MixtureKernel, points: Any, tol: float = 1e-10, log_unit: float = 0.0
-) -> Array:
+def affinity_factor(kernel: MixtureKernel, points: Any, tol: float, log_unit: float = 0.0) -> Array:
     """Return F (n, r) with F Fᵀ = e^-log_unit k_ε(x_i, x_j) for points (n, m), by pivoted Cholesky.
 
     F Fᵀ lacks at most the fraction `tol` of any k(x, x), so that far points keep their digits.

@@ -35,6 +35,12 @@ class Neighbors(NamedTuple):
     distances: Array  # (m, k)
     indices: Array  # (m, k)
 
+    def without_itself(self) -> Neighbors:
+        """Return neighbours of all points, in their order, with each left out of its own list."""
+        itself = self.indices == np.arange(len(self.indices))[:, None]
+        itself[~itself.any(axis=1), -1] = True  # copies have displaced the point itself
+        return Neighbors(*(values[~itself].reshape(len(itself), -1) for values in self))
+
 
 class ExactSearch:
     """The search of all nearest points among points (n, d), dense in C order or CSR.

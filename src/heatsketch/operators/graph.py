@@ -53,7 +53,7 @@ def as_operator(A: Any, name: str = "A") -> Operator:
     return Sparse(matrix) if is_sparse else Dense(matrix)
 
 
-def on_vertices(A: Any, name: str = "A") -> tuple[Operator, Array]:
+def on_vertices(A: Any) -> tuple[Operator, Array]:
     """Return `A` as an operator on vertices, and the vertex of each input point (points,).
 
     A diffusion has vertices of its own. A large sparse matrix is renumbered, so that near points
@@ -61,7 +61,7 @@ def on_vertices(A: Any, name: str = "A") -> tuple[Operator, Array]:
     """
     if hasattr(A, "vertex"):
         return A.operator, A.vertex
-    operator = as_operator(A, name)
+    operator = as_operator(A)
     return (operator, np.arange(operator.n)) if operator is A else operator.near_order()
 
 

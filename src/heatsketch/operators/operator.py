@@ -16,6 +16,7 @@ from scipy import sparse
 from scipy.linalg import eigvalsh_tridiagonal
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import LinearOperator
+from sklearn.utils.extmath import row_norms
 
 from heatsketch._checks import as_floats, is_tensor, to_device
 from heatsketch._random import random_block
@@ -349,9 +350,7 @@ class LowRank(Operator):
 
     def diagonal(self) -> Array:
         """Return the squared lengths of the rows of F (n,)."""
-        squares = self.factor
-        squares = squares.multiply(squares) if sparse.issparse(squares) else squares**2
-        return np.asarray(squares.sum(axis=1)).ravel()
+        return np.asarray(row_norms(self.factor, squared=True))
 
     def is_non_negative(self) -> bool:
         """Say whether F has no negative entry."""

@@ -106,13 +106,15 @@ def ksum(X: Any, *, metric: str = "euclidean", rng: Rng = 0) -> Ksum:
     return _steepest(_squared_distances(X, np.random.default_rng(rng)), X.shape[0])
 
 
-def rule_epsilon(X: Any, rule: str, *, rng: Rng = 0, distances: Distances | None = None) -> float:
-    """Return ε by a rule, in squared data units; of points in a metric without coordinates, too.
+def rule_epsilon(X: Any, rule: Any, distances: Distances | None = None) -> Any:
+    """Return ε by a rule, in squared data units, or what is given in place of a rule's name.
 
     "ksum": where the kernel's mean grows fastest; "median": the median squared distance;
     "nearest": twice the mean squared distance to the nearest other point (*Linear and nonlinear
     dimensionality reduction*, §9.2). Zero distances (duplicates) are left out.
     """
+    if not isinstance(rule, str):
+        return rule
     check_choice(rule, "epsilon", RULES)
     order = content_order(X, columns=distances is None or not distances.precomputed)
     X = X[order]
@@ -120,7 +122,7 @@ def rule_epsilon(X: Any, rule: str, *, rng: Rng = 0, distances: Distances | None
         search, _, _ = ordered_search(distances, X, join=False)
         nearest = search.query(None, min(2, X.shape[0])).distances[:, -1]
         return float(2 * np.mean(_positive(np.square(nearest))))
-    d2 = _squared_distances(X, np.random.default_rng(rng), distances)
+    d2 = _squared_distances(X, np.random.default_rng(0), distances)
     if rule == "median":
         return float(np.median(_positive(d2)))
     return _steepest(d2, len(order)).epsilon
@@ -172,8 +174,7 @@ def density_estimate(X: Any, epsilon: float | str, dimension: float, *, at: Any 
     """
     X = check_points(X)
     d = check_number(dimension, "dimension", low=0, open_low=True)
-    chosen = rule_epsilon(X, epsilon) if isinstance(epsilon, str) else epsilon
-    width = float(check_number(chosen, "epsilon", low=0, open_low=True))
+    width = check_number(rule_epsilon(X, epsilon), "epsilon", low=0, open_low=True)
     log_peak = -d / 2 * math.log(math.pi * width) - math.log(X.shape[0])
     if abs(log_peak) > _LARGEST_LOG:
         raise ValueError(

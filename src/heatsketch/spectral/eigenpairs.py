@@ -467,15 +467,14 @@ def _matrix(A: Operator) -> Array:
 
 
 @single_threaded_blas()  # dot products of long vectors depend on threads
-def leading_vector(A: Operator, rng: Rng = None) -> Array:
+def leading_vector(A: Operator) -> Array:
     """Return the unit eigenvector (n,) of the largest eigenvalue: √π of a normalised affinity.
 
     If it is known from the construction of A, or constant, one product confirms it; else it is
     computed. If the eigenvalue is multiple (an affinity of several components), it is the vector of
     the eigenspace nearest to the constant, positive on every component.
     """
-    known = A.leading
-    for guess in (known, np.ones(A.n)):
+    for guess in (A.leading, np.ones(A.n)):
         if guess is None:
             continue
         u = np.asarray(guess, float)  # a vector of float32 has length one to 1e-8 only
@@ -485,7 +484,7 @@ def leading_vector(A: Operator, rng: Rng = None) -> Array:
         close = np.linalg.norm(image - top * u) <= 1e-7 * abs(top)
         if close and top >= A.spectrum[1] * (1 - 1e-6):
             return np.asarray(u, A.dtype)
-    values, vectors, _ = leading_eigenpairs(A, min(_MAX_COPIES_OF_TOP, A.n), rng=rng)
+    values, vectors, _ = leading_eigenpairs(A, min(_MAX_COPIES_OF_TOP, A.n))
     copies = vectors[:, values >= values[0] - 1e-10 * abs(values[0])]
     u = copies @ copies.sum(axis=0)
     size = np.linalg.norm(u)

@@ -119,7 +119,7 @@ def sketch(
             raise ValueError(f"G has shape {G.shape}; pass ({A.n}, k) with k >= 1.")
         G = G[first] if len(G) == len(vertex) else G  # other lengths are refused below
     if deflate and not A.V.shape[1]:
-        A = Deflated(A, leading_vector(A, rng=0))
+        A = Deflated(A, leading_vector(A))
     blocks = sketch_blocks(A, filters, G, tol)
     sketches = [to_device(block[vertex], A.device) for block in blocks]
     return sketches[0] if callable(filter) else sketches

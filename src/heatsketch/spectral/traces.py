@@ -180,7 +180,7 @@ def heat_trace(
         values = all_eigenvalues(operator)
     else:
         if not operator.V.shape[1]:
-            V = leading_vector(operator, rng=0)[:, None].astype(float)
+            V = leading_vector(operator)[:, None].astype(float)
         values = np.einsum("ij,ij->j", V, operator @ V)
     top = float(values.max()) if len(values) else operator.ends[0][1]
 

@@ -11,8 +11,7 @@ from bisect import bisect_left
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
-from scipy.stats import chi2
+from scipy.stats import chi, chi2
 
 from heatsketch._checks import (
     check_in_range,
@@ -119,7 +118,7 @@ def ratio_bounds(k: int, tail: float) -> tuple[float, float]:
 
 def mean_root(k: int) -> float:
     """Return E √(χ²_k / k)."""
-    return math.exp(math.log(2 / k) / 2 + float(gammaln((k + 1) / 2) - gammaln(k / 2)))
+    return float(chi.mean(k)) / math.sqrt(k)
 
 
 def columns_for(relative_error: float, n_pairs: int = 1, level: float = 0.95) -> int:
