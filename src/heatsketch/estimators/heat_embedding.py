@@ -176,7 +176,10 @@ class HeatEmbedding(DiffusionEstimator):
         check_number(self.factor, "factor", low=1, open_low=True)
 
     def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Array]:
-        """Return H (n, k), whose rows after the last step are the embedding."""
+        """Return H (n, k), whose rows after the last step are the embedding.
+
+        F and H are coordinates before the last step, `rows` and Y the same after it.
+        """
         k = self.n_components
         if k >= diffusion.n:
             raise ValueError(
@@ -206,11 +209,13 @@ class HeatEmbedding(DiffusionEstimator):
                 numbers = numbers_at(self.ids_, diffusion.vertex, diffusion.n)
             exact = self.objective == "worst"
             F, error = known.under(compared.filter, self.n_sketch, numbers=numbers, exact=exact)
-            wide = np.column_stack([F, np.sqrt(diffusion.measure, dtype=F.dtype)])
-            stepped = self._coordinates_of(diffusion.last_step(wide), F.dtype)  # distances to keep
-            maps, held_out = self._maps(diffusion, components, stepped)
+            with_root = np.column_stack([F, np.sqrt(diffusion.measure, dtype=F.dtype)])
+            rows = self._coordinates_of(
+                diffusion.last_step(with_root), F.dtype
+            )  # whose distances count
+            maps, held_out = self._maps(diffusion, components, rows)
             for vertices, W in zip(components, maps, strict=True):
-                H[vertices], Y[vertices] = F[vertices] @ W, stepped[vertices] @ W
+                H[vertices], Y[vertices] = F[vertices] @ W, rows[vertices] @ W
         if len(components) > 1:
             # Components, which all have their mean at 0, are moved beside each other.
             self.diagnostics_["layout"] = "components side by side"
@@ -221,11 +226,12 @@ class HeatEmbedding(DiffusionEstimator):
                 H[vertices] += constant[vertices, None] * shift
                 Y[vertices] += shift
         if not is_constant:
-            Y, S = diffusion.expand(Y), diffusion.expand(stepped)
-            found = distortion_of_rows(Y, S, compared, error)
-            self.distortion_ = found._replace(held_out_log_L=held_out)
+            Y, rows = diffusion.expand(Y), diffusion.expand(rows)
+            distortion = distortion_of_rows(Y, rows, compared, error)
+            self.distortion_ = distortion._replace(held_out_log_L=held_out)
             if self.affinity != "precomputed" and self.metric in COORDINATES:
-                self.quality_ = picture_quality(in_metric(X, self.metric), Y, diffusion, found)
+                X = in_metric(X, self.metric)
+                self.quality_ = picture_quality(X, Y, diffusion, distortion)
         return [H]
 
     def _maps(
