@@ -211,12 +211,9 @@ def compare(
     X : array or CSR matrix (n, d)
         Points.
     methods : "all", sequence of names or estimators, or mapping of name -> name or estimator
-        Names: "heat-embedding", "heat-sketch", "diffusion-map", "mixture-diffusion", "pca",
-        "classical-mds", "metric-mds", "landmark-mds", "fisher-discriminant",
-        "multiple-discriminant", "isomap", "landmark-isomap", "lle", "laplacian-eigenmap", "sne",
-        "tsne". "all": those that fit the size of the data. A method given by its name has its
-        defaults, except for the parameters below; of an estimator a copy is run, with the shared
-        neighbours. By default seven methods.
+        Names such as "pca", which the command ``heatsketch methods`` lists; "all": those that fit
+        the size of the data. A method given by its name has its defaults, except for the parameters
+        below; of an estimator a copy is run, with the shared neighbours. By default seven methods.
     labels : array (n,), optional
         For the accuracy of neighbours, the colours, and the methods that are fitted to labels.
         Fractions, and numbers of more than 20 values, are colours only.

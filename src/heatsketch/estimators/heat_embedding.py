@@ -210,9 +210,7 @@ class HeatEmbedding(DiffusionEstimator):
             exact = self.objective == "worst"
             F, error = known.under(compared.filter, self.n_sketch, numbers=numbers, exact=exact)
             with_root = np.column_stack([F, np.sqrt(diffusion.measure, dtype=F.dtype)])
-            rows = self._coordinates_of(
-                diffusion.last_step(with_root), F.dtype
-            )  # whose distances count
+            rows = self._coordinates_of(diffusion.last_step(with_root), F.dtype)
             maps, held_out = self._maps(diffusion, components, rows)
             for vertices, W in zip(components, maps, strict=True):
                 H[vertices], Y[vertices] = F[vertices] @ W, rows[vertices] @ W

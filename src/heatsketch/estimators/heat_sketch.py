@@ -72,9 +72,9 @@ class HeatSketch(DiffusionEstimator):
         Neighbours for "knn" and "variable", see `Diffusion.from_points`. By default they are
         searched; if the search is not exact, its recall is measured.
     metric : str or callable, default "euclidean"
-        The distance between points. "cosine": the chord |x/|x| - y/|y||, whose square is 2 - 2
-        cos(x, y), for text, counts and other data whose lengths mean nothing. "correlation": the
-        same after the mean of each row has been subtracted from it. X may be sparse for
+        The distance between points. "cosine": the chord |x/|x| - y/|y||, with the square
+        2 - 2 cos(x, y), for text, counts and other data whose lengths mean nothing. "correlation":
+        the same after the mean of each row has been subtracted from it. X may be sparse for
         "euclidean", "cosine" and "manhattan" only. The metrics below are exact and take n²
         distances (some seconds for 10,000 points): "manhattan"; "hamming", the fraction of features
         that differ; "jaccard", the distance of the sets of features that are not 0; a function of
