@@ -101,6 +101,11 @@ def test_a_model_of_dense_points_takes_sparse_ones_and_the_reverse(X):
     assert_allclose(thin.inverse_transform(thin.embedding_), back, atol=1e-11)
 
 
+def test_scores_of_other_components_are_refused(X):
+    with pytest.raises(ValueError, match="Z has 3 columns but there are 2 components"):
+        PCA(2).fit(X).inverse_transform(np.ones((4, 3)))
+
+
 # Odd input
 
 

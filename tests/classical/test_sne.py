@@ -88,6 +88,13 @@ def test_sigma_is_the_bandwidth_of_the_definition(X, perplexity):
     assert_allclose(rows.toarray(), p, rtol=1e-8, atol=1e-14)
 
 
+@pytest.mark.parametrize("method", ["exact", "barnes-hut"])
+def test_the_fewest_steps_have_a_cost(X, method):
+    """scikit-learn has none without a step after the 250 early ones."""
+    few, more = (TSNE(perplexity=10, n_iter=n, method=method).fit(X) for n in (250, 251))
+    assert few.kl_divergence_ == more.kl_divergence_ < 10
+
+
 def test_too_many_equally_near_share_the_probability():
     """Of a perplexity of 2 with three points at the least distance only the limit is left."""
     d = np.array([[0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 2.0]])

@@ -125,6 +125,10 @@ def test_what_cannot_be_drawn_is_refused():
         datasets.swiss_roll(10, mesh="hexagonal")
     with pytest.raises(ValueError, match="noise=nan is not finite"):
         datasets.swiss_roll(10, noise=float("nan"))
+    with pytest.raises(ValueError, match="r=-1"):
+        datasets.stretched_torus(10, r=-1)
+    with pytest.raises(ValueError, match="b=nan is not finite"):
+        datasets.klein_bottle(10, b=float("nan"))
     with pytest.raises(ValueError, match="separation=-1"):
         datasets.gaussian_clouds(10, separation=-1)
 

@@ -135,6 +135,7 @@ THREE = np.ones((3, 2))
         (distortion, (np.ones((1, 2)), []), "n >= 2 points"),
         (distortion, (np.ones((3, 2, 1)), np.ones(3)), "finite embedding"),
         (row_distortion, (np.eye(3), np.eye(4)), "Y has 3 rows and F has 4"),
+        (row_distortion, (np.eye(3) * np.nan, np.eye(3)), r"Y has shape \(3, 3\) and NaN"),
         # Squares of these would be 0, or infinite.
         (row_distortion, (np.eye(3), 1e-200 * np.eye(3)), "size [12]e-200; pass them divided"),
         (row_distortion, (np.eye(3), 1e200 * np.eye(3)), r"size [12]e\+200; pass them divided"),

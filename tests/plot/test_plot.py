@@ -188,6 +188,16 @@ def test_files_have_the_format_of_their_suffix(tmp_path, draw, suffix, start):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_what_cannot_be_drawn_or_written_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="no embeddings to draw"):
+        plot.panels({})
+    with pytest.raises(ValueError, match=r"\.jpg"):
+        plot.save(plot.scatter(points(k=2)), tmp_path / "picture.jpg")
+    assert (
+        plot.panels({"a": points(k=2)}, notes={"b": "elsewhere"}).axes[0].get_title("left") == "a"
+    )
+
+
 def test_the_same_data_gives_the_same_picture_of_at_least_150_dots_per_inch(tmp_path):
     for name in ("a.png", "b.png"):
         figure = plot.scatter(points(k=4), np.arange(40) % 3, path=tmp_path / name)

@@ -59,16 +59,19 @@ def heat_embedding(
     adata : AnnData
         n cells, in memory or backed by a file.
     n_components : int, default 2
+        Number of coordinates k.
     use_rep : str, optional
         "X", or a name in `obsm`. By default X if it has at most 50 genes, else "X_pca" if it
         exists, else X with a warning.
     n_pcs : int, optional
-        Number of leading columns of the representation to use; by default all. 0 means X.
+        Number of leading columns to use of an entry of `obsm`; by default all. X always has all of
+        its genes. 0 means X.
     layer : str, optional
         A layer to use instead of X.
     obsp : str, optional
-        A graph of the cells to use instead of their coordinates. A name that ends in "distances"
-        means distances to neighbours; others mean weights, such as "connectivities".
+        A graph of the cells. A name that ends in "distances" means distances to neighbours; the
+        coordinates of the cells are still needed. Others mean weights, such as "connectivities",
+        and are used instead of coordinates, without `use_rep`, `n_pcs` or `layer`.
     key_added : str, default "heat"
         Results are in ``obsm["X_heat"]`` and ``uns["heat"]``.
     copy : bool, default False
@@ -118,12 +121,16 @@ def heat_sketch(
 
     Parameters
     ----------
-    adata, n_components, key_added, copy
+    adata, copy
         As in `heat_embedding`.
+    n_components : int or "auto", default 32
+        Number of random columns, as in `HeatSketch`.
+    key_added : str, default "heat_sketch"
+        Results are in ``obsm["X_heat_sketch"]`` and ``uns["heat_sketch"]``.
     **options
         What represents the cells, as in `heat_embedding`: `use_rep` ("X" or a name in `obsm`),
-        `n_pcs` (its leading columns), `layer` in place of X, or `obsp`, a graph; and parameters of
-        the estimator, such as `time`, `n_neighbors` or `random_state`.
+        `n_pcs` (leading columns of such an entry), `layer` in place of X, or `obsp`, a graph; and
+        parameters of the estimator, such as `time`, `n_neighbors` or `random_state`.
 
     Returns
     -------
@@ -158,8 +165,12 @@ def diffusion_map(
 
     Parameters
     ----------
-    adata, n_components, key_added, copy
+    adata, copy
         As in `heat_embedding`.
+    n_components : int, float in (0, 1) or "auto", default 15
+        Number of coordinates, as in `DiffusionMap`.
+    key_added : str, default "diffusion_map"
+        Results are in ``obsm["X_diffusion_map"]`` and ``uns["diffusion_map"]``.
     **options
         `use_rep`, `n_pcs`, `layer`, `obsp`, and parameters of the estimator, as in `heat_sketch`.
         With ``obsp="connectivities", normalization="symmetric"`` the result is that of
@@ -195,7 +206,7 @@ def pseudotime(
     copy: bool = False,
     **options: Any,
 ) -> Any:
-    """Compute how late each cell is, from 0 at a root to 1 at the farthest cell.
+    """Compute how late each cell is: 0 at one root, 1 at the farthest cell that it reaches.
 
     Parameters
     ----------
@@ -203,7 +214,8 @@ def pseudotime(
         As in `heat_embedding`.
     root : str, int, several of them, or mask (n,), optional
         Names (in `obs_names`) or numbers of the cells where time starts, or a mask; by default
-        ``uns["iroot"]``, as in scanpy.
+        ``uns["iroot"]``, as in scanpy. With several roots a walk starts at each with the same
+        probability, and no cell is at 0.
     time : float, default 8
         First step that counts, see `DiffusionMap.pseudotime`; 1 is the pseudotime of ``sc.tl.dpt``.
     key_added : str, default "heat_pseudotime"
@@ -372,7 +384,7 @@ def neighbors(
     adata, use_rep, n_pcs, layer, copy
         As in `heat_embedding`.
     n_neighbors : int, default 15
-        Number of neighbours, without the cell itself.
+        Number of neighbours, without the cell itself; at most n - 1 are used.
     metric : "euclidean", "cosine" or "correlation", default "euclidean"
         As in `HeatSketch`: "cosine" is the chord, √(2 - 2 cos).
     key_added : str, optional
@@ -387,7 +399,7 @@ def neighbors(
     Raises
     ------
     TypeError, ValueError
-        As in `heat_embedding`; n_neighbors out of range.
+        As in `heat_embedding`; n_neighbors < 1.
 
     Examples
     --------

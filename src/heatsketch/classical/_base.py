@@ -75,8 +75,9 @@ def check_fewer_components(k: Any, count: int) -> int:
     """Return the number of coordinates, or raise unless it is below the number of points."""
     k = check_number(k, "n_components", low=1, integer=True)
     if k >= count:
+        fewer = f"n_components <= {count - 1}, or " if count > 1 else ""
         raise ValueError(
             f"n_components={k} but there are {count} distinct points or landmarks; pass "
-            f"n_components <= {count - 1}, or more of them."
+            f"{fewer}more of them."
         )
     return int(k)

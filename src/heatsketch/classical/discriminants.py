@@ -119,7 +119,7 @@ class FisherDiscriminant(Discriminant):
     mean_ : array (d,)
         m.
     objective_ : float
-        J(w), with S_b = (m_1 - m_2)(m_1 - m_2)ᵀ.
+        J(w), with S_b = (m_1 - m_2)(m_1 - m_2)ᵀ and the S_w that `shrinkage` gives.
     classes_ : array (2,)
         The first and the second class, sorted.
     diagnostics_, n_features_in_, feature_names_in_
@@ -196,14 +196,15 @@ class MultipleDiscriminant(Discriminant):
     Attributes
     ----------
     embedding_ : array (n, k)
-        Scores wᵀ(x - m). Their covariance within classes is I, so that their distances are
-        Mahalanobis distances. Signs: the mean of the last class is above that of the first.
+        Scores wᵀ(x - m). With shrinkage 0 their covariance within classes is I, so that their
+        distances are Mahalanobis distances. Signs: the mean of the last class is above that of the
+        first.
     components_ : array (k, d)
         The rows w: ``embedding_`` is ``(X - mean_) @ components_.T``.
     mean_ : array (d,)
         m.
     eigenvalues_ : array (k,)
-        λ = J(w), descending.
+        λ = J(w), descending, with the S_w that `shrinkage` gives.
     explained_ratio_ : array (k,)
         Fraction of the sum of all nonzero λ.
     classes_ : array (c,)

@@ -186,7 +186,8 @@ class LandmarkIsomap(PathScaling):
     It is `Isomap` with landmark scaling as step 3 (de Silva and Tenenbaum 2004): classical scaling
     embeds l landmarks, and every other point is placed by its path lengths to them. With all points
     as landmarks it equals Isomap. If path lengths are Euclidean distances in the plane, any three
-    landmarks that are not on a line give the result of Isomap, too.
+    landmarks that are not on a line give the distances of Isomap, on axes and around an origin of
+    their own.
 
     When to use it: for many points, if n² path lengths take too much time or memory. Use at least
     about ten landmarks for each coordinate, so that errors of paths average out.
@@ -195,7 +196,7 @@ class LandmarkIsomap(PathScaling):
     ----------
     n_components, n_neighbors, radius, neighbors, metric
         As in `Isomap`.
-    n_landmarks : int >= 1, default 200
+    n_landmarks : int > n_components, default 200
         Number of landmarks to choose; all points if there are fewer.
     landmarks : "maxmin" or array of int (l,), default "maxmin"
         "maxmin": each is the farthest along the graph from those before, the first one far from the
@@ -205,7 +206,8 @@ class LandmarkIsomap(PathScaling):
     Attributes
     ----------
     landmarks_ : array of int (l,)
-        The row indices of the landmarks.
+        The row indices of the landmarks, in an order of their own; for a row that repeats another,
+        the first of these.
     embedding_ : array (n, n_components)
         Coordinates in the units and the precision of X; the mean of the landmarks is 0.
     diagnostics_, n_features_in_, feature_names_in_

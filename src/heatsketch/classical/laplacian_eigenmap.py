@@ -265,10 +265,12 @@ def _check_extension(lam: Array) -> None:
     small = np.flatnonzero(lam < _RELIABLE_LAMBDA)
     if not len(small):
         return
+    remedies = [f"n_components={small[0]}"] if small[0] else []
+    remedies += ["fewer neighbours", "a smaller radius or epsilon (for weights='heat')"]
     message = (
         f"Coordinate(s) {name_rows(small)} have λ = 1 - μ down to {lam[small].min():.2g}; the rule "
         "for new points divides by λ, which amplifies noise; pass "
-        f"n_components={max(1, small[0])}, or a smaller epsilon."
+        f"{', or '.join(remedies)}."
     )
     if np.abs(lam).min() < _MIN_LAMBDA:
         raise ValueError(message)

@@ -65,7 +65,7 @@ class LocallyLinearEmbedding(Embedding):
     metric : "euclidean", "cosine" or "correlation", default "euclidean"
         The distance between points, as in `HeatSketch`; with the other two the weights reconstruct
         directions.
-    random_state : int, RandomState or None
+    random_state : int, RandomState, Generator or None, default None
         Seed of the start of the iteration; it changes only rotations among eigenvectors of equal
         eigenvalues.
 
@@ -80,8 +80,8 @@ class LocallyLinearEmbedding(Embedding):
         |Y - WY|_F² / n = Σ μ.
     diagnostics_ : dict
         groups (number of components of the graph without neighbours outside; should be 1), residual
-        (the largest |My - μy| for |y| = 1), largest_weight, mean_neighbors, duplicates (points that
-        share the vertex of an equal point).
+        (the largest |My - μy| for |y| = 1), largest_weight, mean_neighbors, components (of the
+        graph), duplicates (points that share the vertex of an equal point).
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Raises

@@ -141,7 +141,9 @@ class PCA(Embedding):
             components.
         """
         check_is_fitted(self)
-        Z = check_points(Z, "Z", min_rows=1)
+        Z, k = check_points(Z, "Z", min_rows=1), len(self.components_)
+        if Z.shape[1] != k:
+            raise ValueError(f"Z has {Z.shape[1]} columns but there are {k} components; pass {k}.")
         return (Z @ self.components_ + self.mean_).astype(Z.dtype)
 
     def _axes(self, points: Any, k: int) -> Any:

@@ -208,7 +208,8 @@ class SNE(NeighborEmbedding):
     Warns
     -----
     ConvergenceWarning
-        The steps after the early phase did not lower C: the learning rate is too large.
+        The steps after the early phase did not lower C: the learning rate is too large, or `n_iter`
+        is not above `early_iter`, so that there are no such steps.
 
     Notes
     -----
@@ -304,7 +305,7 @@ class TSNE(NeighborEmbedding):
     n_components, perplexity
         As in `SNE`.
     n_iter : int >= 250, default 1000
-        Steps of the descent, of which 250 are the early phase.
+        Steps of the descent, of which 250 are the early phase; at least one step follows it.
     learning_rate : float > 0 or "auto", default "auto"
         η in (20). "auto": n / (4 · exaggeration), at least 50 (Belkina et al. 2019).
     early_exaggeration : float >= 1, default 12
@@ -313,10 +314,11 @@ class TSNE(NeighborEmbedding):
     init, metric, neighbors, random_state
         As in `SNE`.
     method : "auto", "exact", "barnes-hut" or "fft", default "auto"
-        "barnes-hut": scikit-learn's TSNE on our neighbours, for n_components <= 3; forces of far
-        points are approximate, and results depend on the number of threads. "exact": scikit-learn's
-        TSNE with forces between all pairs, for some thousand points. Both solve the perplexity
-        themselves, to 1e-5. "fft": openTSNE on our p_ij (``pip install openTSNE``), for
+        "barnes-hut": scikit-learn's TSNE on the 3 · perplexity + 1 nearest neighbours of each point
+        (also up to 1,000 points, where `affinities_` has all pairs), for n_components <= 3; forces
+        of far points are approximate, and results depend on the number of threads. "exact":
+        scikit-learn's TSNE with forces between all pairs, for some thousand points. Both solve the
+        perplexity themselves, to 1e-5. "fft": openTSNE on our p_ij (``pip install openTSNE``), for
         n_components <= 2; the fastest for many points. "auto": "barnes-hut" if n_components <= 3,
         else "exact".
 
@@ -327,8 +329,10 @@ class TSNE(NeighborEmbedding):
         C, in nats; an approximation unless the method is "exact".
     affinities_ : CSR (n, n)
         p_ij: symmetric, of sum 1.
-    sigmas_, n_iter_, diagnostics_, n_features_in_, feature_names_in_
+    sigmas_, n_iter_, n_features_in_, feature_names_in_
         As in `SNE`.
+    diagnostics_ : dict
+        `kl_divergence`; `neighbors`, their number for each point; the recall of their search.
 
     Raises
     ------
@@ -409,7 +413,7 @@ class TSNE(NeighborEmbedding):
             perplexity=float(self.perplexity),
             early_exaggeration=self.early_exaggeration,
             learning_rate=self.learning_rate,
-            max_iter=self.n_iter,
+            max_iter=max(self.n_iter, _EARLY_STEPS + 1),  # the early steps report no cost
             metric=metric,
             init=Y.astype(np.float32),
             random_state=0,  # not used, because the initial places are given

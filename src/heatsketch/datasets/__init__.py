@@ -106,6 +106,7 @@ def stretched_torus(n: int = 500, *, r: float = 3.5, rng: Seed = None) -> tuple[
     ((500, 4), (500, 2))
     """
     n = check_number(n, "n", low=1, integer=True)
+    r = check_number(r, "r", low=0, open_low=True)
     uv = np.random.default_rng(rng).uniform(0, math.tau, (n, 2))
     u, v = uv.T
     return np.column_stack([np.cos(u), np.sin(u), r * np.cos(v), r * np.sin(v)]), uv
@@ -149,6 +150,7 @@ def klein_bottle(
     ((500, 4), (500, 2))
     """
     n = check_number(n, "n", low=1, integer=True)
+    a, b = (check_number(x, name, low=0, open_low=True) for x, name in ((a, "a"), (b, "b")))
     uv = np.random.default_rng(rng).uniform(0, math.tau, (n, 2))
     u, v = uv.T
     ring, twist = a + b * np.cos(v), b * np.sin(v)

@@ -48,7 +48,7 @@ class Streamed(NamedTuple):
         Points of the sample.
     discrepancy : float or None
         Relative difference of distances between fits of two halves of the sample, see `embed`; None
-        if all points were fitted.
+        if fewer than 20 points are outside of the sample.
     of_points : (float, float) or None
         The part of it that comes from the choice of points, not from the random columns of a
         `HeatSketch`: an interval of about 95 %. None for other methods.
@@ -71,7 +71,8 @@ class Streamed(NamedTuple):
     def describe(self) -> str:
         """Describe the sample and its error in one line."""
         if self.discrepancy is None:
-            return f"all {self.n:,} points were fitted"
+            count = "all" if self.fit_points >= self.n else f"{self.fit_points:,} of"
+            return f"{count} {self.n:,} points were fitted"
         said = (
             f"{self.fit_points:,} of {self.n:,} points were fitted; distances of other points "
             f"differ by {100 * self.discrepancy:.2g} % between fits of two halves of them"
@@ -191,7 +192,7 @@ def embed(
     how, points = _opened(source, estimator, reading)
     path = Path(source).absolute() if isinstance(source, str | Path) else None
     if cluster is not None and path is None:
-        lazy = "for a Dask array compute estimator.fit(X).transform(X), which is lazy"
+        lazy = "for a Dask array compute fit(X, estimator).transform(X), which is lazy"
         raise ValueError(f"source is an array, but workers open a file; write it to one; {lazy}.")
     target = Path(output).absolute()
     run = Run(target)

@@ -68,8 +68,9 @@ def read_table(
         label, labels, target, class or label_…, else the first text column with at most 50
         distinct values. In .npz `y` is a label, in .h5ad the first categorical column is preferred.
     ids : str or sequence of str, default ()
-        Further columns of ids, which are not features. Columns called id or index are ids, too,
-        unless they are among `features`.
+        Further columns of ids, which are not features. Columns called id or index, or as pandas and
+        R name row numbers (rownames, Unnamed: 0, ...), are ids, too, unless they are among
+        `features`.
     key : str or None, default None
         The array to read. In .npz: its name; by default `X`, else `embedding`, else the only 2-d
         array. In .h5ad and .zarr: "obsm/NAME" or "layers/NAME", or NAME alone for the first of
@@ -112,8 +113,8 @@ def read_table(
 
     Raises
     ------
-    FileNotFoundError
-        If there is no such file, folder or set.
+    FileNotFoundError, IsADirectoryError
+        If there is no such file or set; or if it is a folder (other than .zarr).
     ValueError
         If the file is not in the format of its suffix, or lacks features or a named column. If a
         column looks numeric (half of its cells are numbers) and has other cells, or integers beyond

@@ -57,7 +57,8 @@ class Distortion(NamedTuple):
     quantiles : dict
         Level -> quantile of the ratios, divided by their median.
     worst_pairs : dict
-        "expansion" and "contraction" -> (5, 2) indices of the pairs with the extreme ratios.
+        "expansion" and "contraction" -> indices (m, 2), m <= 5, of the pairs with the extreme
+        ratios, the most extreme first.
     n_pairs : int
         Pairs that count; those at distance zero on both sides are left out.
     median : float
@@ -214,7 +215,7 @@ def row_distortion(Y: Any, F: Any, *, rng: Rng = 0, n_pairs: int = RANDOM_PAIRS)
     >>> round(row_distortion(2 * F, F).log_L, 12)
     0.0
     """
-    Y, F = _as_embedding(Y), _as_embedding(F)
+    Y, F = _as_embedding(Y, "Y"), _as_embedding(F)
     if len(Y) != len(F):
         raise ValueError(f"Y has {len(Y)} rows and F has {len(F)}; pass one row per point in each.")
     n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
@@ -237,9 +238,9 @@ def diffusion_distortion(
     component count: nothing diffuses between them, and how far apart they are means nothing.
 
     Distances come from 64 leading eigenpairs, and, where these are not enough, from all eigenpairs
-    of up to 2,048 points, or from a sketch of the others of more points. Where 64 pairs have less
-    than half of a mean squared distance, more points have a sketch alone. `HeatEmbedding` measures
-    in the same way.
+    of up to 2,048 points, or from a sketch of the others of more points. Where these 64 eigenpairs
+    give less than half of a mean squared distance, more points have a sketch alone. `HeatEmbedding`
+    measures in the same way.
 
     Up to 2,048 points all pairs count. Beyond, quantiles and fractions come from 500,000 random
     pairs, if the mean squared distance has an error of 1 % at most. Else they come from all pairs
@@ -259,7 +260,9 @@ def diffusion_distortion(
     A, time, filter
         As in `diffusion_distance`.
     n_pairs : int, optional
-        Number of pairs beyond 2,048 points: of as many points as have so many pairs.
+        Number of pairs for quantiles and fractions beyond 2,048 points: random pairs if the error
+        is at most 1 % (by default 500,000), else all pairs of the fewest random points that have
+        as many.
     rng : int, Generator or None, default 0
         For the random points and the sketch: the same numbers for the same seed.
     coordinates : (array (n, r), float), optional
@@ -482,11 +485,14 @@ def _interval(
     return np.clip([centre - half, centre + half], 0.0, 1.0)
 
 
-def _as_embedding(F: Any) -> Array:
+def _as_embedding(F: Any, name: str = "F") -> Array:
     F = np.asarray(F, dtype=float)
     F = F[:, None] if F.ndim == 1 else F
     if F.ndim != 2 or len(F) < 2 or not np.isfinite(F).all():
-        raise ValueError(f"F has shape {F.shape}; pass a finite embedding (n, k) of n >= 2 points.")
+        fault = "" if np.isfinite(F).all() else " and NaN or infinity"
+        raise ValueError(
+            f"{name} has shape {F.shape}{fault}; pass a finite embedding (n, k) of n >= 2 points."
+        )
     largest = float(np.abs(F).max(initial=0.0))
     if not _LEAST < largest < _MOST and largest:
         raise ValueError(f"The coordinates have the size {largest:.0e}; pass them divided by it.")

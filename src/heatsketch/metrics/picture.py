@@ -73,8 +73,8 @@ def trustworthiness(X: Any, Y: Any, n_neighbors: int = 10, *, rng: Rng = 0) -> E
     n_neighbors : int in [1, n/2), default 10
         Size k of a neighbourhood; the larger, the coarser the structure that counts.
     rng : int, Generator or None, default 0
-        Beyond 5,000 points, for the 2,000 random points i of the mean, which has an error below
-        0.003. Ranks are always among all n points.
+        Beyond 5,000 points, for the 2,000 random points i of the mean, whose error is some 0.002 at
+        10 neighbours and up to 0.005 at one. Ranks are always among all n points.
 
     Returns
     -------
@@ -149,7 +149,8 @@ def knn_accuracy(Y: Any, labels: Any, n_neighbors: int = 10) -> float:
 
     For embeddings of data with known classes: how well the classes can be read from the picture.
     Compare it with the value for the data themselves, and with the fraction of the largest class,
-    which an embedding independent of the data reaches. Not for labels that are measurements.
+    which an embedding independent of the data does not exceed, except by chance. Not for labels
+    that are measurements.
 
     Parameters
     ----------

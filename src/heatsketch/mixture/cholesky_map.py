@@ -106,7 +106,7 @@ class CholeskyMap:
 
     @property
     def n_features(self) -> int:
-        """Number of coordinates."""
+        """Number of coordinates; an AttributeError before `fit`."""
         return self._rotation.shape[1]
 
     def transform(self, x: Any) -> Array:

@@ -29,7 +29,8 @@ class Whitening:
     lengths : array (q,)
         Units of the coordinates along the axes, in units of the data.
     rest_deviation : float
-        Root mean variance of the points in the m - q other directions, in units of the data.
+        Root mean variance of the points in the m - q other directions, in units of the data; at
+        least 1e-3 of that of the features.
     """
 
     centre: Array
@@ -41,7 +42,7 @@ class Whitening:
     def of(cls, X: Array, seed: int) -> Whitening:
         """Return the whitening of points (n, m): at most 10 components, without vanishing ones.
 
-        Cost: a truncated singular value decomposition.
+        `seed` starts the truncated singular value decomposition, which is the cost.
 
         Raises
         ------

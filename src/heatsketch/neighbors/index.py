@@ -94,10 +94,9 @@ class NeighborIndex(Search):
         Fraction of the exact neighbours that an approximate search must find. It is measured on 512
         of the points, whose exact neighbours are known, and as many cells are searched as it
         requires. Outliers do not lower the recall of the other points. 1: the search is exact.
-    n_neighbors : int, optional
+    n_neighbors : int >= 0, default 0
         Number of neighbours of every point that are stored once found (16 bytes each), so that
-        estimators that share the index and need at most this number search once. By default none
-        are stored.
+        estimators that share the index and need at most this number search once. 0: none.
 
     Attributes
     ----------

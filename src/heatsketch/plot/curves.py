@@ -289,5 +289,5 @@ def distortion_histogram(result: Any, *, path: str | Path | None = None, ax: Any
     ax.stairs(shares, edges, fill=True, color=MAIN_COLOUR, alpha=0.75)
     ax.axvline(1, **_GREY_LINE)
     ax.set_xticks([2.0**j for j in range(-3, 4)], ["⅛", "¼", "½", "1", "2", "4", "8"])
-    names = ("distance in the picture / diffusion distance, median 1", "pairs (%)")
+    names = ("distance in the embedding / distance to keep, median 1", "pairs (%)")
     return finish(ax, result.describe(), names, path)

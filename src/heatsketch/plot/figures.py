@@ -118,5 +118,6 @@ def save(figure: Any, path: str | Path) -> None:
     OSError
         If the file cannot be written.
     """
+    check_picture(path)
     suffix = Path(path).suffix.lower()[1:]
     write_atomically(path, lambda draft: figure.savefig(draft, format=suffix), force=True)

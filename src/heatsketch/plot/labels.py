@@ -37,7 +37,7 @@ def categories(labels: Any) -> tuple[Array, tuple[str, ...]] | None:
     Parameters
     ----------
     labels : array of shape (n,)
-        Text, booleans or numbers; None, NaN and empty text mean missing.
+        Text, booleans or numbers; None, NaN, infinity and empty text mean missing.
 
     Returns
     -------

@@ -56,7 +56,7 @@ def scatter(
     labels : array of shape (n,), optional
         Labels for the colours. Text, booleans and at most 20 distinct whole numbers are categories,
         with a legend; with more than 20 categories the 19 largest have colours of their own. Other
-        numbers get a colour bar. Missing labels (None, NaN) are grey.
+        numbers get a colour bar. Missing labels (None, NaN, infinity, empty text) are grey.
     title : str, default ""
         Text above the axes.
     names : sequence of k strings, optional
@@ -260,7 +260,7 @@ def panels(
     ImportError
         If matplotlib is missing.
     ValueError
-        As in `scatter`.
+        No embeddings; and as in `scatter`.
 
     Examples
     --------
@@ -269,12 +269,14 @@ def panels(
     >>> len(panels({"a": np.eye(3), "b": np.eye(3)[:, :2]}).axes)
     2
     """
+    if not embeddings:
+        raise ValueError("There are no embeddings to draw; pass at least one.")
     columns = min(_MAX_COLUMNS, len(embeddings))
     rows = math.ceil(len(embeddings) / columns)
     figure = new_figure(_PANEL_INCHES * columns + 1.2, _PANEL_INCHES * rows)
     for place, (name, F) in enumerate(embeddings.items()):
         ax = figure.add_subplot(rows, columns, place + 1)
-        title = name if not notes else f"{name}\n{notes[name]}"
+        title = f"{name}\n{notes[name]}" if notes and name in notes else name
         scatter(F, labels, title=title, ax=ax, legend=place == columns - 1, whole=whole)
         ax.set(xlabel="", ylabel="", xticks=[], yticks=[])
     if path is not None:

@@ -52,7 +52,13 @@ class Report:
         return re.sub(r"{{(\w+)}}", lambda place: parts[place[1]], _file("report.html"))
 
     def save(self, path: str | Path, *, force: bool = True) -> None:
-        """Write the page to an .html file, atomically."""
+        """Write the page to an .html (.htm) file, atomically; with `force` replace an existing one.
+
+        Raises
+        ------
+        ValueError, FileExistsError
+            Another suffix; the file exists and `force` is false.
+        """
         check_suffix(path)
         # UTF-8 cannot encode a lone surrogate; it becomes the escape of JSON.
         content = self.html.encode("utf-8", "backslashreplace")

@@ -91,7 +91,7 @@ def distance_interval(
     >>> bool(D.low < 1.118 < D.high)
     True
     """
-    F = np.asarray(check_points(F, "F"))
+    F = check_points(F, "F", accept_sparse=False)
     n, k = F.shape
     level = check_level(level)
     all_points = j is None

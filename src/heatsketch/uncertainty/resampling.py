@@ -293,7 +293,7 @@ def columns_of(est: Any) -> tuple[Array, Array]:
             f"{type(est).__name__} has no independent random columns; pass a HeatSketch, such as "
             "HeatSketch(time=..., affinity='precomputed').fit(est.diffusion_)."
         )
-    F = np.asarray(check_points(est, "est"))
+    F = check_points(est, "est", accept_sparse=False)
     return F, np.arange(F.shape[1])[None]
 
 

@@ -36,8 +36,8 @@ class SampleDiscrepancy:
     Attributes
     ----------
     value : float
-        From 0 to √2: the root mean square of the distance at all points of both samples, each
-        sample counted half.
+        At most √2 on average over fields, and less if walks spread beyond ℓ: the root mean square
+        of the distance at all points of both samples, each sample counted half.
     standard_error : float
         The error of `value` over other fields, not over other samples.
     per_point : array (n,), array (m,)
@@ -105,7 +105,8 @@ def sample_discrepancy(
     features, Rahimi and Recht 2007). P^t g(x) is the mean of g where walks from x are after t
     steps, and exists at every x, also of the other sample. E |P^t g(x) - Q^t g(x)|² is the squared
     distance of the two distributions of walks from x in the sense of this kernel (the maximum mean
-    discrepancy of Gretton et al. 2012): 0 for equal distributions, 2 for distant ones.
+    discrepancy of Gretton et al. 2012). It is 0 for equal distributions and at most 2. Distant
+    distributions have 2 if each is much narrower than ℓ, and less if walks spread beyond ℓ.
 
     Parameters
     ----------
