@@ -1,4 +1,4 @@
-"""Mixture diffusion: coordinates from a Gaussian mixture, without the training points."""
+"""Mixture diffusion: coordinates from a Gaussian mixture."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -41,8 +41,8 @@ class MixtureDiffusion(Embedder):
     transition densities p(x, ·). The map gives a few coordinates whose distances are the diffusion
     distances d(x, z) = |p(x, ·) - p(z, ·)| in L²(dr), up to an error with a certified bound for
     training points and a known one for others (`distance_error`). The model is the mixture and some
-    pivots, without the training points, mostly 10 to 100 kB. The coordinates of a point depend on
-    no other point. *Diffusion representation*; the map is `heatsketch.mixture.CholeskyMap`.
+    training points as pivots, mostly 10 to 100 kB. The coordinates of a point depend on no other
+    new point. *Diffusion representation*; the map is `heatsketch.mixture.CholeskyMap`.
 
     Parameters
     ----------
