@@ -235,7 +235,7 @@ def check_finite(
 
 def refuse_masked(X: Any, name: str) -> None:
     """Raise if X is an array with masked entries, which arithmetic would use."""
-    if np.ma.is_masked(X):
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise ValueError(f"{name} is a masked array with masked entries; fill or drop them first.")
 
 

@@ -20,32 +20,37 @@ class Embedding(Embedder):
     """
 
     diagnostics_: dict[str, Any]
+    _fit_metric: Any = "euclidean"
 
     @property
     def _precomputed(self) -> bool:
         """Whether the method compares distances, given ones or in a metric without coordinates."""
-        return Distances.of(self._metric) is not None
-
-    @property
-    def _metric(self) -> Any:
-        return getattr(self, "metric", "euclidean")
+        return Distances.of(self._fit_metric) is not None
 
     def _read(self, X: Any, reset: bool) -> Any:
         """Return X as finite float32 or float64, or raise; also raises before `fit`."""
-        if not reset:
+        metric = getattr(self, "metric", "euclidean")
+        if reset:
+            Distances.of(metric)  # raises for an unknown one
+        else:
             check_is_fitted(self)
-        return read_points(self, X, reset, accept_sparse=self.__sklearn_tags__().input_tags.sparse)
+        sparse_too = self.__sklearn_tags__().input_tags.sparse
+        points = read_points(self, X, reset, accept_sparse=sparse_too)
+        if reset:
+            self._fit_metric = metric  # that of a fitted model, whatever `set_params` says
+        return points
 
     def _read_points(self, X: Any, reset: bool) -> Any:
         """Return points (m, d) whose Euclidean distances are those of the metric, or raise."""
-        return in_metric(self._read(X, reset), self._metric)
+        X = self._read(X, reset)
+        return in_metric(X, self._fit_metric)
 
     def _read_either(self, X: Any, reset: bool) -> Any:
         """Return points or, for a metric without coordinates, distances (m, n) to the data."""
-        distances = Distances.of(self._metric)
-        if distances is None:
-            return self._read_points(X, reset)
         X = self._read(X, reset)
+        distances = Distances.of(self._fit_metric)
+        if distances is None:
+            return in_metric(X, self._fit_metric)
         if distances.precomputed:
             check = check_distances if reset else check_non_negative
             check(X)
@@ -67,7 +72,7 @@ class Embedding(Embedder):
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse &= self._metric != "precomputed"
+        tags.input_tags.sparse &= getattr(self, "metric", "euclidean") != "precomputed"
         return tags
 
 

@@ -130,7 +130,7 @@ class LocallyLinearEmbedding(Embedding):
         ValueError, TypeError
             Invalid points or parameters, listed in the docstring of the class.
         """
-        reg = check_number(self.reg, "reg", low=0, open_low=True)
+        reg = self._reg = check_number(self.reg, "reg", low=0, open_low=True)
         X = self._read_points(X, reset=True)
         graph, vertices = self._graph_of(X)
         self._neighborhoods, graph = vertices, off_diagonal(graph)
@@ -174,7 +174,7 @@ class LocallyLinearEmbedding(Embedding):
         X = self._read_points(X, reset=False)
         vertices = self._neighborhoods
         x = X.astype(np.float64, copy=False)
-        W = reconstruction_weights(x, vertices.points, vertices.rows(X), self.reg)
+        W = reconstruction_weights(x, vertices.points, vertices.rows(X), self._reg)
         return np.asarray(W @ self._Y).astype(X.dtype)
 
 

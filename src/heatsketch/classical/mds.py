@@ -16,7 +16,7 @@ from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding, check_fewer_components
 from heatsketch.classical.pca import PCA
 from heatsketch.graphs.landmarks import check_indices, choose_landmarks
-from heatsketch.neighbors.metric import check_distances, check_non_negative
+from heatsketch.neighbors.metric import check_distances, check_non_negative, in_metric
 from heatsketch.spectral.classical_scaling import Scaling, classical_scaling
 from heatsketch.spectral.eigenpairs import fix_signs
 
@@ -266,11 +266,11 @@ class LandmarkMDS(ProjectiveScaling):
         return self
 
     def _read_either(self, X: Any, reset: bool) -> Any:
-        if self.metric != "precomputed":
-            return self._read_points(X, reset)
-        D = self._read(X, reset)  # to the landmarks, so that `fit` checks the rows of these
-        check_non_negative(D)
-        return D
+        X = self._read(X, reset)
+        if self._fit_metric != "precomputed":
+            return in_metric(X, self._fit_metric)
+        check_non_negative(X)  # distances to the landmarks, so that `fit` checks the rows of these
+        return X
 
 
 @dataclass(eq=False, repr=False)

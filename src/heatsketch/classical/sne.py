@@ -73,6 +73,7 @@ class NeighborEmbedding(Embedding):
         X = self._read_either(X, reset=True)
         n = X.shape[0]
         perplexity = check_number(self.perplexity, "perplexity", low=1, open_low=True)
+        self._perplexity = float(perplexity)
         if perplexity >= n - 1:
             remedy = f"pass perplexity < {n - 1}" if n > 3 else "pass more points"
             raise ValueError(f"perplexity={perplexity:g} but X has {n} samples; {remedy}.")
@@ -382,7 +383,7 @@ class TSNE(NeighborEmbedding):
         else:
             ordered = self._search.query(X, self._count)
             near = Neighbors(ordered.distances, self._rows[ordered.indices])
-        p, _ = conditional(near.distances, float(self.perplexity))
+        p, _ = conditional(near.distances, self._perplexity)
         Y = np.asarray(self.embedding_, dtype=float)
 
         def place(rows: slice) -> Array:

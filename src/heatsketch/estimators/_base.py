@@ -6,6 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
+from pickle import PicklingError
 from typing import Any, Self
 
 import numpy as np
@@ -69,6 +70,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         ----------
         X : array or DataFrame (n, d)
             Points, sparse if the class accepts it; with ``metric="precomputed"`` distances (n, n).
+            An array may be kept, not copied: do not change it in place.
         y : ignored
             Only the discriminants use it: the labels (n,) of the points.
 
@@ -95,6 +97,10 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if is_dask(X) and hasattr(self, "transform"):
             return lazily_mapped(self, X)
         return returned_for(self.embedding_, X)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Say whether a fit has ended."""
+        return hasattr(self, "embedding_")
 
     @property
     def _n_features_out(self) -> int:
@@ -478,7 +484,13 @@ class DiffusionEstimator(Embedder):
             return table, Diffusion.from_affinity(given, **options)
         with features_named(getattr(self, "feature_names_in_", None)):
             build = check_memory(self.memory).cache(Diffusion.from_points)
-            return table, build(given, **options)
+            try:
+                return table, build(given, **options)
+            except PicklingError as error:
+                raise TypeError(
+                    "memory stores results by their parameters, but metric or neighbors cannot be "
+                    "pickled; pass a function of a module, or leave out memory."
+                ) from error
 
     def _placed(self, X: Any) -> Array:
         """Return the coordinates of points that have been read (m, k)."""

@@ -14,7 +14,6 @@ from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.novelty import PointRows
-from heatsketch.neighbors import in_metric
 from heatsketch.spectral.apply import sketch_blocks
 from heatsketch.spectral.filters import FILTERS
 from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS
@@ -151,7 +150,6 @@ class HeatSketch(DiffusionEstimator):
             FILTERS[self.filter].check_time(t, whole=True)
 
     def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Array]:
-        self._fit_metric = self.metric
         A = diffusion.deflated()
         filters = [FILTERS[self.filter](float(t)).reduced() for t in times]
         k: Any = columns_for(self.tolerance) if self.n_components == "auto" else self.n_components
@@ -279,10 +277,10 @@ class HeatSketch(DiffusionEstimator):
                     f"ids of the added points are of dtype {new_ids.dtype} but those of the fit of "
                     f"{all_ids.dtype}; pass ids of one kind."
                 )
-            all_ids = check_ids(np.concatenate([all_ids, new_ids]), len(Y) + X.shape[0])
+            all_ids = check_ids([*all_ids.tolist(), *new_ids.tolist()], len(Y) + X.shape[0])
             Y = np.vstack([Y, self._placed(X).astype(Y.dtype)])
             stack = sparse.vstack if sparse.issparse(points) else np.vstack
-            points = stack([points, in_metric(X, self._fit_metric)]).astype(points.dtype)
+            points = stack([points, self.diffusion_.affinity_rows.stored(X)]).astype(points.dtype)
         self._points, self.embedding_, self.ids_ = points, Y, all_ids
         return self
 

@@ -364,6 +364,10 @@ class MixtureDiffusion(Embedder):
         dropped = y - (y @ self.step_matrix_) @ self.step_matrix_.T
         return np.sqrt(self.features_.residual(X) ** 2 + np.square(dropped).sum(axis=1))
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Say whether a fit has ended; files have no embedding."""
+        return hasattr(self, "step_matrix_")
+
     @property
     def _n_features_out(self) -> int:
         return self.step_matrix_.shape[1]

@@ -276,11 +276,12 @@ def radius_affinity(
     if distances is not None:
         require(3 * 8.0 * n * n, f"All distances of {n:,} points", "pass affinity='knn'.")
     graph, near = neighborhood_graph(X, radius=radius, neighbors=distances, merge=False)
-    order = None
-    if epsilon == "self-tuning":
-        order = scale_order(feasible_neighbors(n_neighbors, n))
-        scales = local_scales(graph.data.reshape(n, -1), order, near.vertex)
-    rows = NeighborRows(near, scales, order)
+    order = distinct = None
+    if epsilon == "self-tuning":  # copies of a point do not count among its neighbours
+        distinct = near.vertex[ordered_search(distances, X)[1]]
+        order = scale_order(feasible_neighbors(n_neighbors, len(distinct)))
+        scales = local_scales(graph.data.reshape(n, -1)[:, distinct], order, near.vertex)
+    rows = NeighborRows(near, scales, order, distinct=distinct)
     K = rows.weights(graph, out=graph.data)
     K.eliminate_zeros()
     K = K if distances is None else K.maximum(K.T)
@@ -386,6 +387,7 @@ class NeighborRows:
     scales: float | Array  # ε in squared data units, or local scales (n,)
     order: int | None = None  # of the local scales, see `local_scales`
     weight: Array | None = None  # (n,), a factor of the affinities to each vertex
+    distinct: Array | None = None  # the first vertex of each point, where copies have their own
 
     def __call__(self, X: Any) -> sparse.csr_matrix:
         """Return affinities of new points, CSR (m, n)."""
@@ -395,7 +397,9 @@ class NeighborRows:
         starts, row_scales = distances.indptr[:-1], None
         if scales.ndim:
             width = self.neighborhoods.search.n if k is None else k + 1
-            row_scales = local_scales(distances.data.reshape(-1, width), self.order)
+            lists = distances.data.reshape(-1, width)
+            lists = lists if self.distinct is None else lists[:, self.distinct]
+            row_scales = local_scales(lists, self.order)
         K = self.weights(distances, row_scales)
         relative = distances.data / (scales[distances.indices] if scales.ndim else np.sqrt(scales))
         faint = np.minimum.reduceat(relative, starts) > np.sqrt(-np.log(HARDLY_ANY))

@@ -78,6 +78,11 @@ class PointRows:
         affinity = _log_affinity(distances, self._scales(nearest)[0])
         return fraction_less_new(self._left_out, affinity)
 
+    def stored(self, X: Points) -> Points:
+        """Return new points (m, d) in the form of `points`."""
+        distances = Distances.of(self.metric)
+        return in_metric(X, self.metric) if distances is None else distances.points(X)
+
     def _compared(self, X: Points) -> Points:
         return X if Distances.of(self.metric) else in_metric(X, self.metric)
 

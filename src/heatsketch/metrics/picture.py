@@ -186,6 +186,8 @@ def knn_accuracy(Y: Any, labels: Any, n_neighbors: int = 10) -> float:
     """
     Y = check_points(Y, "Y")
     refuse_masked(labels, "labels")
+    if isinstance(labels, list | tuple):  # of text and NaN, NumPy would make text alone
+        labels = np.asarray(labels, dtype=object)
     labels = np.asarray(labels)
     if labels.shape != (Y.shape[0],):
         raise ValueError(

@@ -67,7 +67,10 @@ class Operator:
 
     def __matmul__(self, X: Any) -> Any:
         """Multiply a block: (n, k) or (n,) -> the same shape, in the precision of the operator."""
-        Y = self._matmul(self.asarray(X))
+        block = self.asarray(X)
+        Y = self._matmul(block)
+        if np.may_share_memory(Y, block):  # as of a permutation; callers write to products
+            Y = Y.copy()
         return to_device(Y, self.device) if is_tensor(X) else Y
 
     def _matmul(self, X: Any) -> Any:

@@ -69,7 +69,7 @@ def _exact_ends(A: Operator) -> Interval:
     # The low end may be inexact (f is largest at the high one), and usually has many eigenvalues.
     bottom = leading_eigenpairs(Affine(A, -1.0), 1, tol=1e-4)
     low = -float(bottom.values[0]) - 1e-3 * max(map(abs, A.spectrum))
-    return min(low, 0.0), high
+    return min(max(low, A.spectrum[0]), 0.0), high
 
 
 def apply(
@@ -153,7 +153,8 @@ def _by_chebyshev(
     relative to the largest f on the spectrum, which also needs Lanczos steps.
     """
     eps, outer, inner = float(np.finfo(A.dtype).eps), A.spectrum, A.spectrum
-    if tol is not None or max(f.sharpness(outer) for f in filters) > _ANY_INTERVAL:
+    # A filter that does not say how sharp it is may be so on a part of the interval.
+    if tol is not None or not 0 < max(f.sharpness(outer) for f in filters) <= _ANY_INTERVAL:
         outer, inner = A.ends
         if min(_ratio(f, outer, inner) for f in filters) < _MIN_RATIO:
             outer = inner = _exact_ends(A)
@@ -186,11 +187,15 @@ def _by_chebyshev(
     for i, (f, c) in enumerate(zip(filters, series, strict=True)):
         # Rounding is relative to the largest f on the interval, where X may have no component.
         if float(np.linalg.norm(blocks[i])) < least * float(np.abs(c).sum()):
-            if f.steps is None:
+            if f.steps is not None:
+                blocks[i] = _by_products([f], A, X)[0]
+                continue
+            rounding = _NOTHING * eps * max(map(abs, A.spectrum)) * float(np.linalg.norm(X))
+            if float(np.linalg.norm(A.multiply_projected(X))) > rounding:
                 raise ValueError(
                     f"{f} leaves nothing of the block but rounding; pass a smaller time, or Power."
                 )
-            blocks[i] = _by_products([f], A, X)[0]
+            blocks[i] = float(f(np.zeros(1))[0]) * X  # A X = 0, as for points with equal rows
     return blocks
 
 

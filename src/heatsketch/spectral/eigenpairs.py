@@ -29,7 +29,8 @@ from heatsketch.spectral.recurrences import recurrence
 DENSE_LIMIT = 1200  # points up to which the dense matrix is cheaper than iterating, for few pairs
 _POINTS_PER_COLUMN = 16  # and for many: points for each column that an iteration would have
 _DENSE_RESCUE_LIMIT = 4096  # points up to which the dense matrix replaces a failed iteration
-_MAX_COPIES_OF_TOP = 8  # largest multiplicity of the largest eigenvalue that is searched
+_MOST_COPIES = 8  # largest multiplicity of the largest eigenvalue that is searched
+_EQUAL = 1e-10  # relative difference of eigenvalues that counts as none
 _COARSE_RESIDUAL = 0.03  # of coarse eigenpairs, in units of 1 - λ of the last one wanted
 _MAX_PRODUCTS, _MAX_COARSE_PRODUCTS = 20_000, 1000
 _SINGLE_PRECISION_TOL = 1e-4  # least tolerance for which products in float32 are accurate enough
@@ -484,9 +485,18 @@ def leading_vector(A: Operator) -> Array:
         close = np.linalg.norm(image - top * u) <= 1e-7 * abs(top)
         if close and top >= A.spectrum[1] * (1 - 1e-6):
             return np.asarray(u, A.dtype)
-    values, vectors, _ = leading_eigenpairs(A, min(_MAX_COPIES_OF_TOP, A.n))
-    copies = vectors[:, values >= values[0] - 1e-10 * abs(values[0])]
-    u = copies @ copies.sum(axis=0)
+    labels = A.components() if A.is_non_negative() else None
+    if labels is not None and labels.max() >= _MOST_COPIES:  # each component by itself
+        u, tops = np.zeros(A.n), np.zeros(labels.max() + 1)
+        members = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
+        for c, vertices in enumerate(members):
+            values, vectors, _ = leading_eigenpairs(A.restricted(vertices), 1)
+            tops[c], u[vertices] = values[0], vectors[:, 0] * vectors[:, 0].sum()
+        u[(tops < tops.max() * (1 - _EQUAL))[labels]] = 0.0
+    else:
+        values, vectors, _ = leading_eigenpairs(A, min(_MOST_COPIES, A.n))
+        copies = vectors[:, values >= values[0] - _EQUAL * abs(values[0])]
+        u = copies @ copies.sum(axis=0)
     size = np.linalg.norm(u)
     return np.asarray(u / size if size > 1e-6 else vectors[:, 0], A.dtype)
 

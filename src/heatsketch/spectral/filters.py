@@ -392,6 +392,8 @@ def make_filter(filter: str, time: Any) -> Filter:
 
 def times_of(times: Any) -> list[Any]:
     """Return the diffusion times of a parameter `time`, which is one or a sequence of them."""
+    if isinstance(times, np.ndarray) and times.ndim == 0:
+        times = times[()]
     if isinstance(times, Sequence | np.ndarray) and not isinstance(times, str):
         if len(times) == 0:
             raise ValueError("time is an empty sequence; pass one or more times.")

@@ -260,6 +260,11 @@ def _matched(ids: Sequence[Array | None], sizes: list[int]) -> tuple[list[Array]
         )
     if len({own.dtype.kind in "iu" for own in numbered}) > 1:
         raise TypeError("Some ids are integers and others are text; pass ids of one kind.")
+    if {own.dtype.kind for own in numbered} == {"U", "S"}:  # text has the number of its bytes
+        texts = [np.asarray(own, dtype=object) for own in numbered]
+        numbered = [np.array([v.encode() if isinstance(v, str) else v for v in t]) for t in texts]
+    if numbered[0].dtype.kind in "iu":  # of both signs NumPy would make float64
+        numbered = [own.astype(np.uint64) for own in numbered]
     common = numbered[0][np.all([np.isin(numbered[0], own) for own in numbered], axis=0)]
     if len(common) < 2:
         raise ValueError(
