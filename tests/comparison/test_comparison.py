@@ -230,3 +230,10 @@ def test_command_line(tmp_path, capsys):
     assert "no method computed an embedding" in capsys.readouterr().err
     assert [path.name for path in out.iterdir()] == [FILES[0]]
     assert cli.main(["compare", "circle", "--methods", "umap", "-o", str(out)]) == 2
+
+
+def test_a_method_may_have_any_name(tmp_path):
+    result = hs.compare(np.random.default_rng(0).normal(size=(60, 3)), {"file": "pca"}, seeds=1)
+    result.write(tmp_path)
+    with np.load(tmp_path / "embeddings.npz") as stored:
+        np.testing.assert_array_equal(stored["file"], result.embeddings["file"])

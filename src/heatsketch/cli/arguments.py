@@ -93,7 +93,7 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         ("audit", "--table", "FILE", "a row for each point: trust, neighbours, order, dubious"),
         ("audit", "--beside", "PICTURE", "another picture, shown beside the first"),
         ("compare", "--methods", "NAME[,NAME...]", "some methods, or all"),
-        ("compare", "--seeds", "N", "runs with different seeds (default 2)", {"default": 2}),
+        ("compare", "--seeds", "N", "runs with different seeds (default 2)"),
         ("compare", "--same-rows", None, "OTHER holds the same points in the same order; else they "
          "are matched by ids, and without common ids compared as samples of different points"),
         ("distances", "--from", "ID", "point, id or row, to measure from", {"dest": "origin"}),

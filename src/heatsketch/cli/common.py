@@ -85,9 +85,14 @@ def read_for_model(args: Namespace, model: Any, known: dict[str, Any]) -> io.Tab
 def coordinates(args: Namespace, table: io.Table, mapped: io.Table) -> Array:
     """Return coordinates (n, k) of the points, matched by ids if both files have them, else by row.
 
-    Columns that the table of the points passes through are not coordinates.
+    Columns that a table passes through from the points are not coordinates; those with the name of
+    a coordinate have got another, see `Table.named_extra`.
     """
-    columns = [j for j, name in enumerate(mapped.columns) if name not in table.extra]
+    passed: Collection[str] = ()
+    if suffix_of(mapped.source) in (*text.SUFFIXES, ".xlsx", ".parquet"):
+        known = (*mapped.columns, *mapped.extra)
+        passed = table.named_extra([name for name in known if f"{name}_input" in known])
+    columns = [j for j, name in enumerate(mapped.columns) if name not in passed]
     Y = np.asarray(mapped.values[:, columns])
     if mapped.metadata.get("dtype") == "float32":  # text of float32 reads as float64
         Y = Y.astype(np.float32)
@@ -117,7 +122,8 @@ def ids_of(args: Namespace, table: io.Table) -> list[str]:
 
 def names_of(args: Namespace, table: io.Table) -> list[str]:
     """Return the ids of the points, or the numbers of their rows."""
-    return ids_of(args, table) or [str(row) for row in range(table.values.shape[0])]
+    rows = range(table.values.shape[0]) if table.rows is None else table.rows
+    return ids_of(args, table) or [*map(str, rows)]
 
 
 def rows_of(names: list[str], wanted: Iterable[str], source: Any) -> Array:

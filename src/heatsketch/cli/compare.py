@@ -21,6 +21,8 @@ def run(args: Namespace) -> dict[str, str]:
 
 def _compare_methods(args: Namespace) -> dict[str, str]:
     """Compare the methods, write table, picture and embeddings, print the table."""
+    if args.same_rows:
+        args.usage_error("--same-rows compares two files; pass the other one, too")
     names = args.methods or list(DEFAULT_METHODS)
     common.check_methods(args, names, "all")
     options = common.parameters(args, defaults(hs.compare), "compare")
@@ -37,7 +39,8 @@ def _compare_methods(args: Namespace) -> dict[str, str]:
     common.warn_of_units({}, table)
     label = None if table.label is None else table.extra[table.label]
     methods = "all" if "all" in names else names
-    result = hs.compare(table.values, methods, label, seeds=args.seeds, **options)
+    seeds = 2 if args.seeds is None else args.seeds
+    result = hs.compare(table.values, methods, label, seeds=seeds, **options)
     result.write(folder, whole=args.whole)
     print(result, end="\n\n")
     if not result.embeddings:
@@ -47,8 +50,17 @@ def _compare_methods(args: Namespace) -> dict[str, str]:
 
 def _compare_data(args: Namespace) -> dict[str, str]:
     """Compare the files, write the discrepancy of each point, return the summary."""
+    if args.methods or args.seeds is not None or args.whole:
+        args.usage_error("--methods, --seeds and --whole compare methods; leave out OTHER")
+    if args.same_rows and args.missing == "drop":
+        args.usage_error(
+            "--missing drop leaves other rows out of each file; with --same-rows pass "
+            "--missing median, or name ids with --id"
+        )
     sizes = {"time": 8, "n_components": 256}
     options = common.parameters(args, defaults(hs.HeatSketch), "heat-sketch", **sizes)
+    if np.size(options["time"]) > 1:
+        args.usage_error(f"--time has {np.size(options['time'])} times; pass one")
     common.check_files(args, *common.ROW_SUFFIXES)
     first = common.read_points(args)
     tables = first, _read_other(args, first)
@@ -84,13 +96,14 @@ def _compare_data(args: Namespace) -> dict[str, str]:
             cells += [(table.source, i, f"{x:.6g}") for i, x in zip(own, each, strict=True)]
     if args.output is not None:
         common.write_rows(args, cells)
+    lines["changed"] = "; ".join(f"{table.source}: {n}" for table in tables for n in table.notes)
     return lines | {"discrepancy": found.describe(args.level).removeprefix("discrepancy ")}
 
 
 def _read_other(args: Namespace, first: io.Table) -> io.Table:
     """Read OTHER in the units of INPUT: in its own units a shift of all points would vanish."""
     second = common.read_points(Namespace(**vars(args) | {"input": args.other}))
-    if first.columns != second.columns:
+    if args.graph is None and first.columns != second.columns:
         raise ValueError(
             f"{first.source} and {second.source} have different features; name those of both with "
             "--features."

@@ -50,6 +50,7 @@ def run(args: Namespace) -> dict[str, str]:
     whose = "as given" if "time" in args.parameters else "the default; --time sets another"
     return {
         "input": f"{table.source}: {common.size_of(args, table)}",
+        "changed": "; ".join(table.notes),
         "distances": f"at diffusion time {sketch.time:g} ({whose}), {how}",
         **more,
         **summary(sketch),

@@ -43,6 +43,8 @@ def about_points(args: Namespace, table: io.Table, shown: str) -> dict[str, Any]
     The points of AnnData are also coloured by genes, and its categories as scanpy does.
     """
     path, ids = Path(table.source), common.id_columns(args, table)
+    if not ids and table.rows is not None:
+        ids = {"row": table.rows}
     # The label is shown first.
     names = sorted(table.extra.keys() - ids.keys(), key=[table.label, *table.extra].index)
     facts: dict[str, Any] = {

@@ -40,6 +40,7 @@ def run(args: Namespace) -> None:
         print_json(curve._asdict() | facts | {"heat_trace": vars(trace)})
         return
     lines = {
+        "changed": "; ".join(table.notes),
         "time": f"{curve.time:g}, of which {embedding.n_components} coordinates hold "
         f"{explained.describe()}",
         "wanted": f"at most {curve.wanted:g} directions",

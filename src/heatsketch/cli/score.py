@@ -82,6 +82,7 @@ def run(args: Namespace) -> dict[str, str] | None:
     stretched, shrunk = (f"{names[i]} and {names[j]}" for i, j in worst)
     quantiles = ", ".join(f"{level}: {ratio:.3g}" for level, ratio in result.quantiles.items())
     return {
+        "changed": "; ".join(table.notes),
         "time": f"{time:g} ({whence})",
         "pairs": f"{result.n_pairs:,}: {result.looked_at} (seed {seed})",
         "distances": kept(result),

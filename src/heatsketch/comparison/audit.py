@@ -314,6 +314,8 @@ def _sketch_of(X: Any, k: int, time: Any, random_state: Any, parameters: Any) ->
         options |= {"affinity": "precomputed", "normalization": X.normalization}
     elif is_graph(X):
         options["affinity"] = "precomputed"
+    if np.size(time) > 1:
+        raise ValueError(f"time={time!r} has {np.size(time)} times; pass one.")
     return HeatSketch(k, time, **options).fit(X)
 
 

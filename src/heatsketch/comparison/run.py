@@ -3,6 +3,7 @@
 import gc
 import math
 import time as clock
+import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
@@ -29,6 +30,7 @@ from heatsketch.comparison.methods import (
 from heatsketch.graphs.neighborhoods import neighborhood_graph
 from heatsketch.graphs.shortest_paths import shortest_paths
 from heatsketch.io.files import write_atomically, write_rows
+from heatsketch.io.numpy_files import write_arrays
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.neighbors import NeighborIndex, ordered_search, pair_distances
 from heatsketch.plot import check_picture, panels
@@ -185,11 +187,12 @@ class Comparison:
             drawing.unlink(missing_ok=True)
             arrays.unlink(missing_ok=True)
             return
-        write_atomically(
-            arrays,
-            lambda draft: np.savez_compressed(draft, allow_pickle=False, **self.embeddings),
-            force=True,
-        )
+
+        def write(draft: Path) -> None:
+            with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
+                write_arrays(archive, self.embeddings)
+
+        write_atomically(arrays, write, force=True)
         self.plot(drawing, whole=whole)
 
 
@@ -267,6 +270,7 @@ def compare(
             f"labels has shape {np.shape(labels)} but X has {X.shape[0]} rows; pass one for each."
         )
     groups = classes(labels, X.shape[0])
+    n_components = check_number(n_components, "n_components", low=1, integer=True)
     options = {"n_components": n_components, "n_neighbors": n_neighbors}
     options["random_state"] = random_state
     if check_number(time, "time", low=1, rules=("auto",)) != "auto":

@@ -122,7 +122,7 @@ def embed(
     fit_points : int >= 100, optional
         Size of the sample; by default about as many as fit, with the work of their fit, in half of
         the available memory. If there are no more points than this, all are fitted, and the output
-        is `embedding_`.
+        is `embedding_` (of `TSNE` the places of `transform`).
     resume : bool, default False
         Resume a killed run from the folder OUTPUT.partial. The result has the same bits as that of
         an uninterrupted run.

@@ -207,7 +207,10 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
             items = np.array([x if x is None else str(x) for x in items], dtype=object)
             # As text anndata cannot write a column without any.
             items = pd.Categorical(items) if column == table.label or not items.any() else items
-        obs[column.replace("/", "_") or "rownames"] = items
+        own = column.replace("/", "_") or "rownames"
+        while own in obs or own == "_index":  # which anndata keeps to itself
+            own += "_input"
+        obs[own] = items
     var = pd.DataFrame(index=pd.Index(table.columns, dtype=object))
     data = anndata.AnnData(table.values, obs=obs, var=var, obsm={name: embedding})
     data.uns[KEY] = {name: note}

@@ -14,7 +14,16 @@ from heatsketch._typing import Array
 from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in
 from heatsketch.io.files import check_archive, suffix_of
 from heatsketch.io.metadata import KEY, decoded
-from heatsketch.io.table import EXACT, Names, Reading, Table, as_float, default_names, refuse_merged
+from heatsketch.io.table import (
+    EXACT,
+    Names,
+    Reading,
+    Table,
+    as_float,
+    default_names,
+    refuse_merged,
+    refuse_repeated,
+)
 
 
 def read(path: Path, how: Reading) -> Table:
@@ -91,6 +100,7 @@ def _read_archive(archive: Any, path: Path, how: Reading) -> Table:
     array = _item(archive, chosen)
     has_names = shapes.get("columns") == array.shape[1:2]
     names = tuple(map(str, _item(archive, "columns").tolist())) if has_names else ()
+    refuse_repeated(names, path)
     table = _table(array, how, path, chosen, names)
     alike = [n for n in shapes if shapes[n] == array.shape[:1] and n not in (chosen, "columns")]
     extra = table.extra | {name: _item(archive, name) for name in alike}

@@ -113,7 +113,7 @@ def _without_gaps(table: Table, how: Reading, medians: Array | None, first_row: 
     note = note_of_gaps(how.missing, np.flatnonzero(gaps), len(gaps))
     table = replace(table, notes=(*table.notes, note))
     if how.missing == "drop":
-        return table.take(~gaps)
+        return replace(table.take(~gaps), rows=np.flatnonzero(~gaps))
     if sparse.issparse(values):
         raise ValueError(f"{source} is sparse and has gaps; pass missing='drop' (--missing drop).")
     if medians is None:

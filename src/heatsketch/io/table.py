@@ -63,11 +63,13 @@ class Table:
     metadata: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     learned: dict[str, Any] = field(default_factory=dict)
+    rows: Array | None = None  # their numbers in the source, where some were left out
 
     def take(self, rows: Any) -> "Table":
         """Return the rows of a mask, a slice or an array of numbers."""
         extra = {name: column[rows] for name, column in self.extra.items()}
-        return replace(self, values=self.values[rows], extra=extra)
+        numbers = None if self.rows is None else self.rows[rows]
+        return replace(self, values=self.values[rows], extra=extra, rows=numbers)
 
     def named_extra(self, reserved: Container[str]) -> dict[str, Array]:
         """Return the ids and labels, renamed where the embedding has the same name."""
@@ -102,7 +104,7 @@ class Reading:
             names = (value,) if isinstance(value, str) or not np.iterable(value) else tuple(value)
             if not all(isinstance(name, str) for name in names):
                 raise TypeError(f"{option}={value!r}; pass the name of a column, or several.")
-            object.__setattr__(self, option, names)
+            object.__setattr__(self, option, tuple(dict.fromkeys(names)))  # each once
         check_choice(self.missing, "missing", ("keep", *MISSING))
         check_choice(self.decimal, "decimal", (".", ","))
         for option in ("standardize", "header"):

@@ -30,6 +30,7 @@ _UNEVEN = (
 _SEPARATORS = ("\t", ";", ",", "|")  # in this order, because commas also mark decimals
 _SAMPLE_ROWS, _SAMPLE_SIZE = 100, 2**18  # rows and characters from which the layout is found
 _LEAST_ROWS = 3  # however long they are
+_GAP = re.compile(r"#N/?A *[,;\t|]", re.IGNORECASE)  # a missing number, not a comment
 BLOCK_BYTES = 2**22  # read at a time
 _MARK, _UTF16 = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")  # at the beginning of a file
 
@@ -166,7 +167,7 @@ def _layout(data: bytes, path: Path, how: Reading) -> tuple[bytes, _Layout]:
     start, line, comment = 0, "", ""
     with blame(path, "save it as UTF-8 (in Excel: CSV UTF-8)"):
         for line in _lines(data):
-            if not line.startswith("#"):
+            if not line.startswith("#") or _GAP.match(line):
                 break
             start, comment = start + 1, line
         excel = re.match(r'"?sep=([^\r\n])"?\s*$', line, re.IGNORECASE)  # a line that Excel writes
