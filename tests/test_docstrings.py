@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import re
+from pathlib import Path
 from pkgutil import resolve_name
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+import heatsketch
 from test_docs import public_names
 
 numpydoc = pytest.importorskip("numpydoc.validate")
@@ -126,3 +128,9 @@ def test_a_record_explains_its_fields(name):
     public = [field for field in fields if not field.startswith("_")]
     text = inspect.getdoc(value)
     assert [field for field in public if not re.search(rf"\b{field}\b", text)] == []
+
+
+def test_headings_stand_above_their_rules():
+    """Filled into one line with its text, a section would be none, and no check would miss it."""
+    sources = Path(heatsketch.__file__).parent.rglob("*.py")
+    assert [p.name for p in sources if re.search(r"[a-z] -{4,} ?", p.read_text("utf-8"))] == []

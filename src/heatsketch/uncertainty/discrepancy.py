@@ -148,12 +148,14 @@ CSR matrix
     ValueError
         Other points; time so large that the operators underflow.
 
-    Notes ----- Two graphs alone say how much they differ, not whether a second measurement would
-    differ as much. Random edge weights, signs or permutations of points do not imitate a second
-    measurement, so there is no p-value. With replicates there is one. If all measurements are
-    independent draws of one distribution, any labelling of them is equally likely. `p_value` is the
-    fraction of labellings, the given one included, at which the means of the two groups differ by
-    as much. With 4 and 4 it is at least 2/70. For samples of different points see
+    Notes
+    -----
+    Two graphs alone say how much they differ, not whether a second measurement would differ as
+    much. Random edge weights, signs or permutations of points do not imitate a second measurement,
+    so there is no p-value. With replicates there is one. If all measurements are independent draws
+    of one distribution, any labelling of them is equally likely. `p_value` is the fraction of
+    labellings, the given one included, at which the means of the two groups differ by as much. With
+    4 and 4 it is at least 2/70. For samples of different points see
     `uncertainty.sample_discrepancy`.
 
     Cost: products by A and by B with k columns, as many as `sketch` takes; memory eight blocks
@@ -261,8 +263,10 @@ def _matched(ids: Sequence[Array | None], sizes: list[int]) -> tuple[list[Array]
     if len({own.dtype.kind in "iu" for own in numbered}) > 1:
         raise TypeError("Some ids are integers and others are text; pass ids of one kind.")
     if {own.dtype.kind for own in numbered} == {"U", "S"}:  # text has the number of its bytes
-        texts = [np.asarray(own, dtype=object) for own in numbered]
-        numbered = [np.array([v.encode() if isinstance(v, str) else v for v in t]) for t in texts]
+        numbered = [
+            own if own.dtype.kind == "S" else np.char.encode(np.asarray(own, np.str_), "utf-8")
+            for own in numbered
+        ]
     if numbered[0].dtype.kind in "iu":  # of both signs NumPy would make float64
         numbered = [own.astype(np.uint64) for own in numbered]
     common = numbered[0][np.all([np.isin(numbered[0], own) for own in numbered], axis=0)]
