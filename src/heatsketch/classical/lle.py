@@ -16,6 +16,7 @@ from heatsketch._tiles import for_each_tile, single_threaded_blas
 from heatsketch._typing import Array, Points
 from heatsketch.classical._base import Embedding, check_fewer_components
 from heatsketch.graphs.neighborhoods import off_diagonal
+from heatsketch.operators.operator import members_of
 from heatsketch.spectral.eigenpairs import fix_signs
 
 _TILE_POINTS = 64  # points whose neighbours are gathered at a time
@@ -227,7 +228,7 @@ def closed_components(W: sparse.csr_matrix) -> list[Array]:
     count, label = connected_components(W, connection="strong")
     i, j = W.nonzero()
     closed = np.setdiff1d(np.arange(count), label[i[label[i] != label[j]]])
-    members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
+    members = members_of(label)
     return sorted((members[number] for number in closed), key=len, reverse=True)
 
 

@@ -222,8 +222,9 @@ def fit(args: Namespace, estimator: Any, table: io.Table) -> Array:
 def check_files(args: Namespace, *suffixes: str, method: str = "") -> None:
     """Raise before the work begins if an output file could not be written.
 
-    The output must have one of the suffixes. Its entry of obsm is named after the method, as in
-    `heatsketch.anndata`, unless a name is given; a copy of INPUT must not have it.
+    The output must have one of the suffixes, a table of points one of `ROW_SUFFIXES`. Its entry of
+    obsm is named after the method, as in `heatsketch.anndata`, unless a name is given; a copy of
+    INPUT must not have it.
     """
     files = [path for name in OUTPUTS if (path := getattr(args, name)) is not None]
     if str(args.output) == STDOUT and STDOUT in suffixes:
@@ -231,11 +232,12 @@ def check_files(args: Namespace, *suffixes: str, method: str = "") -> None:
     for path in files:
         if [other.resolve() for other in files].count(path.resolve()) > 1:  # with --force one stays
             args.usage_error(f"{path} is another output, too; name a file")
-        if path is args.output:
-            if suffix_of(path) not in suffixes:
-                args.usage_error(f"{path} has no known suffix; choose from {', '.join(suffixes)}")
-            if suffix_of(path) in WRITERS:
-                need(WRITERS[suffix_of(path)], path)
+        if path in (args.output, args.table):
+            known = suffixes if path is args.output else ROW_SUFFIXES
+            if suffix_of(path) not in known:
+                args.usage_error(f"{path} has no known suffix; choose from {', '.join(known)}")
+        if path is args.output and suffix_of(path) in WRITERS:
+            need(WRITERS[suffix_of(path)], path)
         in_place = path is args.output and bool(args.in_place)
         if path is not args.output or not args.resume:
             check_target(path, force=args.force, source=args.input, in_place=in_place)

@@ -280,7 +280,7 @@ class HeatSketch(DiffusionEstimator):
             all_ids = check_ids([*all_ids.tolist(), *new_ids.tolist()], len(Y) + X.shape[0])
             Y = np.vstack([Y, self._placed(X).astype(Y.dtype)])
             stack = sparse.vstack if sparse.issparse(points) else np.vstack
-            points = stack([points, self.diffusion_.affinity_rows.stored(X)]).astype(points.dtype)
+            points = stack([points, self.diffusion_.affinity_rows.compared(X)]).astype(points.dtype)
         self._points, self.embedding_, self.ids_ = points, Y, all_ids
         return self
 

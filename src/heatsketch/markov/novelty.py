@@ -70,21 +70,18 @@ class PointRows:
 
     def __call__(self, X: Points) -> Any:
         """Return affinities of new points (m, n), array or CSR."""
-        return self.rows(self._compared(X))  # type: ignore[misc]
+        return self.rows(self.compared(X))  # type: ignore[misc]
 
     def novelty(self, X: Points) -> Array:
         """Return the novelty of new points (m,)."""
-        distances, nearest = self._near[0].query(self._compared(X), self._k)
+        distances, nearest = self._near[0].query(self.compared(X), self._k)
         affinity = _log_affinity(distances, self._scales(nearest)[0])
         return fraction_less_new(self._left_out, affinity)
 
-    def stored(self, X: Points) -> Points:
-        """Return new points (m, d) in the form of `points`."""
+    def compared(self, X: Points) -> Points:
+        """Return new points (m, d) as they are compared, in the form of `points`."""
         distances = Distances.of(self.metric)
         return in_metric(X, self.metric) if distances is None else distances.points(X)
-
-    def _compared(self, X: Points) -> Points:
-        return X if Distances.of(self.metric) else in_metric(X, self.metric)
 
     @cached_property
     def _near(self) -> tuple[Search, Array]:

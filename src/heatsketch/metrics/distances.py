@@ -21,7 +21,7 @@ from heatsketch.markov.diffusion import (
 from heatsketch.markov.rows import N_LEADING, SERIES, Coordinates, DiffusionRows
 from heatsketch.neighbors import all_distances, pair_distances
 from heatsketch.operators.graph import on_vertices
-from heatsketch.operators.operator import Deflated, Interval
+from heatsketch.operators.operator import Deflated, Interval, members_of
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, check_range
 from heatsketch.spectral.eigenpairs import leading_vector
 from heatsketch.spectral.filters import Filter, make_filter
@@ -229,9 +229,7 @@ class ComponentCoordinates:
         labels = component_labels(A)
         if labels is None:
             return cls.of(A.deflated(), count)
-        order = np.argsort(labels, kind="stable")
-        components = np.split(order, np.cumsum(np.bincount(labels))[:-1])
-        components.sort(key=len, reverse=True)
+        components = sorted(members_of(labels), key=len, reverse=True)
         return cls(components, [Coordinates.of(within_component(A, c), count) for c in components])
 
     def under(

@@ -650,6 +650,11 @@ def inverse_permutation(order: Array, n: int | None = None) -> Array:
 # Components
 
 
+def members_of(labels: Array) -> list[Array]:
+    """Return the points of each component, ascending, from their labels (n,), numbered from 0."""
+    return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
+
+
 def components_of_rows(rows_of: Callable[[Array], Array], sums: Array) -> Array:
     """Return the component of each row (n,) of a symmetric, non-negative matrix, from its rows.
 

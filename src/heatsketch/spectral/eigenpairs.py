@@ -23,7 +23,14 @@ from heatsketch._random import random_block, seed_entropy
 from heatsketch._tiles import for_each_tile, single_threaded_blas, sum_over_tiles, track
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.graph import on_vertices
-from heatsketch.operators.operator import Deflated, Operator, Sparse, is_large, scale_both_sides
+from heatsketch.operators.operator import (
+    Deflated,
+    Operator,
+    Sparse,
+    is_large,
+    members_of,
+    scale_both_sides,
+)
 from heatsketch.spectral.recurrences import recurrence
 
 DENSE_LIMIT = 1200  # points up to which the dense matrix is cheaper than iterating, for few pairs
@@ -488,8 +495,7 @@ def leading_vector(A: Operator) -> Array:
     labels = A.components() if A.is_non_negative() else None
     if labels is not None and labels.max() >= _MOST_COPIES:  # each component by itself
         u, tops = np.zeros(A.n), np.zeros(labels.max() + 1)
-        members = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
-        for c, vertices in enumerate(members):
+        for c, vertices in enumerate(members_of(labels)):
             values, vectors, _ = leading_eigenpairs(A.restricted(vertices), 1)
             tops[c], u[vertices] = values[0], vectors[:, 0] * vectors[:, 0].sum()
         u[(tops < tops.max() * (1 - _EQUAL))[labels]] = 0.0
