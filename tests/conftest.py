@@ -44,8 +44,8 @@ if SEED:
 @pytest.fixture
 def short_search(monkeypatch):
     """Learn maps of heat embeddings from few pairs in a few steps: for tests of something else."""
-    monkeypatch.setattr("heatsketch.isometry.learn.PAIRS", {"most": 500, "worst": 2_000})
-    monkeypatch.setattr("heatsketch.isometry.objective._PENALTIES", ())
+    monkeypatch.setattr("heatsketch.layout.learn.PAIRS", {"most": 500, "worst": 2_000})
+    monkeypatch.setattr("heatsketch.layout.objective._PENALTIES", ())
 
 
 @pytest.fixture

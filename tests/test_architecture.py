@@ -11,7 +11,7 @@ LAYERS = (  # a folder or module of the package may import those of its layer an
     "operators",
     "spectral",
     "neighbors graphs scales",
-    "mixture isometry markov",
+    "mixture layout markov",
     "metrics uncertainty",
     "estimators classical",
     "datasets io distributed plot comparison __init__ anndata reports cli __main__",

@@ -1,4 +1,4 @@
-"""Compilation of loops; only modules of kernels import this one, because it imports numba."""
+"""Compilation of loops; only modules of loops import this one, because it imports numba."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from problems.matrices import kernel_matrix
 @pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning", "ignore:n_neighbors=")
 def test_scikit_learn_checks(estimator, check, monkeypatch):
     """Maps are learned in one descent: no rule is about how good they are."""
-    monkeypatch.setattr("heatsketch.isometry.objective._PENALTIES", ())
+    monkeypatch.setattr("heatsketch.layout.objective._PENALTIES", ())
     check(estimator)
 
 

@@ -13,8 +13,8 @@ from sklearn.decomposition import PCA
 import heatsketch as hs
 from heatsketch import NearIsometricProjection
 from heatsketch.estimators import near_isometric as module
-from heatsketch.isometry import learn
-from heatsketch.isometry import objective as pairs
+from heatsketch.layout import learn
+from heatsketch.layout import objective as pairs
 from heatsketch.metrics import distortions as metrics
 from heatsketch.metrics import row_distortion
 from heatsketch.neighbors import pair_distances

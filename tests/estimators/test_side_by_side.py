@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist, pdist
 
 import heatsketch as hs
 from heatsketch.estimators.heat_embedding import side_by_side
-from heatsketch.isometry import objective
+from heatsketch.layout import objective
 from heatsketch.metrics import diffusion_distortion, distortions
 from problems.clouds import cloud, even_circle
 

@@ -16,7 +16,7 @@ from heatsketch.operators.kernel import (
     exponent_error,
     exponent_factors,
 )
-from heatsketch.operators.loops import exp2
+from heatsketch.operators.sparse_loops import exp2
 from problems.checks import same_for_any_threads
 from problems.clouds import cloud
 from problems.matrices import kernel_matrix

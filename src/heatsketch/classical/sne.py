@@ -506,7 +506,7 @@ def gaussian_forces(Y: Array) -> tuple[Array, Array]:
 
     Row i of q pushes y_i and every y_j. The term of the nearest point is 1, so that no Z is 0.
     """
-    from heatsketch.operators.loops import exp2  # imports numba
+    from heatsketch.operators.sparse_loops import exp2  # imports numba
 
     n, logs = len(Y), np.empty(len(Y))
     nearest = np.square(cKDTree(Y).query(Y, 2)[0][:, 1:])

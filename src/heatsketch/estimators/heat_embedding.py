@@ -11,8 +11,8 @@ from heatsketch._checks import check_choice, check_number
 from heatsketch._random import numbers_at, seed_entropy
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
-from heatsketch.isometry.learn import MAX_ROWS, OBJECTIVES, PAIRS, first_equal, learn
-from heatsketch.isometry.objective import sampled_pairs
+from heatsketch.layout.learn import MAX_ROWS, OBJECTIVES, PAIRS, first_equal, learn
+from heatsketch.layout.objective import sampled_pairs
 from heatsketch.markov.diffusion import Diffusion, component_labels, deflate_components
 from heatsketch.markov.rows import N_LEADING, Coordinates
 from heatsketch.metrics.distances import ComponentCoordinates, compared_rows

@@ -13,7 +13,7 @@ from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.estimators._base import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
-from heatsketch.isometry.learn import MAX_ROWS, OBJECTIVES, first_equal, learn
+from heatsketch.layout.learn import MAX_ROWS, OBJECTIVES, first_equal, learn
 from heatsketch.metrics import row_distortion
 from heatsketch.operators.kernel import centre_of, centred
 

@@ -31,7 +31,7 @@ def shortest_paths(graph: sparse.csr_matrix, sources: Array) -> Array:
     -----
     SciPy's search is as fast for one source, but two of its searches do not run in parallel.
     """
-    from heatsketch.graphs.path_kernels import lower  # compiled loops
+    from heatsketch.graphs.path_loops import lower  # compiled loops
 
     order = reverse_cuthill_mckee(graph, symmetric_mode=True)
     graph = permuted(graph, order)  # neighbours are close in memory, which halves the time
@@ -73,7 +73,7 @@ def spread_vertices(graph: sparse.csr_matrix, count: int, start: int = 0) -> Arr
     Cost: a search visits only vertices nearer to its start than to those before, so that all take
     about as long as log(count) full ones.
     """
-    from heatsketch.graphs.path_kernels import lower  # compiled loops
+    from heatsketch.graphs.path_loops import lower  # compiled loops
 
     nearest = shortest_paths(graph, np.array([start]))[0]
     chosen = np.empty(count, np.int64)

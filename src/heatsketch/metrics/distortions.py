@@ -12,13 +12,13 @@ from scipy.stats import t as student
 
 from heatsketch._checks import check_number
 from heatsketch._typing import Array, Rng
-from heatsketch.isometry.objective import (
+from heatsketch.layout.objective import (
     ALL_PAIRS_UP_TO,
     RANDOM_PAIRS,
     nearest_pairs,
     sampled_pairs,
 )
-from heatsketch.isometry.objective import within as within_labels
+from heatsketch.layout.objective import within as within_labels
 from heatsketch.metrics.distances import ComparedRows, Pairs, check_pairs, compared_rows
 from heatsketch.neighbors import all_distances, pair_distances
 

@@ -92,7 +92,7 @@ class Overlaps:
                 squares = (u[:, :, None] * u[:, None]).reshape(len(u), -1)  # (n, m²)
                 halves = squares @ self._precisions[j].reshape(self.log_peaks.shape[1], -1).T / 2
                 if 2 * halves.max() <= _GRAM_SQUARED_LENGTH:
-                    from heatsketch.mixture.kernels import add_gaussians  # imports numba
+                    from heatsketch.mixture.overlap_loops import add_gaussians  # imports numba
 
                     row_terms = (np.log(weights)[:, None] - halves) * _LOG2_E
                     for chunk in row_tiles(len(rows), _CACHED_ROWS):

@@ -2,7 +2,7 @@
 
 `index` has `NeighborIndex`, which chooses the search, and accepts the searches, metrics and graphs
 that the caller passes; `exact` finds all neighbours; `inverted_lists` is the approximate search,
-whose recall is measured, and `kernels` has its compiled loops; `metric` maps points so that
+whose recall is measured, and `search_loops` has its compiled loops; `metric` maps points so that
 Euclidean distances are those of another metric.
 """
 

@@ -24,7 +24,7 @@ from sklearn.utils.extmath import row_norms
 from heatsketch._checks import logger
 from heatsketch._tiles import for_each_tile, row_tiles, track
 from heatsketch._typing import Array
-from heatsketch.neighbors import kernels
+from heatsketch.neighbors import search_loops
 from heatsketch.neighbors.exact import Neighbors
 from heatsketch.operators.kernel import centre_of
 
@@ -75,7 +75,7 @@ class InvertedLists:
     def __init__(self, points: Array, recall: float) -> None:
         self._points, self._target = points, recall
         self._centre = centre_of(points)
-        self._rounding = kernels.rounding(points.shape[1])
+        self._rounding = search_loops.rounding(points.shape[1])
         rng = np.random.default_rng(0)  # the same points give the same cells
         n_cells = max(1, len(points) // _POINTS_PER_CELL)
         count = min(len(points), _TRAINING_PER_CENTROID * n_cells)
@@ -146,7 +146,7 @@ class InvertedLists:
 
         def work(rows: slice) -> None:
             scaled = self._scaled(x[rows])
-            cells[rows] = kernels.nearest_cell(scaled, *self._centroids, _COARSE_N_PROBE)
+            cells[rows] = search_loops.nearest_cell(scaled, *self._centroids, _COARSE_N_PROBE)
 
         stage = track(None, "cells of the points", len(x), "points")
         for_each_tile(work, len(x), _TILE_QUERIES, stage)
@@ -158,7 +158,7 @@ class InvertedLists:
 
     def _nearest(self, x: Array, cells: Array, probes: Probes) -> tuple[Array, Array]:
         scaled = self._scaled(x)
-        chosen = kernels.cells_to_search(
+        chosen = search_loops.cells_to_search(
             scaled, cells, self._means, probes.candidate_cells, probes.n_probe
         )
         found = self._nearest_in(x, scaled, cells, chosen, probes.k, probes.tolerance)
@@ -189,14 +189,16 @@ class InvertedLists:
         No other point of these cells is nearer than the last by more than the tolerance.
         """
         lists = self._starts, self._rows, self._means, self._rounding
-        positions, bounds = kernels.candidates(scaled, own, chosen, lists, k + _EXTRA_CANDIDATES)
-        found = kernels.sort_exactly(x, self._points, positions, self.order, k)
+        positions, bounds = search_loops.candidates(
+            scaled, own, chosen, lists, k + _EXTRA_CANDIDATES
+        )
+        found = search_loops.sort_exactly(x, self._points, positions, self.order, k)
         squares = (found[0][:, -1] * self._unit) ** 2 * (1 - tolerance)
         doubtful = np.isinf(squares) | ~(squares <= np.maximum(bounds, 0.0))
         for i in np.flatnonzero(doubtful):  # compared with all points of these cells
             cells = (np.arange(self._starts[c], self._starts[c + 1]) for c in chosen[i])
             every = np.concatenate(list(cells)).astype(np.int32)[None]
-            one = kernels.sort_exactly(x[i : i + 1], self._points, every, self.order, k)
+            one = search_loops.sort_exactly(x[i : i + 1], self._points, every, self.order, k)
             found[0][i], found[1][i] = one[0][0], one[1][0]
         return found
 

@@ -187,7 +187,7 @@ class Kernel(Operator):
         return np.exp(block, out=block)
 
     def _matmul(self, X: Array) -> Array:
-        from heatsketch.operators.loops import exp2  # imports numba
+        from heatsketch.operators.sparse_loops import exp2  # imports numba
 
         x, s = self.centred_points, self.scales
         by_factors = not (self.takes_differences or sparse.issparse(x))

@@ -603,7 +603,7 @@ def multiply(matrix: Any, X: Array) -> Array:
     """Return matrix @ X, compiled for a large CSR matrix (m, n) and a block X (n, k)."""
     if X.ndim == 1 or not (sparse.issparse(matrix) and is_large(matrix.shape[1])):
         return matrix @ X
-    from heatsketch.operators.loops import multiply_block  # imports numba
+    from heatsketch.operators.sparse_loops import multiply_block  # imports numba
 
     X = np.ascontiguousarray(X)
     Y = np.empty((matrix.shape[0], X.shape[1]), X.dtype)

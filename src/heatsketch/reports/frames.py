@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from heatsketch._checks import logger
 from heatsketch._typing import Array
-from heatsketch.isometry.objective import sampled_pairs, within
+from heatsketch.layout.objective import sampled_pairs, within
 from heatsketch.markov.rows import N_LEADING, Coordinates
 from heatsketch.metrics.distances import compared_rows
 from heatsketch.metrics.distortions import Distortion, distortion

@@ -2,7 +2,7 @@
 
 from heatsketch._compile import compiled_as_written
 from heatsketch._typing import Array
-from heatsketch.operators.loops import exp2_double
+from heatsketch.operators.sparse_loops import exp2_double
 
 
 @compiled_as_written

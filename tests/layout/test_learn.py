@@ -11,9 +11,9 @@ from scipy.spatial.distance import pdist
 from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
-from heatsketch.isometry import learn as module
-from heatsketch.isometry.learn import learn
-from heatsketch.isometry.objective import PairObjective
+from heatsketch.layout import learn as module
+from heatsketch.layout.learn import learn
+from heatsketch.layout.objective import PairObjective
 from heatsketch.metrics import row_distortion
 from problems.clouds import cloud, even_circle, on_torus
 from problems.spectra import log_L_of_first_pair

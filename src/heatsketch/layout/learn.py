@@ -10,7 +10,7 @@ import numpy as np
 from heatsketch._checks import logger
 from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
-from heatsketch.isometry.objective import (
+from heatsketch.layout.objective import (
     SEARCH_BETA,
     PairObjective,
     distortion_evaluator,

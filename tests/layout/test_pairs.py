@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist, pdist, squareform
 from scipy.stats import binom, chi2
 
-from heatsketch.isometry import objective as module
-from heatsketch.isometry.objective import (
+from heatsketch.layout import objective as module
+from heatsketch.layout.objective import (
     distortion_evaluator,
     near_pairs,
     nearest_pairs,

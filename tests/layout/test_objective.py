@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import check_grad
 from scipy.spatial.distance import pdist
 
-from heatsketch.isometry import objective as module
-from heatsketch.isometry.objective import (
+from heatsketch.layout import objective as module
+from heatsketch.layout.objective import (
     PairObjective,
     log_distortion,
     outside_fraction,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.special import logsumexp, ndtri, softmax
 
-from heatsketch.isometry import objective
-from heatsketch.isometry.objective import log_distortion, outside_fraction, stress
+from heatsketch.layout import objective
+from heatsketch.layout.objective import log_distortion, outside_fraction, stress
 
 seeds = st.integers(0, 10**6)
 BETAS = [2.0, 16.0, 128.0, 1024.0]
