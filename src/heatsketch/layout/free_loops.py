@@ -44,9 +44,8 @@ def interleave(cells: Array, start: int, stop: int, codes: Array) -> None:
         codes[i] = 0
         for bit in range(bits - 1, -1, -1):
             for a in range(c):
-                codes[i] = (codes[i] << np.uint64(1)) | (
-                    (cells[i, a] >> np.uint64(bit)) & np.uint64(1)
-                )
+                lowest = (cells[i, a] >> np.uint64(bit)) & np.uint64(1)
+                codes[i] = (codes[i] << np.uint64(1)) | lowest
 
 
 @compiled
@@ -187,7 +186,7 @@ def _repulsion(c: int) -> Callable[..., None]:
                     far += max(tree.box[i, 0, a] - x, x - tree.box[i, 1, a], 0.0) ** 2
                 taken = tree.moments[j, 0] <= theta * theta * far
                 if taken or tree.leaf[j]:
-                    first, points = (0, 1) if taken else (tree.low[j], tree.high[j] - tree.low[j])
+                    points = 1 if taken else tree.high[j] - tree.low[j]
                     for p in range(points):
                         if count == _LIST:
                             add(U, low, high, nodes, count, force, q)
@@ -197,7 +196,7 @@ def _repulsion(c: int) -> Callable[..., None]:
                         else:
                             nodes[:, count] = 0.0
                             nodes[0, count] = 1.0
-                            nodes[1 : 1 + c, count] = U[first + p]
+                            nodes[1 : 1 + c, count] = U[tree.low[j] + p]
                         count += 1
                     j = tree.skip[j]
                 else:
