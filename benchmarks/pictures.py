@@ -5,7 +5,7 @@ Run: python benchmarks/pictures.py prepare FOLDER      (draws the sets of _real_
      python benchmarks/pictures.py table FOLDER
      python benchmarks/pictures.py sheets FOLDER       (a row of pictures for each set)
      python benchmarks/pictures.py demap FOLDER
-     [--methods heatsketch UMAP ...] [--sets digits ...] [--split tuning|unseen|all] [-o FILE]
+     [--methods heatsketch UMAP ...] [--sets digits ...] [--split tuning|unseen|fresh|all] [-o FILE]
 
 What has been computed lies in FOLDER and is not computed again. The measures come from outside:
 from the data and the picture alone, whatever distance a method follows.
@@ -367,7 +367,7 @@ def main():
     options.add_argument("--methods", nargs="+", default=list(METHODS), metavar="METHOD")
     options.add_argument("--known-as", metavar="NAME", help="of the one method, in the folder")
     options.add_argument("--sets", nargs="+", metavar="SET")
-    options.add_argument("--split", choices=["tuning", "unseen", "all"], default="tuning")
+    options.add_argument("--split", choices=["tuning", "unseen", "fresh", "all"], default="tuning")
     given_help = "all sheets in one picture, or the medians of the table as CSV"
     options.add_argument("-o", "--output", type=Path, metavar="FILE", help=given_help)
     given = options.parse_args()
