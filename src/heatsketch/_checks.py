@@ -6,9 +6,10 @@ import logging
 import math
 import numbers
 import os
+import re
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -191,7 +192,52 @@ def read_points(estimator: Any, X: Any, reset: bool, *, accept_sparse: bool = Fa
     validate_data(estimator, points if names is None else X, reset=reset, skip_check_array=True)
     if reset:
         estimator._data_hash = data_hash(points)  # stored in files of the model
+        ways = getattr(estimator, "metric", None), getattr(estimator, "affinity", None)
+        if "precomputed" not in ways and not sparse.issparse(points):
+            _warn_of_distances(points)
+        if names is not None:
+            warn_if_transposed(getattr(X, "index", ()), names)
     return points
+
+
+def _warn_of_distances(X: Array) -> None:
+    """Warn if points (n, d) look like a matrix of distances."""
+    n, d = X.shape
+    if n == d > 2 and not X.diagonal().any() and X.min() == 0 < X.max() and (X == X.T).all():
+        warnings.warn(
+            f"X {X.shape} is symmetric with zeros on its diagonal: it looks like a matrix of "
+            "distances, but its rows are taken as points; if they are distances, pass "
+            "metric='precomputed' to a method that has it (affinity='precomputed' for the weights "
+            "of a graph).",
+            stacklevel=4,
+        )
+
+
+_CELL = re.compile(r"(.*[_:#-])?[ACGT]{10,}([_-].*)?")  # barcodes
+_GENE = re.compile(r"ENS[A-Z]*G[0-9]{11}([.][0-9]+)?")  # of Ensembl
+_USUAL_GENES = {
+    *("ACTB", "GAPDH", "B2M", "MALAT1", "RPLP0", "EEF1A1", "TP53", "MT-CO1", "MT-ND1", "VIM"),
+    *("CD3E", "CD4", "CD8A", "MKI67", "HPRT1", "RPL13A"),
+}
+
+
+def warn_if_transposed(rows: Iterable[Any], columns: Iterable[Any]) -> None:
+    """Warn if names of rows are those of genes, or names of columns the barcodes of cells."""
+    row_names = dict.fromkeys(name for name in rows if isinstance(name, str))
+    column_names = [*map(str, columns)]
+    usual = [name for name in row_names if name.upper() in _USUAL_GENES]
+    genes = [name for name in row_names if _GENE.fullmatch(name)]
+    cells = [name for name in column_names if _CELL.fullmatch(name)]
+    if len(usual) > 2 or 2 * len(genes) > len(row_names) > 2:
+        what = f"rows have names of genes ({(usual + genes)[0]}, ...)"
+    elif 2 * len(cells) > len(column_names) > 2:
+        what = f"columns have names of cells ({cells[0]}, ...)"
+    else:
+        return
+    warnings.warn(
+        f"The {what}, and each row is a point; transpose the table if cells are to be the points.",
+        stacklevel=4,
+    )
 
 
 def check_new_points(X: Any, known: Any, owner: str, name: str = "X", *, min_rows: int = 0) -> Any:

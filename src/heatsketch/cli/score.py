@@ -7,6 +7,7 @@ from typing import Any
 import heatsketch as hs
 from heatsketch import io
 from heatsketch.cli import common
+from heatsketch.cli.joining import coordinates
 from heatsketch.cli.printing import print_json
 from heatsketch.comparison.methods import chosen_time, defaults
 from heatsketch.io.metadata import read_metadata
@@ -26,12 +27,13 @@ def run(args: Namespace) -> dict[str, str] | None:
     """Compare the distances of the embedding with the diffusion distances of the points."""
     common.parameters(args, (*_OF_THE_DISTANCE, "random_state"), "the distance")
     made = None if args.made is None else read_metadata(args.made)
-    embedding = io.formats.read_embedding(args.embedding, args.embedding_key, made)
+    asked = {"ids": args.ids or (), "coordinates": args.coordinates or ()}
+    embedding = io.formats.read_embedding(args.embedding, args.embedding_key, made, **asked)
     model = embedding.metadata.get("model")  # that mapped the points, if any
     model = model if isinstance(model, dict) else {}
     made = model | embedding.metadata
     table = common.read_points(args, made.get("reading"))
-    F = common.coordinates(args, table, embedding)
+    F, shown = coordinates(args, table, embedding)
     data, n = io.data_hash(table.values), table.values.shape[0]
     if embedding.metadata.get("data", data) != data:
         text = f"{args.embedding} was made from other numbers than those in {args.input}"
@@ -83,6 +85,7 @@ def run(args: Namespace) -> dict[str, str] | None:
     quantiles = ", ".join(f"{level}: {ratio:.3g}" for level, ratio in result.quantiles.items())
     return {
         "changed": "; ".join(table.notes),
+        "embedding": shown,
         "time": f"{time:g} ({whence})",
         "pairs": f"{result.n_pairs:,}: {result.looked_at} (seed {seed})",
         "distances": kept(result),
