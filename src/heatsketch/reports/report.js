@@ -2,16 +2,9 @@
 
 const facts = JSON.parse(document.getElementById("facts").textContent);
 const element = (id) => document.getElementById(id);
-const KINDS = { f2: Uint16Array, f4: Float32Array, f8: Float64Array, i1: Int8Array, i4: Int32Array, u1: Uint8Array, u2: Uint16Array };
 const VIRIDIS = [[68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142],
   [31, 158, 137], [53, 183, 121], [109, 205, 89], [180, 222, 44], [253, 231, 37]];
 const LISTED = 200; // rows of a selection in the table; the file has all
-
-function unpack({ kind, data }) {
-  const text = atob(data), bytes = new Uint8Array(text.length);
-  for (let k = 0; k < text.length; k++) bytes[k] = text.charCodeAt(k);
-  return new KINDS[kind](bytes.buffer);
-}
 
 function say(parent, tag, text) {
   const made = document.createElement(tag);
@@ -251,10 +244,10 @@ function choose(k) {
   else if (k === source) return forget();
   else [target, route] = [k, sketch.path(source, k)];
   reach = { type: "number", name: `distance to ${nameOf(source)}`, values: sketch.from(source) };
+  const way = route.length ? `; ${route.length - 1} step${route.length > 2 ? "s" : ""} from neighbour to neighbour` : "";
   element("asked").textContent = target < 0
     ? `Colours are ${facts.sketch.what} to ${nameOf(source)}. Click a second point for the way between them.`
-    : `${nameOf(source)} to ${nameOf(target)}: ${interval(source, target)}; ` +
-      (route.length ? `${route.length - 1} step${route.length > 2 ? "s" : ""} from neighbour to neighbour.` : "no way from neighbour to neighbour.");
+    : `${nameOf(source)} to ${nameOf(target)}: ${interval(source, target)}${way}.`;
   drawLegend();
   recolour();
 }
@@ -267,6 +260,7 @@ function forget() {
 }
 
 function interval(i, j) {
+  if (!sketch.joined(i, j)) return "in two components of the graph, between which nothing diffuses";
   const [value, low, high] = sketch.distance(i, j).map(short);
   return `${value} (${facts.sketch.level} %: ${low} to ${high})`;
 }
