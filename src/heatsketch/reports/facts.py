@@ -223,6 +223,7 @@ def of_audit(audit: Audit, shown: Array) -> dict[str, Any]:
     return {
         "title": "Audit of a picture",
         "command": "heatsketch.audit(X, Y)",
+        "verdict": audit.describe().splitlines()[0],
         "lines": dict(zip(names, audit.describe().splitlines(), strict=True)),
         "own columns": [column(name, values, shown) for name, values in measures.items()],
         "gaps": [gap._asdict() | {"labels": [*map(str, gap.labels)]} for gap in audit.gaps],
@@ -243,11 +244,16 @@ def of_estimator(est: Any, X: Any, shown: Array) -> dict[str, Any]:
         share, scales = explained(est), _scale_facts(est, diffusion)
         if scales["components"] > 1 and (labels := _components_of(est, len(est.embedding_))).any():
             columns.append(column("component", _names_of_components(labels), shown))
-    points = f"{len(est.embedding_):,} points"
+    lines = summary(est, share)
     return {
         "title": name,
         "command": f"hs.report(hs.{est!r}.fit(X), X)".replace("\n", " "),
-        "lines": {"input": points, "method": f"{name}, {parameters(est)}", **summary(est, share)},
+        "verdict": lines.get("picture", ""),
+        "lines": {
+            "input": f"{len(est.embedding_):,} points",
+            "method": f"{name}, {parameters(est)}",
+            **lines,
+        },
         "own columns": columns,
         "ksum": _ksum_facts(est, X),
         "scales": scales,
