@@ -244,7 +244,7 @@ def test_intervals_shown_at_a_click_hold_the_true_distance_as_often_as_they_say(
     rng = np.random.default_rng(1)
     X, time = hs.datasets.swiss_roll(60, rng=0)[0], 8
     if small:
-        X, time = np.concatenate([400 + rng.normal(size=(20, 3)), X]), 32
+        X, time = np.concatenate([400 + rng.normal(size=(20, 3)), X]), 64
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", hs.DisconnectedWarning)
         model = make(2, time, n_neighbors=8, random_state=0).fit(X)
