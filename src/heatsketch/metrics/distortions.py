@@ -31,6 +31,7 @@ _ROUNDING = 1e-12  # of the largest distance: points as near as that count as eq
 _MOST, _LEAST = 1e150, 1e-150  # largest coordinates of which squares are within the range
 _DESCRIBED_FRACTION, _DESCRIBED_FACTOR = 0.99, 2.0
 _N_WORST = 5  # pairs that are named at each end
+_LOOKED_THROUGH = 20_000  # pairs among which they are, each maybe drawn several times
 _LEVEL = 0.95  # of the intervals of fractions
 _GROUPS = 32  # of the sampled points, each left out once to estimate the error of a fraction
 _SAMPLED_POINTS, _SAMPLE_ENTRIES = 256, 12_800_000  # between which all distances are computed
@@ -114,10 +115,12 @@ class Distortion(NamedTuple):
         enough = [factor for factor, kept in self.within.items() if kept >= _DESCRIBED_FRACTION]
         factor = enough[0] if enough else _DESCRIBED_FACTOR
         percent = math.floor(100 * self.within[factor] + 1e-9)  # 100 * 0.57 is less than 57
-        return (
-            f"distances kept within a factor {factor:g} for {percent} % of pairs; "
-            f"worst {self.worst_factor:.3g}"
-        )
+        worst = f"worst {self.worst_factor:.3g}"
+        if math.isinf(self.worst_factor):
+            worst = "some points coincide only in " + (
+                "truth" if self.contraction else "the picture"
+            )
+        return f"distances kept within a factor {factor:g} for {percent} % of pairs; {worst}"
 
 
 def distortion(F: Any, D: Any, *, pairs: Pairs | None = None) -> Distortion:
@@ -434,8 +437,8 @@ def _summary(
         contraction=low,
         quantiles=dict(zip(LEVELS, quantiles.tolist(), strict=True)),
         worst_pairs={
-            "contraction": np.column_stack([i, j])[order[:_N_WORST]],
-            "expansion": np.column_stack([i, j])[order[: -_N_WORST - 1 : -1]],
+            "contraction": _first_pairs(i, j, order[:_LOOKED_THROUGH]),
+            "expansion": _first_pairs(i, j, order[: -_LOOKED_THROUGH - 1 : -1]),
         },
         n_pairs=len(kept),
         median=middle,
@@ -445,6 +448,13 @@ def _summary(
         histogram=(EDGES, counts),
         within_interval=dict(zip(FACTORS, map(tuple, ends.T.tolist()), strict=True)),
     )
+
+
+def _first_pairs(i: Array, j: Array, order: Array) -> Array:
+    """Return the first different pairs (m, 2) in an order: some were drawn several times."""
+    pairs = np.column_stack([i[order], j[order]])
+    once = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)[1]
+    return pairs[np.sort(once)[:_N_WORST]]
 
 
 def _median_and_within(ratio: Array) -> tuple[float, Array]:

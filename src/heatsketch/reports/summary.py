@@ -63,7 +63,7 @@ def parameters(estimator: Any) -> str:
 def kept(distortion: Any) -> str:
     """Return the line about how well an embedding keeps distances."""
     line: str = distortion.describe().removeprefix("distances ")
-    return f"{line}; log L {distortion.log_L:.2f}"
+    return line if math.isinf(distortion.log_L) else f"{line}; log L {distortion.log_L:.2f}"
 
 
 def explained(estimator: Any, index: int = 0) -> ExplainedVariance:
