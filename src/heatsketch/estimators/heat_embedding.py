@@ -11,7 +11,7 @@ from heatsketch._checks import check_choice, check_number
 from heatsketch._random import numbers_at, seed_entropy
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
-from heatsketch.layout.learn import MAX_ROWS, OBJECTIVES, PAIRS, first_equal, learn
+from heatsketch.layout.linear import OBJECTIVES, first_equal, learn_linear_map
 from heatsketch.layout.objective import sampled_pairs
 from heatsketch.markov.diffusion import Diffusion, component_labels, deflate_components
 from heatsketch.markov.rows import N_LEADING, Coordinates
@@ -171,7 +171,7 @@ class HeatEmbedding(DiffusionEstimator):
         else:
             FILTERS[self.filter].check_time(times[0], whole=True)
         check_number(self.n_sketch, "n_sketch", low=1, high=MOST_COLUMNS, integer=True)
-        check_choice(self.objective, "objective", OBJECTIVES)
+        check_choice(self.objective, "objective", tuple(OBJECTIVES))
         check_number(self.n_init, "n_init", low=1, integer=True, rules=("auto",))
         check_number(self.factor, "factor", low=1, open_low=True)
 
@@ -242,7 +242,7 @@ class HeatEmbedding(DiffusionEstimator):
         """
         k, rng = self.n_components, np.random.default_rng(seed_entropy(self.random_state))
         rank = np.argsort(diffusion.sample(diffusion.n))
-        most = max(_LEAST_ROWS, MAX_ROWS[self.objective] // len(components))
+        most = max(_LEAST_ROWS, OBJECTIVES[self.objective].rows // len(components))
         samples = [rows[vertices[np.argsort(rank[vertices])[:most]]] for vertices in components]
         size = max(float(np.abs(S).max()) for S in samples) or 1.0
         maps, held_out = [], math.nan
@@ -253,17 +253,17 @@ class HeatEmbedding(DiffusionEstimator):
             if len(used):  # else the component is one place
                 spared = self.objective == "most" and len(S) >= _ROWS_TO_SPARE
                 S = S[:, used]
-                learned = learn(
+                learned = learn_linear_map(
                     S,
                     k,
                     rng,
-                    objective=self.objective,
+                    objective=OBJECTIVES[self.objective],
                     factor=self.factor,
                     n_init=self.n_init,
                     validation_fraction=_HELD_OUT * spared,
                 )
                 map_ = learned.components.T
-                i, j = sampled_pairs(len(S), PAIRS["worst"])
+                i, j = sampled_pairs(len(S), 20_000)
                 ratios = pair_distances(S @ map_, S @ map_, i, j) / pair_distances(S, S, i, j)
                 median, largest = float(np.median(ratios)), float(ratios.max())
                 W[used] = map_ / (median if median > _DEGENERATE * largest else largest)

@@ -17,8 +17,8 @@ from heatsketch.layout.objective import (
     RANDOM_PAIRS,
     nearest_pairs,
     sampled_pairs,
+    within_labels,
 )
-from heatsketch.layout.objective import within as within_labels
 from heatsketch.metrics.distances import ComparedRows, Pairs, check_pairs, compared_rows
 from heatsketch.neighbors import all_distances, pair_distances
 
