@@ -188,6 +188,15 @@ def test_its_distortion_is_measured_again_by_the_same_coordinates(affinity, time
     assert again.within == model.distortion_.within
 
 
+def test_its_distortion_is_that_of_the_coordinates_it_returns():
+    """In float32 near points of a line have few digits left, which the worst pair shows."""
+    model = make(1, 4).fit(cloud(200, 3, seed=1).astype(np.float32))
+    assert model.embedding_.dtype == np.float32
+    D = hs.diffusion_distance(model.diffusion_, 4)
+    found = hs.distortion(model.embedding_, D)
+    assert model.distortion_.log_L == pytest.approx(found.log_L, rel=1e-9)
+
+
 @pytest.mark.usefixtures("sketched")
 def test_rows_that_are_not_learned_from_are_mapped_in_the_same_way(monkeypatch):
     X, _ = hs.datasets.stretched_torus(150, rng=0)

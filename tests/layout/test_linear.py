@@ -101,7 +101,7 @@ def test_the_objective_has_the_gradient_that_differences_give(loss, parameters, 
     monkeypatch.setattr(objective, "minimize", look)
     Q = random_map((6, 3))
     penalty = partial(layout.spare_variance, k=kept, weight=0.3) if kept else None
-    layout.descend(pairs, Q, loss, 1, penalty, **parameters)
+    layout.descend(pairs, Q, loss, 1, penalty=penalty, **parameters)
     assert seen["error"] < 1e-5 * seen["size"]
     variances = layout.images(Q).var(axis=0)
     spare = 0.3 * variances[2:].sum() / variances.sum() if kept else 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.layout.objective import (
     SEARCH_BETA,
+    Loss,
     PairObjective,
     log_distortion,
     log_ratio_evaluator,
@@ -51,28 +52,20 @@ _ANNEALING_STEPS = 30  # for each penalty
 class Objective:
     """What a map should keep, and how much it is learned from."""
 
-    loss: Callable[..., tuple[float, Array]]
-    rows: int  # at most: a map has r k numbers, so more rows change little
-    validation_rows: int  # at most; some of them are held out
-    rank: int  # leading directions, or 2 k if that is more
-    pairs: int
-    unseen_pairs: int  # at most; each has a row that was held out
-    starts: int
-    has_trial: bool  # a trial map without the rows held out chooses the rank; the map sees all rows
+    loss: Loss
+    rows: int = 2_500  # at most: a map has r k numbers, so more rows change little
+    validation_rows: int = 2_500  # at most; some of them are held out
+    rank: int = 64  # leading directions, or 2 k if that is more
+    pairs: int = 6_000
+    unseen_pairs: int = 20_000  # at most; each has a row that was held out
+    starts: int = 1
+    # A trial map without the rows held out chooses the rank. The map itself sees all rows.
+    has_trial: bool = False
     penalties: tuple[float, ...] = _PENALTIES
 
 
 OBJECTIVES = {
-    "most": Objective(
-        outside_fraction,
-        rows=2_500,
-        validation_rows=2_500,
-        rank=64,
-        pairs=6_000,
-        unseen_pairs=20_000,
-        starts=1,  # the stress has few minima, log L many
-        has_trial=False,
-    ),
+    "most": Objective(outside_fraction),
     "worst": Objective(
         log_distortion,
         rows=20_000,
@@ -80,7 +73,7 @@ OBJECTIVES = {
         rank=256,
         pairs=20_000,
         unseen_pairs=200_000,
-        starts=4,
+        starts=4,  # the stress has few minima, log L many
         has_trial=True,
     ),
 }
@@ -150,7 +143,7 @@ def learn_linear_map(
         if objective.loss is outside_fraction:
             Q = _keep_most(layout, pairs, maps, max_iter, factor)
         else:
-            Q = _keep_worst(layout, pairs, maps, max_iter, F, is_shrunk)
+            Q = _keep_worst(layout, pairs, maps, max_iter, is_shrunk)
         W = (axes @ Q).T
         history = pairs.history
         if n_held:
@@ -188,18 +181,14 @@ def _keep_most(
 
 
 def _keep_worst(
-    layout: LinearLayout,
-    pairs: PairObjective,
-    maps: list[Array],
-    max_iter: int,
-    F: Array,
-    is_shrunk: bool,
+    layout: LinearLayout, pairs: PairObjective, maps: list[Array], max_iter: int, is_shrunk: bool
 ) -> Array:
-    """Lower log L of the rows of F: the ratio between the largest and the smallest ratio of a pair.
+    """Lower log L: the ratio between the largest and the smallest ratio of a pair.
 
     Maps of low stress and the leading directions are improved at a small β, the best one at larger
     β unless it is shrunk. Between descents the worst of all pairs join the working set.
     """
+    F = layout.F
     evaluate = log_ratio_evaluator(F)
     near = shortest_pairs(F)
     pairs.add(near, pair_distances(F, F, *near))
@@ -308,6 +297,7 @@ class LinearLayout:
     """
 
     def __init__(self, F: Array, axes: Array) -> None:
+        self.F = F
         self.Z = (F - F.mean(axis=0)) @ axes
         self.covariance = self.Z.T @ self.Z / len(F)  # (R, R)
         self.deviations = np.sqrt(np.diag(self.covariance))
@@ -322,15 +312,9 @@ class LinearLayout:
         return self.Z[:, : len(Q)].T @ slope
 
     def descend(
-        self,
-        pairs: PairObjective,
-        Q: Array,
-        loss: Callable[..., tuple[float, Array]],
-        max_iter: int,
-        penalty: Callable[[Array], tuple[float, Array]] | None = None,
-        **options: float,
+        self, pairs: PairObjective, Q: Array, loss: Loss, max_iter: int, **options: Any
     ) -> Array:
-        """Minimise a loss with its `options`, and a penalty, from Q (R', k).
+        """Minimise a loss, with the `options` of `PairObjective.descend`, from Q (R', k).
 
         Columns of the map returned are uncorrelated, and have decreasing variance.
         """
@@ -339,7 +323,7 @@ class LinearLayout:
             noise = np.random.default_rng(0).standard_normal(Q.shape)
             noise *= self.deviations[: len(Q), None]
             Q = Q + _PERTURBATION * np.linalg.norm(Q) / np.linalg.norm(noise) * noise
-        Q = pairs.descend(self, Q, loss, max_iter, penalty, **options)
+        Q = pairs.descend(self, Q, loss, max_iter, **options)
         Q = Q @ np.linalg.eigh(Q.T @ self.covariance[: len(Q), : len(Q)] @ Q)[1][:, ::-1]
         return Q / np.linalg.norm(Q)  # losses do not depend on scale: avoid overflow
 
@@ -354,7 +338,7 @@ class LinearLayout:
         """
         for weight in penalties if k < Q.shape[1] else ():
             penalty = partial(self.spare_variance, k=k, weight=weight)
-            Q = self.descend(pairs, Q, stress, _ANNEALING_STEPS, penalty)
+            Q = self.descend(pairs, Q, stress, _ANNEALING_STEPS, penalty=penalty)
         return self.descend(pairs, Q[:, :k], stress, max_iter)
 
     def spare_variance(self, Q: Array, k: int, weight: float) -> tuple[float, Array]:
@@ -389,10 +373,8 @@ def half_whitening_axes(F: Array, max_rank: int) -> Array:
     """
     centred = F - F.mean(axis=0)
     if F.shape[1] > _WIDE:  # a few of very many directions
-        last = F.shape[1] - 1
-        squares, vectors = eigh(
-            centred.T @ centred, subset_by_index=[max(0, last + 1 - max_rank), last]
-        )
+        first, last = max(0, F.shape[1] - max_rank), F.shape[1] - 1
+        squares, vectors = eigh(centred.T @ centred, subset_by_index=[first, last])
         lengths = np.sqrt(np.maximum(squares[::-1], 0.0))
         axes = vectors[:, ::-1].T
     else:

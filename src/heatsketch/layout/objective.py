@@ -20,6 +20,7 @@ from heatsketch._typing import Array
 from heatsketch.neighbors import NeighborIndex, all_distances, pair_distances
 
 Pairs = tuple[Array, Array]
+Loss = Callable[..., tuple[float, Array]]  # its value and its slope
 
 ALL_PAIRS_UP_TO = 2_048  # points
 RANDOM_PAIRS = 500_000
@@ -223,9 +224,7 @@ class PairObjective:
         """Return ℓ (m,) of all pairs of points Y (n, k)."""
         return np.log(self._scaled_differences(Y)[1]) / 2
 
-    def evaluate(
-        self, Y: Array, loss: Callable[..., tuple[float, Array]], **options: float
-    ) -> tuple[float, Array]:
+    def evaluate(self, Y: Array, loss: Loss, **options: float) -> tuple[float, Array]:
         """Return the loss J of points Y (n, k) with its `options`, and its slope dJ/dY (n, k)."""
         differences, squares = self._scaled_differences(Y)
         value, slope = loss(np.log(squares) / 2, **options)
@@ -240,9 +239,9 @@ class PairObjective:
         self,
         layout: Layout,
         start: Array,
-        loss: Callable[..., tuple[float, Array]],
+        loss: Loss,
         max_iter: int,
-        penalty: Callable[[Array], tuple[float, Array]] | None = None,
+        penalty: Loss | None = None,
         **options: float,
     ) -> Array:
         """Minimise the loss, with its `options`, over the parameters of a layout.
@@ -260,9 +259,8 @@ class PairObjective:
                 gradient += added_gradient
             return value, gradient.ravel()
 
-        found = minimize(
-            objective, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": max_iter}
-        )
+        limits = {"maxiter": max_iter}
+        found = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options=limits)
         record = {"loss": loss.__name__, **options, "pairs": self.differences.shape[0]}
         record |= {"objective": float(found.fun), "iterations": int(found.nit)}
         self.history.append(record)
