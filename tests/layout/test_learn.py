@@ -197,9 +197,9 @@ def test_the_rows_held_out_are_the_first_ones_and_are_not_fitted(base, monkeypat
     fitted = []
     honest = PairObjective.__init__
 
-    def init(self, n, *pairs):
+    def init(self, n):
         fitted.append(n)
-        honest(self, n, *pairs)
+        honest(self, n)
 
     monkeypatch.setattr(PairObjective, "__init__", init)
     F = cloud(50, 6)

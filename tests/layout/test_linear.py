@@ -11,7 +11,7 @@ from scipy.spatial.distance import pdist
 
 from heatsketch.layout import linear, objective
 from heatsketch.layout.linear import OBJECTIVES, LinearLayout, half_whitening_axes
-from heatsketch.layout.objective import PairObjective, log_distortion, outside_fraction, stress
+from heatsketch.layout.objective import log_distortion, outside_fraction, stress
 from problems.clouds import cloud
 
 SCALES = np.array([3, 2.5, 2, 1.5, 1, 0.5])
@@ -27,9 +27,8 @@ def ellipsoid(n=30, scales=SCALES, seed=0):
 
 
 def stated(F, max_rank=256):
-    """Return the layout of the rows, and the pairs that ask it to keep all distances."""
-    pairs = PairObjective.from_rows(F, np.triu_indices(len(F), 1))
-    return LinearLayout(F, half_whitening_axes(F, max_rank)), pairs
+    """Return the layout that should keep all distances between the rows."""
+    return LinearLayout(F, half_whitening_axes(F, max_rank), np.triu_indices(len(F), 1))
 
 
 def express(layout, F, W):
@@ -38,12 +37,8 @@ def express(layout, F, W):
     return layout.deviations[:, None] * ((axes * layout.deviations).T @ W)
 
 
-def log_ratios(layout, pairs, Q):
-    return pairs.log_ratios(layout.images(Q))
-
-
-def annealed(layout, pairs, Q, k, max_iter):
-    return layout.annealed(pairs, Q, k, max_iter, OBJECTIVES["most"].penalties)
+def annealed(layout, Q, k, max_iter):
+    return layout.annealed(Q, k, max_iter, OBJECTIVES["most"].penalties)
 
 
 def random_map(shape, seed=1):
@@ -60,7 +55,7 @@ def test_coordinates_times_weights_are_principal_components(shape, max_rank, wid
     monkeypatch.setattr(linear, "_WIDE", wide)
     n, r = shape
     F = ellipsoid(n, 0.8 ** np.arange(r)) + 5.0
-    layout, _ = stated(F, max_rank)
+    layout = stated(F, max_rank)
     U, sizes, _ = np.linalg.svd(F - F.mean(axis=0), full_matrices=False)
     scores, R = U * sizes, min(max_rank, n - 1, r)
     Z, deviations = layout.Z, layout.deviations
@@ -77,9 +72,9 @@ def test_directions_that_are_rounding_do_not_count():
 
 def test_a_map_of_the_coordinates_gives_the_images_of_a_map_of_the_rows():
     F, W = ellipsoid(), random_map((6, 2))
-    layout, pairs = stated(F)
+    layout = stated(F)
     expected = np.log(pdist(F @ W) / pdist(F))
-    assert_allclose(log_ratios(layout, pairs, express(layout, F, W)), expected, atol=1e-12)
+    assert_allclose(layout.log_ratios(express(layout, F, W)), expected, atol=1e-12)
 
 
 # Descent
@@ -88,7 +83,7 @@ def test_a_map_of_the_coordinates_gives_the_images_of_a_map_of_the_rows():
 @every_loss
 @pytest.mark.parametrize("kept", [None, 2])
 def test_the_objective_has_the_gradient_that_differences_give(loss, parameters, kept, monkeypatch):
-    layout, pairs = stated(ellipsoid())
+    layout = stated(ellipsoid())
     seen = {}
 
     def look(function, start, **options):
@@ -101,23 +96,23 @@ def test_the_objective_has_the_gradient_that_differences_give(loss, parameters, 
     monkeypatch.setattr(objective, "minimize", look)
     Q = random_map((6, 3))
     penalty = partial(layout.spare_variance, k=kept, weight=0.3) if kept else None
-    layout.descend(pairs, Q, loss, 1, penalty=penalty, **parameters)
+    layout.descend(Q, loss, 1, penalty=penalty, **parameters)
     assert seen["error"] < 1e-5 * seen["size"]
     variances = layout.images(Q).var(axis=0)
     spare = 0.3 * variances[2:].sum() / variances.sum() if kept else 0.0
-    value = loss(log_ratios(layout, pairs, Q), **parameters)[0]
+    value = loss(layout.log_ratios(Q), **parameters)[0]
     assert seen["value"] == pytest.approx(value + spare)
 
 
 @every_loss
 def test_descent_lowers_the_loss_and_keeps_a_record(loss, parameters):
-    layout, pairs = stated(ellipsoid())
+    layout = stated(ellipsoid())
     Q = random_map((6, 2))
-    lower = layout.descend(pairs, Q, loss, 50, **parameters)
-    before, after = (loss(log_ratios(layout, pairs, at), **parameters)[0] for at in (Q, lower))
+    lower = layout.descend(Q, loss, 50, **parameters)
+    before, after = (loss(layout.log_ratios(at), **parameters)[0] for at in (Q, lower))
     assert np.linalg.norm(lower) == pytest.approx(1)
     assert after < 0.8 * before
-    (record,) = pairs.history
+    (record,) = layout.pairs.history
     assert record["pairs"] == 30 * 29 // 2
     assert record["objective"] == pytest.approx(after, rel=1e-9)
     assert 1 <= record["iterations"] <= 50
@@ -126,32 +121,32 @@ def test_descent_lowers_the_loss_and_keeps_a_record(loss, parameters):
 
 def test_a_minimum_is_left_as_it_is():
     F = ellipsoid(scales=SCALES[:2])
-    layout, pairs = stated(F)
+    layout = stated(F)
     Q = layout.leading[:, :2]  # all distances are kept
-    after = np.abs(layout.descend(pairs, Q, stress, 50))
+    after = np.abs(layout.descend(Q, stress, 50))
     assert_allclose(after * Q[0, 0] / after[0, 0], Q, rtol=0, atol=1e-4)
 
 
 def test_points_that_coincide_are_moved_apart():
     # The grid seen along an axis: without a push the gradient keeps points of a line together.
     grid = np.stack(np.meshgrid(np.arange(4.0), np.arange(4.0)), axis=-1).reshape(-1, 2)
-    layout, pairs = stated(grid)
+    layout = stated(grid)
     start = express(layout, grid, np.array([[1.0], [0.0]]))
-    assert log_ratios(layout, pairs, start).min() < -20
-    after = layout.descend(pairs, start, log_distortion, 60, beta=16.0)
-    assert log_ratios(layout, pairs, after).min() > -4
+    assert layout.log_ratios(start).min() < -20
+    after = layout.descend(start, log_distortion, 60, beta=16.0)
+    assert layout.log_ratios(after).min() > -4
     # The push is always the same.
-    assert_array_equal(layout.descend(pairs, start, log_distortion, 60, beta=16.0), after)
+    assert_array_equal(layout.descend(start, log_distortion, 60, beta=16.0), after)
 
 
 # Annealing
 
 
 def test_columns_of_a_map_are_uncorrelated_and_ordered_by_variance():
-    layout, pairs = stated(ellipsoid())
+    layout = stated(ellipsoid())
     for found in (
-        layout.descend(pairs, random_map((6, 3)), stress, 5),
-        annealed(layout, pairs, random_map((6, 5)), 3, 5),
+        layout.descend(random_map((6, 3)), stress, 5),
+        annealed(layout, random_map((6, 5)), 3, 5),
     ):
         Y = layout.images(found)
         covariance = Y.T @ Y
@@ -164,10 +159,10 @@ def test_columns_of_a_map_are_uncorrelated_and_ordered_by_variance():
 def test_a_map_is_annealed_out_of_the_dimensions_it_has_to_spare(seed, width):
     # Points of the plane in R^5: the way to keep all distances is in reach of any start.
     F = cloud(30, 2, seed) @ cloud(2, 5, seed=9) + 1e-3 * cloud(30, 5, seed=8)
-    layout, pairs = stated(F)
-    Q = annealed(layout, pairs, random_map((5, width), seed), 2, 30)
+    layout = stated(F)
+    Q = annealed(layout, random_map((5, width), seed), 2, 30)
     assert Q.shape == (5, 2)
-    assert np.ptp(log_ratios(layout, pairs, Q)) < 0.2
+    assert np.ptp(layout.log_ratios(Q)) < 0.2
 
 
 def figure_eight(n=60):
@@ -179,12 +174,12 @@ def figure_eight(n=60):
     "F", [figure_eight(), ellipsoid(60, 0.8 ** np.arange(10))], ids=["loop", "cloud"]
 )
 def test_with_dimensions_to_spare_the_start_hardly_counts(F):
-    layout, pairs = stated(F)
+    layout = stated(F)
     count = len(layout.deviations)
 
     def least_stress(width, seed):
         Q = layout.deviations[:, None] * random_map((count, width), seed)
-        return stress(log_ratios(layout, pairs, annealed(layout, pairs, Q, 2, 100)))[0]
+        return stress(layout.log_ratios(annealed(layout, Q, 2, 100)))[0]
 
     plane, spare = ([least_stress(width, s) for s in range(3)] for width in (2, count))
     assert max(plane) > 1.1 * min(plane)

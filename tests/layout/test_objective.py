@@ -36,7 +36,7 @@ def layouts():
     """Return layouts of some points with the shapes of their parameters."""
     F = cloud(N, R)
     near = np.exp(-((F[:, None] - F) ** 2).sum(axis=2))
-    linear = LinearLayout(F, half_whitening_axes(F, R))
+    linear = LinearLayout(F, half_whitening_axes(F, R), np.triu_indices(N, 1))
     return {
         "linear": (linear, (R, K)),
         "linear, of fewer directions": (linear, (R - 1, K)),
@@ -52,20 +52,24 @@ def random(shape, seed):
 
 
 def all_pairs():
-    return PairObjective.from_rows(cloud(N, R), np.triu_indices(N, 1))
+    pairs = PairObjective(N)
+    pairs.add(*np.triu_indices(N, 1), pdist(cloud(N, R)))
+    return pairs
 
 
 def test_log_ratios_are_those_of_distances_and_pairs_join():
     F, Y = cloud(N, R), random((N, K), 1)
     i, j = np.triu_indices(N, 1)
-    pairs = PairObjective.from_rows(F, (i[:9], j[:9]))
-    pairs.add((i[9:], j[9:]), pdist(F)[9:])
+    pairs = PairObjective(N)
+    pairs.add(i[:9], j[:9], pdist(F)[:9])
+    pairs.add(i[9:], j[9:], pdist(F)[9:])
     assert_allclose(pairs.log_ratios(Y), np.log(pdist(Y) / pdist(F)), atol=1e-12)
 
 
 def test_any_distances_may_be_wanted():
     Y, wanted = random((N, K), 1), np.exp(random(N * (N - 1) // 2, 2))
-    pairs = PairObjective(N, np.triu_indices(N, 1), wanted)
+    pairs = PairObjective(N)
+    pairs.add(*np.triu_indices(N, 1), wanted)
     assert_allclose(pairs.log_ratios(Y), np.log(pdist(Y) / wanted), atol=1e-12)
 
 

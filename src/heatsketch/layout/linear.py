@@ -18,6 +18,7 @@ from heatsketch.layout.objective import (
     SEARCH_BETA,
     Loss,
     PairObjective,
+    Pairs,
     log_distortion,
     log_ratio_evaluator,
     outside_fraction,
@@ -59,7 +60,7 @@ class Objective:
     pairs: int = 6_000
     unseen_pairs: int = 20_000  # at most; each has a row that was held out
     starts: int = 1
-    # A trial map without the rows held out chooses the rank. The map itself sees all rows.
+    # Whether a trial without the rows held out chooses the rank of a map that is learned from all.
     has_trial: bool = False
     penalties: tuple[float, ...] = _PENALTIES
 
@@ -128,24 +129,21 @@ def learn_linear_map(
         W = np.zeros((k, F.shape[1]))
         W[:n_axes] = (axes / np.linalg.norm(axes, axis=0)).T
     else:
-        learned_from = F[n_held:]
-        layout = LinearLayout(learned_from, axes)
-        pairs = PairObjective.from_rows(
-            learned_from, sampled_pairs(len(learned_from), objective.pairs)
-        )
+        seen = F[n_held:]
+        layout = LinearLayout(seen, axes, sampled_pairs(len(seen), objective.pairs))
         # Maps of low stress: from leading directions with some spare ones, and from random ones.
         count = objective.starts if n_init == "auto" else n_init
         starts = [layout.leading[:, : k + spare] for spare in _SPARE[:count]]
         for start in range(len(_SPARE), count):
             width = min(k + 1 + start % 2, n_axes)
             starts.append(layout.deviations[:, None] * rng.standard_normal((n_axes, width)))
-        maps = [layout.annealed(pairs, Q, k, max_iter, objective.penalties) for Q in starts]
+        maps = [layout.annealed(Q, k, max_iter, objective.penalties) for Q in starts]
         if objective.loss is outside_fraction:
-            Q = _keep_most(layout, pairs, maps, max_iter, factor)
+            Q = _keep_most(layout, maps, max_iter, factor)
         else:
-            Q = _keep_worst(layout, pairs, maps, max_iter, is_shrunk)
+            Q = _keep_worst(layout, maps, max_iter, is_shrunk)
         W = (axes @ Q).T
-        history = pairs.history
+        history = layout.pairs.history
         if n_held:
             (unseen,) = _unseen_log_ratios(F, n_held, axes, [Q], objective.unseen_pairs)
             held_out = float(np.ptp(unseen))
@@ -162,9 +160,7 @@ def learn_linear_map(
     return LearnedMap(W, n_axes, held_out, history)
 
 
-def _keep_most(
-    layout: LinearLayout, pairs: PairObjective, maps: list[Array], max_iter: int, factor: float
-) -> Array:
+def _keep_most(layout: LinearLayout, maps: list[Array], max_iter: int, factor: float) -> Array:
     """Lower the fraction of pairs outside the window, then add a little log L.
 
     Without log L points may coincide.
@@ -172,29 +168,23 @@ def _keep_most(
     losses = []
     for start, Q in enumerate(maps):
         for weight in (0.0, _LOG_L_WEIGHT):
-            Q = layout.descend(
-                pairs, Q, outside_fraction, max_iter, factor=factor, log_L_weight=weight
-            )
+            Q = layout.descend(Q, outside_fraction, max_iter, factor=factor, log_L_weight=weight)
         maps[start] = Q
-        losses.append(pairs.history[-1]["objective"])
+        losses.append(layout.pairs.history[-1]["objective"])
     return maps[int(np.argmin(losses))]
 
 
-def _keep_worst(
-    layout: LinearLayout, pairs: PairObjective, maps: list[Array], max_iter: int, is_shrunk: bool
-) -> Array:
+def _keep_worst(layout: LinearLayout, maps: list[Array], max_iter: int, is_shrunk: bool) -> Array:
     """Lower log L: the ratio between the largest and the smallest ratio of a pair.
 
     Maps of low stress and the leading directions are improved at a small β, the best one at larger
     β unless it is shrunk. Between descents the worst of all pairs join the working set.
     """
-    F = layout.F
-    evaluate = log_ratio_evaluator(F)
-    near = shortest_pairs(F)
-    pairs.add(near, pair_distances(F, F, *near))
+    evaluate = log_ratio_evaluator(layout.F)
+    layout.add(*shortest_pairs(layout.F))
     leading = layout.leading[:, : maps[0].shape[1]]
     starts = (*maps, leading)
-    maps = [layout.descend(pairs, Q, log_distortion, max_iter, beta=SEARCH_BETA) for Q in starts]
+    maps = [layout.descend(Q, log_distortion, max_iter, beta=SEARCH_BETA) for Q in starts]
     evaluated = [(Q, *evaluate(layout.images(Q))) for Q in (*maps, leading)]
     Q, ratios, i, j = min(evaluated, key=lambda found: float(np.ptp(found[1])))
     if is_shrunk:
@@ -204,8 +194,8 @@ def _keep_worst(
         count = min(_WORST_PAIRS, len(ratios) // 2)
         order = np.argpartition(ratios, [count - 1, len(ratios) - count])
         worst = np.append(order[:count], order[len(order) - count :])
-        pairs.add((i[worst], j[worst]), pair_distances(F, F, i[worst], j[worst]))
-        Q = layout.descend(pairs, Q, log_distortion, max_iter, beta=float(beta))
+        layout.add(i[worst], j[worst])
+        Q = layout.descend(Q, log_distortion, max_iter, beta=float(beta))
         ratios, i, j = evaluate(layout.images(Q))
         if np.ptp(ratios) < least:
             least, best = np.ptp(ratios), Q
@@ -235,13 +225,12 @@ def choose_rank(
     ranks = [axes.shape[1]]
     while rank is None and ranks[-1] > k:
         ranks.append(max(ranks[-1] // 2, k))
-    layout = LinearLayout(seen, axes)
-    pairs = PairObjective.from_rows(seen, sampled_pairs(len(seen), _RANK_PAIRS))
+    layout = LinearLayout(seen, axes, sampled_pairs(len(seen), _RANK_PAIRS))
     start = layout.leading[:, : k + _SPARE[0]]
-    start = layout.annealed(pairs, start, k, max_iter, objective.penalties)
+    start = layout.annealed(start, k, max_iter, objective.penalties)
     maps = []
     for tried in ranks:
-        Q = layout.descend(pairs, start[:tried], log_distortion, max_iter, beta=SEARCH_BETA)
+        Q = layout.descend(start[:tried], log_distortion, max_iter, beta=SEARCH_BETA)
         maps.append(layout.shrunk(Q))
     best, n_choosing = 0, 0
     if len(maps) > 1 and n_held >= _LEAST_TO_CHOOSE:
@@ -268,27 +257,30 @@ def _unseen_log_ratios(
     """
     i, j = np.triu_indices(count, 1, len(F))
     every = -(-len(i) // n_pairs)
-    pairs = PairObjective.from_rows(F, (i[::every], j[::every]))
-    layout = LinearLayout(F, axes)
-    return [pairs.log_ratios(layout.images(Q)) for Q in maps]
+    layout = LinearLayout(F, axes, (i[::every], j[::every]))
+    return [layout.log_ratios(Q) for Q in maps]
 
 
 # The layout
 
 
 class LinearLayout:
-    """Points Y = Z Q that are linear in the coordinates Z of F along axes.
+    """Points Y = Z Q that are linear in the coordinates Z of F along axes, and pairs of them.
 
-    A map Q (R', k) takes the first R' coordinates. One product takes n R' k operations.
+    The distances of these pairs are to be kept. A map Q (R', k) takes the first R' coordinates. One
+    product takes n R' k operations.
 
     Parameters
     ----------
     F : array (n, r)
     axes : array (r, R)
         By `half_whitening_axes`.
+    pairs : (i, j) of index arrays (m,)
 
     Attributes
     ----------
+    pairs : PairObjective
+        With their distances in F.
     Z : array (n, R)
     deviations : array (R,)
         The standard deviations of the coordinates.
@@ -296,12 +288,18 @@ class LinearLayout:
         Map to the principal components; its first columns are the directions of largest variance.
     """
 
-    def __init__(self, F: Array, axes: Array) -> None:
+    def __init__(self, F: Array, axes: Array, pairs: Pairs) -> None:
         self.F = F
+        self.pairs = PairObjective(len(F))
+        self.add(*pairs)
         self.Z = (F - F.mean(axis=0)) @ axes
         self.covariance = self.Z.T @ self.Z / len(F)  # (R, R)
         self.deviations = np.sqrt(np.diag(self.covariance))
         self.leading = np.diag(self.deviations)
+
+    def add(self, i: Array, j: Array) -> None:
+        """Add pairs."""
+        self.pairs.add(i, j, pair_distances(self.F, self.F, i, j))
 
     def images(self, Q: Array) -> Array:
         """Return the points Y (n, k)."""
@@ -311,25 +309,25 @@ class LinearLayout:
         """Return dJ/dQ, given dJ/dY (n, k)."""
         return self.Z[:, : len(Q)].T @ slope
 
-    def descend(
-        self, pairs: PairObjective, Q: Array, loss: Loss, max_iter: int, **options: Any
-    ) -> Array:
+    def log_ratios(self, Q: Array) -> Array:
+        """Return ℓ (m,) of all pairs."""
+        return self.pairs.log_ratios(self.images(Q))
+
+    def descend(self, Q: Array, loss: Loss, max_iter: int, **options: Any) -> Array:
         """Minimise a loss, with the `options` of `PairObjective.descend`, from Q (R', k).
 
         Columns of the map returned are uncorrelated, and have decreasing variance.
         """
-        ratios = pairs.log_ratios(self.images(Q))
+        ratios = self.log_ratios(Q)
         if ratios.min() <= ratios.mean() + _COLLAPSED:  # points that coincide have no gradient
             noise = np.random.default_rng(0).standard_normal(Q.shape)
             noise *= self.deviations[: len(Q), None]
             Q = Q + _PERTURBATION * np.linalg.norm(Q) / np.linalg.norm(noise) * noise
-        Q = pairs.descend(self, Q, loss, max_iter, **options)
+        Q = self.pairs.descend(self, Q, loss, max_iter, **options)
         Q = Q @ np.linalg.eigh(Q.T @ self.covariance[: len(Q), : len(Q)] @ Q)[1][:, ::-1]
         return Q / np.linalg.norm(Q)  # losses do not depend on scale: avoid overflow
 
-    def annealed(
-        self, pairs: PairObjective, Q: Array, k: int, max_iter: int, penalties: Sequence[float]
-    ) -> Array:
+    def annealed(self, Q: Array, k: int, max_iter: int, penalties: Sequence[float]) -> Array:
         """Reduce a map gradually to its first k dimensions, to one of low stress.
 
         With many dimensions all distances can be kept, so the start hardly matters. The penalty on
@@ -338,8 +336,8 @@ class LinearLayout:
         """
         for weight in penalties if k < Q.shape[1] else ():
             penalty = partial(self.spare_variance, k=k, weight=weight)
-            Q = self.descend(pairs, Q, stress, _ANNEALING_STEPS, penalty=penalty)
-        return self.descend(pairs, Q[:, :k], stress, max_iter)
+            Q = self.descend(Q, stress, _ANNEALING_STEPS, penalty=penalty)
+        return self.descend(Q[:, :k], stress, max_iter)
 
     def spare_variance(self, Q: Array, k: int, weight: float) -> tuple[float, Array]:
         """Return the fraction of variance beyond column k, times `weight`, and its gradient."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -192,9 +192,6 @@ class PairObjective:
     ----------
     n : int
         Number of points.
-    pairs : (i, j) of index arrays (m,)
-    distances : array (m,)
-        The distances to keep.
 
     Attributes
     ----------
@@ -202,21 +199,15 @@ class PairObjective:
         A record of each descent.
     """
 
-    def __init__(self, n: int, pairs: Pairs, distances: Array) -> None:
+    def __init__(self, n: int) -> None:
         self.history: list[dict[str, Any]] = []
         self.differences = sparse.csr_array((0, n))  # (m, n): takes Y to (y_i - y_j) / d_ij
-        self.add(pairs, distances)
 
-    @classmethod
-    def from_rows(cls, F: Array, pairs: Pairs) -> Self:
-        """Keep the distances of pairs of rows of F (n, r)."""
-        return cls(len(F), pairs, pair_distances(F, F, *pairs))
-
-    def add(self, pairs: Pairs, distances: Array) -> None:
-        """Add pairs, with the distances to keep."""
+    def add(self, i: Array, j: Array, distances: Array) -> None:
+        """Add pairs (m,) with the distances to keep."""
         m = len(distances)
         entries = np.repeat(1 / distances, 2) * np.tile([1.0, -1.0], m)
-        matrix = (entries, np.stack(pairs, axis=1).ravel(), np.arange(0, 2 * m + 1, 2))
+        matrix = (entries, np.stack([i, j], axis=1).ravel(), np.arange(0, 2 * m + 1, 2))
         added = sparse.csr_array(matrix, (m, self.differences.shape[1]))
         self.differences = sparse.vstack([self.differences, added], format="csr")
 
