@@ -9,7 +9,7 @@ from heatsketch import io
 from heatsketch.cli import common
 from heatsketch.cli.joining import coordinates
 from heatsketch.cli.printing import print_json
-from heatsketch.comparison.methods import chosen_time, defaults
+from heatsketch.comparison.methods import defaults, resolve_time
 from heatsketch.io.metadata import read_metadata
 from heatsketch.reports.summary import kept
 from heatsketch.spectral.eigenpairs import caching
@@ -69,7 +69,7 @@ def run(args: Namespace) -> dict[str, str] | None:
     make: Any = hs.Diffusion.from_affinity if precomputed else hs.Diffusion.from_points
     known = {name: options[name] for name in defaults(make) if name in options}
     diffusion = make(table.values, **known)
-    time = chosen_time(diffusion, time, filter=filter)
+    time = resolve_time(diffusion, time, filter=filter)
     result = hs.metrics.diffusion_distortion(
         F, diffusion, time, filter=filter, n_pairs=args.pairs, rng=seed
     )

@@ -20,12 +20,12 @@ from heatsketch._tiles import track
 from heatsketch._typing import Array, Points
 from heatsketch.comparison.methods import (
     ESTIMATORS,
-    chosen_time,
     classes,
     defaults,
     embedded,
     fitting,
     needs_labels,
+    resolve_time,
 )
 from heatsketch.graphs.neighborhoods import neighborhood_graph
 from heatsketch.graphs.shortest_paths import shortest_paths
@@ -281,7 +281,7 @@ def compare(
     size = _SAMPLED_POINTS_OF_LARGE_DATA if large else _SAMPLED_POINTS
     sample = np.sort(np.random.default_rng(random_state).permutation(X.shape[0])[:size])
     diffusion = Diffusion.from_points(X, n_neighbors=n_neighbors, neighbors=index)
-    chosen = chosen_time(diffusion, time, n_components=n_components)
+    chosen = resolve_time(diffusion, time, n_components=n_components)
     logger.info("reference distances between %d points", len(sample))
     known = reference_distances(X, sample, diffusion, n_neighbors, index, chosen)
     rows, embeddings = [], {}

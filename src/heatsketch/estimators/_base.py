@@ -150,8 +150,11 @@ class DiffusionEstimator(Embedder):
         """Raise if parameters of the subclass are out of range, before the graph is built."""
 
     @abstractmethod
-    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Array]:
-        """Return H (n, k) for every time."""
+    def _factor(self, diffusion: Diffusion, times: list[Any]) -> tuple[list[Array], Any]:
+        """Return H (n, k) for every time, and what `_judge` needs to know of them."""
+
+    def _judge(self, X: Any, wanted: Any) -> None:
+        """Measure how good `embedding_` of the points X is."""
 
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
         """Fit the diffusion on points X (n, d), array, DataFrame or sparse matrix, and embed them.
@@ -198,9 +201,8 @@ class DiffusionEstimator(Embedder):
             )
         started = time.perf_counter()
         logger.info("embedding %s points", f"{len(diffusion.vertex):,}")
-        H = np.hstack(self._factor(diffusion, times, X)).astype(
-            diffusion.operator.dtype, copy=False
-        )
+        blocks, wanted = self._factor(diffusion, times)
+        H = np.hstack(blocks).astype(diffusion.operator.dtype, copy=False)
         if diffusion.diagnostics["is_constant"]:  # H is rounding alone
             H[:] = 0
         self._H = np.column_stack([H, np.sqrt(diffusion.measure, dtype=H.dtype)])
@@ -211,6 +213,7 @@ class DiffusionEstimator(Embedder):
         self.embedding_ = diffusion.expand(
             self._coordinates_of(diffusion.last_step(self._H), dtype)
         )
+        self._judge(X, wanted)
         self.diagnostics_["embed_seconds"] = time.perf_counter() - started
         if diffusion.operator.device is not None:  # a model may be used without its device
             operator = on_device(diffusion.operator, None)

@@ -156,14 +156,14 @@ class DiffusionMap(DiffusionEstimator):
         for t in times if not rules else ():
             FILTERS[self.filter].check_time(t)
 
-    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Array]:
+    def _factor(self, diffusion: Diffusion, times: list[Any]) -> tuple[list[Array], Any]:
         if self._is_fraction:
             spectrum = self._explaining(diffusion, min(times))
         else:
             spectrum = self._eigenpairs(diffusion, times)
         lam, k = spectrum.values, len(spectrum.values)
         if isinstance(times[0], str):
-            times, k = [self._chosen_time(times[0], lam)], k - 1
+            times, k = [self._time_by_gap(times[0], lam)], k - 1
         elif self.n_components == "auto":
             f = make_filter(self.filter, min(times))
             weights = f.scaled(np.abs(lam) if f.of_powers else lam)[0]
@@ -179,7 +179,8 @@ class DiffusionMap(DiffusionEstimator):
         V, root = spectrum.vectors[:, :k], np.sqrt(diffusion.measure)[:, None]
         self.eigenvalues_, self.residuals_ = lam[:k], spectrum.residuals[:k]
         self.eigenvectors_ = diffusion.expand(V / root if self.normalization == "markov" else V)
-        return [V * _step_weights(self.filter, t, lam[:k], diffusion.operator) for t in times]
+        f_by_time = [_step_weights(self.filter, t, lam[:k], diffusion.operator) for t in times]
+        return [V * f for f in f_by_time], None
 
     @property
     def _is_fraction(self) -> bool:
@@ -247,7 +248,7 @@ class DiffusionMap(DiffusionEstimator):
                 )
         return slowest_eigenpairs(diffusion.deflated(), count, tol=self.tol, rng=self.random_state)
 
-    def _chosen_time(self, rule: str, lam: Array) -> float:
+    def _time_by_gap(self, rule: str, lam: Array) -> float:
         """Return the time at which λ_{k+1} is negligible, or the gap before it is largest.
 
         For filters that count steps it is an integer.

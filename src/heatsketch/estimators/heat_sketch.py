@@ -149,7 +149,7 @@ class HeatSketch(DiffusionEstimator):
         for t in times:
             FILTERS[self.filter].check_time(t, whole=True)
 
-    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Array]:
+    def _factor(self, diffusion: Diffusion, times: list[Any]) -> tuple[list[Array], Any]:
         A = diffusion.deflated()
         filters = [FILTERS[self.filter](float(t)).reduced() for t in times]
         k: Any = columns_for(self.tolerance) if self.n_components == "auto" else self.n_components
@@ -159,7 +159,7 @@ class HeatSketch(DiffusionEstimator):
         else:
             numbers = numbers_at(self.ids_, vertex, diffusion.n)
             G = random_block(diffusion.n, k, self.kind, seed, numbers)
-        return sketch_blocks(A, filters, G)
+        return sketch_blocks(A, filters, G), None
 
     def distance(
         self,

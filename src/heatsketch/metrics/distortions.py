@@ -17,8 +17,8 @@ from heatsketch.layout.objective import (
     RANDOM_PAIRS,
     nearest_pairs,
     sampled_pairs,
+    within_labels,
 )
-from heatsketch.layout.objective import within as within_labels
 from heatsketch.metrics.distances import ComparedRows, Pairs, check_pairs, compared_rows
 from heatsketch.neighbors import all_distances, pair_distances
 
@@ -222,7 +222,7 @@ def row_distortion(Y: Any, F: Any, *, rng: Rng = 0, n_pairs: int = RANDOM_PAIRS)
     if len(Y) != len(F):
         raise ValueError(f"Y has {len(Y)} rows and F has {len(F)}; pass one row per point in each.")
     n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
-    return distortion_of_rows(Y, F, n_pairs=n_pairs, rng=rng)
+    return compare_distances(Y, F, n_pairs=n_pairs, rng=rng)
 
 
 def diffusion_distortion(
@@ -233,7 +233,6 @@ def diffusion_distortion(
     filter: str = "power",
     n_pairs: int | None = None,
     rng: Rng = 0,
-    coordinates: tuple[Array, float] | None = None,
 ) -> Distortion:
     """Measure how an embedding changes diffusion distances, those of `diffusion_distance`.
 
@@ -268,9 +267,6 @@ def diffusion_distortion(
         as many.
     rng : int, Generator or None, default 0
         For the random points and the sketch: the same numbers for the same seed.
-    coordinates : (array (n, r), float), optional
-        Where they are known, coordinates of the points whose distances are the diffusion distances,
-        in the unit of F, and the relative error of a mean squared distance by them.
 
     Returns
     -------
@@ -305,11 +301,10 @@ def diffusion_distortion(
         )
     if n_pairs is not None:
         n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
-    S, error = (None, math.inf) if coordinates is None else coordinates
-    return distortion_of_rows(F, S, compared, error, n_pairs, rng)
+    return compare_distances(F, None, compared, math.inf, n_pairs, rng)
 
 
-def distortion_of_rows(
+def compare_distances(
     F: Array,
     S: Any,  # array (n, r), or None
     compared: ComparedRows | None = None,
@@ -319,12 +314,13 @@ def distortion_of_rows(
 ) -> Distortion:
     """Measure how the rows of F (n, k) keep the distances between the rows of S (n, r).
 
-    Those of S may be diffusion distances, `compared`, up to an error of the mean squared distance.
-    Where this is above 1 %, S only says which pairs may be extreme, and distances are exact. If S
-    is None, it is computed.
+    With `compared` these are diffusion distances, up to the relative `error` of a mean squared one.
+    Where the error is above 1 %, S only says which pairs may be extreme, and distances are exact.
+    If S is None, it is computed.
     """
-    n, labels = len(F), None if compared is None else compared.labels
+    n, labels = len(F), None
     if compared is not None:
+        labels = compared.labels
         spread_out = n > ALL_PAIRS_UP_TO and error > _NEGLIGIBLE and compared.is_spread_out()
         if S is None or spread_out:
             S, error = compared.coordinates(_SKETCH_COLUMNS, leading=not spread_out)

@@ -161,7 +161,7 @@ def report(
     X, in_units = (X.values, in_units_of_source(X)) if isinstance(X, Table) else (X, X)
     is_audit = isinstance(est, Audit)
     model, Y = (est.model, est.picture) if is_audit else (est, est.embedding_)
-    distortion = est.distortion if is_audit else distortion_of(est)
+    distortion = est.distortion if is_audit else fitted_distortion(est)
     n = len(Y)
     if X is not None and np.shape(X)[0] != n:
         raise ValueError(
@@ -324,7 +324,7 @@ def distances_of(est: Any) -> tuple[Any, float, str] | None:
     return (diffusion, time, est._fit_filter) if exist else None
 
 
-def distortion_of(est: Any) -> Distortion | None:
+def fitted_distortion(est: Any) -> Distortion | None:
     """Return the distortion of the diffusion distances of an estimator; None if it has none."""
     known: Distortion | None = getattr(est, "distortion_", None)
     compared = None if hasattr(est, "distortion_") else distances_of(est)

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from heatsketch._checks import logger
 from heatsketch._typing import Array
-from heatsketch.layout.objective import sampled_pairs, within
+from heatsketch.layout.objective import sampled_pairs, within_labels
 from heatsketch.markov.rows import N_LEADING, Coordinates
 from heatsketch.metrics.distances import compared_rows
 from heatsketch.metrics.distortions import Distortion, distortion
@@ -148,7 +148,7 @@ def _mapped(
     operator, labels = compared.rows.operator, compared.labels
     coordinates = Coordinates.of(operator, N_LEADING)
     Y = np.asarray(est.embedding_, dtype=float)
-    i, j = within(*sampled_pairs(len(Y), _PAIRS), labels)
+    i, j = within_labels(*sampled_pairs(len(Y), _PAIRS), labels)
     logger.info("the points at %d times", len(times))
     each = [replace(diffusion.rows(t, filter=filter), operator=operator) for t in times]
     known = coordinates.under([rows.filter for rows in each], _SKETCH_COLUMNS, seed=0)
