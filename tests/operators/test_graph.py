@@ -326,6 +326,6 @@ def test_graphs_with_nodes_and_no_edges_or_without_nodes(make):
     assert_array_equal(found.matrix.toarray(), np.zeros((3, 3)))
     assert found.names.tolist() == ["a", "b", "c"]
     with pytest.raises(
-        ValueError, match="3 of 3 points have no affinity.* a graph has too few edges"
+        ValueError, match=r"3 of 3 points have no affinity.* a graph has too few edges"
     ):
         hs.DiffusionMap(2, affinity="precomputed").fit(G)

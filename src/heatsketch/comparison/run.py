@@ -18,6 +18,7 @@ from heatsketch import metrics
 from heatsketch._checks import check_number, check_points, logger
 from heatsketch._tiles import track
 from heatsketch._typing import Array, Points
+from heatsketch._words import did_you_mean
 from heatsketch.comparison.methods import (
     ESTIMATORS,
     chosen_time,
@@ -328,7 +329,10 @@ def _estimators(methods: Any, groups: Array, options: dict[str, Any]) -> dict[st
             made[str(name or (f"{kind}-{count + 1}" if count else kind))] = clone(method)
             continue
         if method not in ESTIMATORS:
-            raise ValueError(f"no method {method!r}; choose from {', '.join(ESTIMATORS)}.")
+            raise ValueError(
+                f"no method {method!r}; choose from {', '.join(ESTIMATORS)}"
+                f"{did_you_mean(method, ESTIMATORS)}"
+            )
         parameters = defaults(ESTIMATORS[method])
         given = {option: value for option, value in options.items() if option in parameters}
         if method == "multiple-discriminant" and n_classes:
