@@ -162,6 +162,8 @@ def test_a_graph_of_distances_in_a_pipeline_is_as_in_scikit_learn(more, tmp_path
         assert_allclose(found, up_to_signs(theirs.transform(Y), found), rtol=1e-6, atol=1e-8)
         assert_allclose(found, up_to_signs(points.transform(Y), found), rtol=1e-6, atol=1e-8)
     assert_allclose(ours.transform(X), ours[-1].embedding_, rtol=1e-9, atol=1e-12)
+    for Y in (X, new):  # all distances, not only those to neighbours
+        assert_allclose(ours[-1].transform(cdist(Y, X)), ours.transform(Y), rtol=1e-6, atol=1e-8)
     hs.save_model(ours[-1], tmp_path / "isomap.model")
     again = hs.load_model(tmp_path / "isomap.model")
     np.testing.assert_array_equal(again.transform(ours[0].transform(new)), ours.transform(new))

@@ -361,18 +361,13 @@ class Given(BaseEstimator):
 
 def _given(coordinates: Any, name: str, n: int) -> Given:
     """Return coordinates of n points, or raise."""
-    if getattr(coordinates, "ndim", 0) != 2:
-        raise TypeError(
-            f"{name}: a method of type {type(coordinates).__name__}; pass a name, an estimator, or "
-            "an array of coordinates (n, c)."
-        )
-    places = check_points(coordinates, name, accept_sparse=False)
-    if len(places) != n:
+    shape: tuple[int, ...] = tuple(getattr(coordinates, "shape", ()))
+    if len(shape) != 2 or shape[0] != n:
         raise ValueError(
-            f"{name} has shape {places.shape} but X has {n} rows; pass one row of coordinates for "
-            "each."
+            f"{name} is of type {type(coordinates).__name__} and shape {shape}; pass a name, an "
+            f"estimator, or an array of coordinates ({n}, c)."
         )
-    return Given(places)
+    return Given(check_points(coordinates, name, accept_sparse=False))
 
 
 def _shared_index(

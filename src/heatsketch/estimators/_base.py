@@ -67,10 +67,9 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
         """Make an estimator, or suggest the name of a parameter in place of an unknown one."""
         known = inspect.signature(cls).parameters
-        kinds = {parameter.kind for parameter in known.values()}
-        for name in parameters.keys() - known:
-            if inspect.Parameter.VAR_KEYWORD not in kinds:
-                raise TypeError(no_parameter(cls.__name__, name, known))
+        unknown = [name for name in parameters if name not in known]
+        if unknown and not any(one.kind is one.VAR_KEYWORD for one in known.values()):
+            raise TypeError(no_parameter(cls.__name__, unknown[0], known))
         return super().__new__(cls)
 
     @abstractmethod

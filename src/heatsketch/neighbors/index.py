@@ -303,6 +303,9 @@ class GraphSearch(Search):
         graph = self._graph
         if x is not None and self.columns is not None:
             graph = x[:, self.columns]
+            if not sparse.issparse(graph):  # all distances, zeros too
+                ends = np.indices(graph.shape).reshape(2, -1)
+                graph = sparse.csr_matrix((graph.ravel(), tuple(ends)), shape=graph.shape)
         elif x is not None:
             if self._transformer is None:
                 raise ValueError(
