@@ -310,7 +310,7 @@ def as_floats(X: Any, name: str, *, accept_sparse: bool = True) -> Any:
             f"heat_embedding({name}), or its points, such as {name}.obsm['X_pca']."
         )
     X = on_host(X)
-    X = sparse.csr_matrix(X) if sparse.issparse(X) else read_array(X, name)
+    X = as_csr(X) if sparse.issparse(X) else read_array(X, name)
     values = X.data if sparse.issparse(X) else X
     if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}.")
@@ -334,6 +334,13 @@ def as_floats(X: Any, name: str, *, accept_sparse: bool = True) -> Any:
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def as_csr(X: Any) -> sparse.csr_matrix:
+    """Return a sparse matrix as CSR; entries in the same place are added in 64 bits."""
+    if X.format == "coo" and X.dtype.kind in "biu":  # SciPy would add them in their own dtype
+        X = X.astype(np.uint64 if X.dtype.kind == "u" else np.int64)
+    return sparse.csr_matrix(X)
 
 
 def precision_of(X: Any) -> np.dtype:

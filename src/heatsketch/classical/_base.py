@@ -21,6 +21,7 @@ class Embedding(Embedder):
 
     diagnostics_: dict[str, Any]
     _fit_metric: Any = "euclidean"
+    _takes_graphs = False  # sparse distances, those between neighbours
 
     @property
     def _precomputed(self) -> bool:
@@ -66,13 +67,15 @@ class Embedding(Embedder):
         options: dict[str, Any] = {name: getattr(self, name, None) for name in names}
         if self._precomputed:
             options["neighbors"] = Distances("precomputed")
-            X = options["neighbors"].points(X, training=True)
+            if not sparse.issparse(X):
+                X = options["neighbors"].points(X, training=True)
         return neighborhood_graph(X, **options)
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse &= getattr(self, "metric", "euclidean") != "precomputed"
+        if getattr(self, "metric", "euclidean") == "precomputed":
+            tags.input_tags.sparse = self._takes_graphs
         return tags
 
 

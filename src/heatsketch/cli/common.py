@@ -14,7 +14,7 @@ import numpy as np
 from heatsketch import __version__, io, plot
 from heatsketch._checks import feature_names, logger, warn_if_transposed, warn_of_scales
 from heatsketch._typing import Array
-from heatsketch._words import did_you_mean
+from heatsketch._words import did_you_mean, no_parameter
 from heatsketch.cli.arguments import FORMAT
 from heatsketch.cli.printing import OUTPUTS
 from heatsketch.comparison.methods import ESTIMATORS, classes, defaults, embedded, needs_labels
@@ -157,8 +157,7 @@ def parameters(args: Namespace, known: Collection[str], name: str, **chosen: Any
         if parameter not in known:
             owners = [one for one, make in ESTIMATORS.items() if parameter in defaults(make)]
             hint = f"; it belongs to {', '.join(owners)}" if owners else ""
-            hint = hint or did_you_mean(parameter, known, end="")
-            args.usage_error(f"{name} has no parameter {parameter!r}{hint}")
+            args.usage_error(no_parameter(name, parameter, known, hint))
     if args.graph is not None and "affinity" not in known:
         args.usage_error(f"--graph: {name} is about points; choose a diffusion method")
     seed = {"random_state": 0} if "random_state" in known else {}

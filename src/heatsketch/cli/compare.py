@@ -9,7 +9,8 @@ import heatsketch as hs
 from heatsketch import io, plot
 from heatsketch.cli import common
 from heatsketch.cli.joining import shared_ids, warn_of_order
-from heatsketch.comparison.methods import defaults
+from heatsketch.cli.printing import say
+from heatsketch.comparison.methods import defaults, fitting
 from heatsketch.comparison.run import DEFAULT_METHODS, FILES
 from heatsketch.io.formats import read_like
 from heatsketch.uncertainty import sample_discrepancy
@@ -39,9 +40,13 @@ def _compare_methods(args: Namespace) -> dict[str, str]:
     table = common.read_points(args)
     common.warn_of_units({}, table)
     label = None if table.label is None else table.extra[table.label]
-    methods = "all" if "all" in names else names
+    if "all" in names:
+        names = fitting(table.values.shape[0], len(set(common.groups_of(table)) - {None}))
+        if not args.quiet:
+            listed = f"{len(names)} methods may take minutes: {', '.join(names)}"
+            say(f"{listed}; name fewer with --methods")
     seeds = 2 if args.seeds is None else args.seeds
-    result = hs.compare(table.values, methods, label, seeds=seeds, **options)
+    result = hs.compare(table.values, names, label, seeds=seeds, **options)
     result.write(folder, whole=args.whole)
     print(result, end="\n\n")
     if not result.embeddings:

@@ -1,5 +1,6 @@
 """The abstract bases of estimators: of all, and of those whose coordinates are products by A."""
 
+import inspect
 import numbers
 import time
 import warnings
@@ -32,6 +33,7 @@ from heatsketch._checks import (
 )
 from heatsketch._random import check_ids, seed_entropy
 from heatsketch._typing import Array
+from heatsketch._words import no_parameter
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.markov.affinity import as_matrix
 from heatsketch.markov.diffusion import (
@@ -61,6 +63,14 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     embedding_: Array
     _takes_sparse: bool = False
+
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+        """Make an estimator, or suggest the name of a parameter in place of an unknown one."""
+        known = inspect.signature(cls).parameters
+        unknown = [name for name in parameters if name not in known]
+        if unknown and not any(one.kind is one.VAR_KEYWORD for one in known.values()):
+            raise TypeError(no_parameter(cls.__name__, unknown[0], known))
+        return super().__new__(cls)
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:

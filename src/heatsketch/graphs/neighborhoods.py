@@ -77,12 +77,20 @@ class Neighborhoods:
         return found | self.recall
 
     def connected(self, graph: sparse.csr_matrix) -> sparse.csr_matrix:
-        """Return max(G, Gᵀ), every two components joined by the shortest link, with a warning."""
+        """Return max(G, Gᵀ), every two components joined by the shortest link, with a warning.
+
+        Raises ValueError where only the distances in a graph are known.
+        """
         graph = symmetric(graph)
         count, labels = connected_components(graph, directed=False)
         if count == 1:
             return graph
         sizes = np.sort(np.bincount(labels))[::-1]
+        if self.search.columns is not None:
+            raise ValueError(
+                f"X is a graph of {count} components (sizes {name_rows(sizes)}) without a distance "
+                "between them; pass more neighbours of each point, or all distances as an array."
+            )
         warnings.warn(
             f"The neighbourhood graph has {count} components (sizes {name_rows(sizes)}); they are "
             "joined by shortest links, so distances between components are inaccurate. Raise "

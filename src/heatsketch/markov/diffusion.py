@@ -563,7 +563,8 @@ def connectivity(K: Operator, row_sums: Array, vertex: Array) -> dict[str, Any]:
     if len(alone) > max(1, K.n // 2):
         raise ValueError(
             f"{len(alone)} of {K.n} points have no affinity to any other: the bandwidth is too "
-            "small; pass a larger epsilon (see heatsketch.ksum and connecting_epsilon)."
+            "small, or a graph has too few edges; pass a larger epsilon (see heatsketch.ksum and "
+            "connecting_epsilon), or more edges."
         )
     labels, counts = K.components(), {"isolated": len(alone)}
     if labels is None:
