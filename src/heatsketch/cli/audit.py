@@ -10,6 +10,7 @@ from heatsketch import io
 from heatsketch._typing import Array
 from heatsketch.cli import common
 from heatsketch.cli.report import about_points, save
+from heatsketch.comparison.audit import MOST_LABELS
 from heatsketch.comparison.methods import defaults
 from heatsketch.reports.facts import AUDITED
 from heatsketch.reports.writer import SUFFIXES
@@ -24,8 +25,13 @@ def run(args: Namespace) -> dict[str, str]:
     common.warn_of_units(options, table)
     Y = _picture(args, table, args.picture)
     beside = None if args.beside is None else {args.beside: _picture(args, table, args.beside)}
-    groups = common.groups_of(table)
-    found = hs.audit(table.values, Y, labels=groups if any(groups) else None, **options)
+    groups, notes = common.groups_of(table), list(table.notes)
+    count = len(set(groups.tolist()) - {None})
+    labels = groups if count else None
+    if count and not 2 <= count <= MOST_LABELS and args.label is None:  # found, not asked for
+        labels = None
+        notes.append(f"the {count:,} value(s) of {table.label!r} are not compared as labels")
+    found = hs.audit(table.values, Y, labels=labels, **options)
     X = None if "precomputed" in options.values() else table
     page = hs.report(found, X, beside=beside, **about_points(args, table, args.picture))
     save(args, page)
@@ -34,7 +40,7 @@ def run(args: Namespace) -> dict[str, str]:
         columns = [getattr(found, name).tolist() for name in header[1:]]
         rows = zip(common.names_of(args, table), *columns, strict=True)
         io.files.write_rows(args.table, [header, *rows], force=args.force)
-    return {"changed": "; ".join(table.notes)} | dict(page.facts["lines"])
+    return {"changed": "; ".join(notes)} | dict(page.facts["lines"])
 
 
 def _picture(args: Namespace, table: io.Table, name: str) -> Array:

@@ -109,8 +109,8 @@ class HeatEmbedding(DiffusionEstimator):
     quality_ : PictureQuality or None
         How well the picture agrees with the data X rather than with diffusion distances:
         neighbours, large distances, far points. `quality_.describe()` summarises it in one line.
-        None for precomputed affinities, for metrics other than "euclidean", "cosine" and
-        "correlation", and if all points have the same affinities.
+        None for precomputed affinities, for metrics other than "euclidean", "cosine",
+        "correlation" and "precomputed", and if all points have the same affinities.
     distortion_ : Distortion
         How well the diffusion distances of `Diffusion.rows` are kept, by `diffusion_distortion`,
         which ``heatsketch score`` computes too; `distortion_.describe()` summarises it in one line.
@@ -227,9 +227,10 @@ class HeatEmbedding(DiffusionEstimator):
             Y, rows = diffusion.expand(Y), diffusion.expand(rows)
             distortion = distortion_of_rows(Y, rows, compared, error)
             self.distortion_ = distortion._replace(held_out_log_L=held_out)
-            if self.affinity != "precomputed" and self.metric in COORDINATES:
-                X = in_metric(X, self.metric)
-                self.quality_ = picture_quality(X, Y, diffusion, distortion)
+            given = self.metric == "precomputed"
+            if self.affinity != "precomputed" and (given or self.metric in COORDINATES):
+                X = X if given else in_metric(X, self.metric)
+                self.quality_ = picture_quality(X, Y, diffusion, distortion, distances=given)
         return [H]
 
     def _maps(
