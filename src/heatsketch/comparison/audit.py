@@ -38,6 +38,7 @@ _MANY = 0.5  # fraction of the points that are dubious, from which on weights ar
 _PICTURE = 3  # most columns of a table that may be a picture
 _GROUP = 5  # points of the least group that is torn or merged
 MOST_LABELS = 60
+_CROSSED = 64  # columns of a sketch whose products tell the variance of gaps
 _LEAST_NULL = 2_000  # values of the null distribution
 _LEAST_TRUST, _POWER = 1e-3, 4  # weights of points are powers of their trust
 _TINY = 1e-12
@@ -180,21 +181,17 @@ class Audit:
         >>> print(hs.audit(X, X, random_state=0).describe().partition(",")[0])
         0 of 200 points are dubious
         """
-        judged = ~np.isnan(self.trust)
-        kept, false, order = (
-            np.mean(values[judged])
-            for values in (self.neighbors_kept, self.false_neighbors, self.order_kept)
-        )
+        others = np.count_nonzero(np.isnan(self.trust))
         lines = [
-            f"{self.dubious.sum():,} of {judged.sum():,} points are dubious, the median trust "
-            f"is {np.median(self.trust[judged]):.2f}; distances within a factor of 1.5: "
+            f"{self.dubious.sum():,} of {len(self.trust) - others:,} points are dubious, the "
+            f"median trust is {np.nanmedian(self.trust):.2f}; distances within a factor of 1.5: "
             f"{100 * self.distortion.within[1.5]:.0f} %, log L {self.distortion.log_L:.2f}.",
-            f"Means over the points: {kept:.2f} of the true neighbours are kept, {false:.2f} of "
-            f"the neighbours in the picture are false, order of distances {order:.2f}.",
+            f"Means over the points: {np.nanmean(self.neighbors_kept):.2f} of the true neighbours "
+            f"are kept, {np.nanmean(self.false_neighbors):.2f} of the neighbours in the picture "
+            f"are false, order of distances {np.nanmean(self.order_kept):.2f}.",
             f"Torn: {_sizes(self.torn)}. Merged: {_sizes(self.merged)}.",
         ]
-        if not judged.all():
-            others = np.count_nonzero(~judged)
+        if others:
             lines[0] += f" {others:,} points in components of fewer than 50 are not judged."
         if self.gaps:
             believed = sum(gap.believed for gap in self.gaps)
@@ -601,28 +598,27 @@ def _square_columns(
 
     For each pair of labels, over its pairs of points i, j in a component: C is the mean of
     (p_i - p_j)(p_i - p_j)ᵀ. The first result (pairs, k) is its diagonal, NaN without such points.
-    The second (pairs,) is the mean square of its other entries (0 for one column). The columns of a
-    sketch are independent and Gaussian, and so are its rows of different components. Therefore the
-    variance of an entry of the diagonal is twice the mean of the second.
+    The second (pairs,) is the mean square of its other entries (0 for one column), of the first 64
+    columns. The columns of a sketch are independent and Gaussian, and so are its rows of different
+    components. Therefore the variance of an entry of the diagonal is twice the mean of the second.
     """
-    k, place = P.shape[1], {pair: row for row, pair in enumerate(combinations(range(count), 2))}
-    weights, columns, squares = (
-        np.zeros(len(place)),
-        np.zeros((len(place), k)),
-        np.zeros(len(place)),
-    )
+    place = {pair: row for row, pair in enumerate(combinations(range(count), 2))}
+    columns, squares = np.zeros((len(place), P.shape[1])), np.zeros(len(place))
+    weights = np.zeros(len(place))
     for rows in components:
         moments = {}
         for a in np.unique(codes[rows][codes[rows] >= 0]):
             own = P[rows[codes[rows] == a]].astype(float)
-            moments[int(a)] = len(own), own.mean(axis=0), np.cov(own.T, bias=True).reshape(k, k)
+            some = own[:, :_CROSSED] - own[:, :_CROSSED].mean(axis=0)
+            moments[int(a)] = len(own), own.mean(axis=0), own.var(axis=0), some.T @ some / len(own)
         for pair in combinations(moments, 2):
-            (n_a, mean_a, C_a), (n_b, mean_b, C_b) = (moments[a] for a in pair)
-            C = C_a + C_b + np.outer(mean_a - mean_b, mean_a - mean_b)
-            columns[place[pair]] += n_a * n_b * np.diagonal(C)
+            (n_a, mean_a, var_a, C_a), (n_b, mean_b, var_b, C_b) = (moments[a] for a in pair)
+            step, weight = mean_a - mean_b, n_a * n_b
+            C = C_a + C_b + np.outer(step[:_CROSSED], step[:_CROSSED])
             others = np.sum(C**2) - np.sum(np.diagonal(C) ** 2)
-            squares[place[pair]] += (n_a * n_b) ** 2 * others / max(1, k * (k - 1))
-            weights[place[pair]] += n_a * n_b
+            columns[place[pair]] += weight * (var_a + var_b + step**2)
+            squares[place[pair]] += weight**2 * others / max(1, len(C) * (len(C) - 1))
+            weights[place[pair]] += weight
     weights[weights == 0] = np.nan
     return columns / weights[:, None], squares / weights**2
 
@@ -631,12 +627,13 @@ def _root_mean_squares(columns: Array, squares: Array) -> Interval:
     """Return √Σ of columns (p, k) with intervals of 95 %: chi-square of as many degrees of freedom.
 
     As many as the sum has by its mean and variance, at least k. 2 are taken off because the square
-    of the sum exceeds that of its mean, and a part 2 / k because k columns tell the variance.
+    of the sum exceeds that of its mean, and a part 2 / k because k columns tell the variance (at
+    most 64).
     """
     total, k = columns.sum(axis=1), columns.shape[1]
     variance = k * squares
     degrees = np.divide(total**2, variance, out=np.zeros(len(total)), where=variance > 0)
-    degrees = np.maximum((degrees - 2) * (1 - 2 / k), k)
+    degrees = np.maximum((degrees - 2) * (1 - 2 / min(k, _CROSSED)), k)
     ends = total * degrees / stats.chi2.isf([[0.025], [0.975]], degrees)
     return Interval(*np.sqrt([total, *ends]))
 
