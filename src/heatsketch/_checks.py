@@ -285,12 +285,59 @@ def refuse_masked(X: Any, name: str) -> None:
         raise ValueError(f"{name} is a masked array with masked entries; fill or drop them first.")
 
 
+# Labels
+
+
 def is_missing(value: Any) -> bool:
-    """Return whether a label is missing: None, NaN, the NA of pandas, or empty text."""
-    if isinstance(value, str):
+    """Return whether a label is missing: None, NaN, NaT, the NA of pandas, infinity, no text."""
+    if isinstance(value, str | bytes):
         return not value.strip()
+    if isinstance(value, float):
+        return not math.isfinite(value)
     same = value == value  # False for NaN, no bool for the NA of pandas
     return value is None or not isinstance(same, bool | np.bool_) or not same
+
+
+def read_labels(labels: Any, n: int | None = None) -> Array:
+    """Return labels (n,) as all functions read them: missing ones are NaN in floats, else None.
+
+    Missing are None, NaN, NaT, the NA of pandas, infinity, masked entries and empty text; only
+    arrays of floats keep infinity, which are measurements. Dates become text.
+    """
+    values = np.asarray(on_host(labels))
+    if n is not None and values.shape != (n,):
+        raise ValueError(
+            f"labels has shape {values.shape} but Y has {n} points; pass one for each."
+        )
+    if values.dtype.kind in "mM":
+        missing = np.isnat(values)
+        is_date = values.dtype.kind == "M"
+        values = np.datetime_as_string(values, unit="auto") if is_date else values.astype(str)
+    elif values.dtype.kind in "OUS":
+        if isinstance(labels, list | tuple):  # of text and NaN, NumPy makes text alone
+            values = np.asarray(labels, dtype=object)
+        missing = np.array([is_missing(value) for value in values.flat], bool).reshape(values.shape)
+    else:
+        missing = np.zeros(values.shape, bool)
+    if isinstance(labels, np.ma.MaskedArray):
+        missing |= np.ma.getmaskarray(labels)
+    if not missing.any():
+        return values
+    if values.dtype.kind == "f":
+        return np.where(missing, np.nan, values)
+    values = values.astype(object)
+    values[missing] = None
+    return values
+
+
+def grouped(labels: Any, n: int) -> tuple[Array, list[Any]]:
+    """Return the number of the group of each point (n,), -1 without a label, and the groups."""
+    values = read_labels(labels, n).tolist()
+    found = {value for value in values if not is_missing(value)}
+    whole = {int(x) if isinstance(x, float) and x.is_integer() else x for x in found}
+    names = sorted(whole, key=str)  # "1", also where a missing label makes 1.0 of it
+    numbers = {value: number for number, value in enumerate(names)}
+    return np.array([numbers.get(value, -1) for value in values], dtype=int), names
 
 
 def as_floats(X: Any, name: str, *, accept_sparse: bool = True) -> Any:

@@ -12,6 +12,7 @@ from heatsketch._typing import Array
 from heatsketch.cli import common
 from heatsketch.cli.joining import coordinates
 from heatsketch.cli.report import about_points, save
+from heatsketch.comparison.audit import MOST_LABELS
 from heatsketch.comparison.methods import defaults
 from heatsketch.reports.facts import AUDITED
 from heatsketch.reports.writer import SUFFIXES
@@ -25,12 +26,17 @@ def run(args: Namespace) -> dict[str, str]:
     table = common.read_points(args)
     common.warn_of_units(options, table)
     Y, shown = _picture(args, table, args.picture, args.coordinates or ())
-    beside, lines = None, {"changed": "; ".join(table.notes), "picture": shown}
+    beside, lines = None, {"picture": shown}
     if args.beside is not None:
         other, lines["beside"] = _picture(args, table, args.beside)
         beside = {args.beside: other}
-    groups = common.groups_of(table)
-    found = hs.audit(table.values, Y, labels=groups if any(groups) else None, **options)
+    groups, notes = common.groups_of(table), list(table.notes)
+    count = len(set(groups.tolist()) - {None})
+    labels = groups if count else None
+    if count and not 2 <= count <= MOST_LABELS and args.label is None:  # found, not asked for
+        labels = None
+        notes.append(f"the {count:,} value(s) of {table.label!r} are not compared as labels")
+    found = hs.audit(table.values, Y, labels=labels, **options)
     X = None if "precomputed" in options.values() else table
     page = hs.report(found, X, beside=beside, **about_points(args, table, args.picture))
     save(args, page)
@@ -39,7 +45,7 @@ def run(args: Namespace) -> dict[str, str]:
         columns = [getattr(found, name).tolist() for name in header[1:]]
         rows = zip(common.names_of(args, table), *columns, strict=True)
         io.files.write_rows(args.table, [header, *rows], force=args.force)
-    return lines | dict(page.facts["lines"])
+    return {"changed": "; ".join(notes)} | lines | dict(page.facts["lines"])
 
 
 def _picture(

@@ -110,8 +110,8 @@ class HeatEmbedding(DiffusionEstimator):
     quality_ : PictureQuality or None
         How well the picture agrees with the data X rather than with diffusion distances:
         neighbours, large distances, far points. `quality_.describe()` summarises it in one line.
-        None for precomputed affinities, for metrics other than "euclidean", "cosine" and
-        "correlation", and if all points have the same affinities.
+        None for precomputed affinities, for metrics other than "euclidean", "cosine",
+        "correlation" and "precomputed", and if all points have the same affinities.
     distortion_ : Distortion
         How well the diffusion distances of `Diffusion.rows` are kept, by `diffusion_distortion`,
         which ``heatsketch score`` computes too; `distortion_.describe()` summarises it in one line.
@@ -239,9 +239,10 @@ class HeatEmbedding(DiffusionEstimator):
         wide = self.diffusion_.expand(wanted.coordinates)
         distortion = compare_distances(Y, wide, wanted.compared, wanted.error)
         self.distortion_ = distortion._replace(held_out_log_L=wanted.held_out_log_L)
-        if self.affinity != "precomputed" and self.metric in COORDINATES:
-            X = in_metric(X, self.metric)
-            self.quality_ = picture_quality(X, Y, self.diffusion_, distortion)
+        given = self.metric == "precomputed"
+        if self.affinity != "precomputed" and (given or self.metric in COORDINATES):
+            X = X if given else in_metric(X, self.metric)
+            self.quality_ = picture_quality(X, Y, self.diffusion_, distortion, distances=given)
 
     def _maps(
         self, diffusion: Diffusion, components: list[Array], wide: Array

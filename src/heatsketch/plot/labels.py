@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import maximum_filter
 
-from heatsketch._checks import is_missing
+from heatsketch._checks import read_labels
 from heatsketch._typing import Array
 
 MAX_CATEGORIES = 20  # more colours cannot be told apart
@@ -42,7 +42,8 @@ def categories(labels: Any) -> tuple[Array, tuple[str, ...]] | None:
     Parameters
     ----------
     labels : array of shape (n,)
-        Text, booleans or numbers; None, NaN, infinity and empty text mean missing.
+        Text, booleans, dates or numbers; None, NaN, infinity, the NA of pandas, masked entries and
+        empty text mean missing.
 
     Returns
     -------
@@ -59,7 +60,7 @@ def categories(labels: Any) -> tuple[Array, tuple[str, ...]] | None:
     >>> categories([0.5, 1.5]) is None
     True
     """
-    labels = np.asarray(labels)
+    labels = read_labels(labels)
     words = str, bytes, bool, np.bool_
     if labels.dtype.kind == "O" and not any(isinstance(value, words) for value in labels.flat):
         with suppress(TypeError, ValueError):  # numbers and None
@@ -71,7 +72,7 @@ def categories(labels: Any) -> tuple[Array, tuple[str, ...]] | None:
             return None
         names = tuple(str(int(value)) for value in distinct)
     else:
-        present = np.array([not is_missing(value) for value in labels.flat], dtype=bool)
+        present = np.array([value is not None for value in labels.flat], dtype=bool)
         labels = np.array([str(value) for value in labels.flat], dtype=object)
         distinct = np.unique(labels[present])
         names = tuple(distinct.tolist())

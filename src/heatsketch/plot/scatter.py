@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import check_points
+from heatsketch._checks import check_points, read_labels
 from heatsketch._typing import Array
 from heatsketch.plot.figures import axes_for, finish, new_figure, save, size_in_inches
 from heatsketch.plot.labels import (
@@ -381,7 +381,7 @@ class Picture:
         if labels is None:
             self.values, self.legend = np.ma.zeros(n, int), ()
         elif (groups := categories(labels)) is None:
-            self.values, self.legend = np.ma.masked_invalid(np.asarray(labels).astype(float)), None
+            self.values, self.legend = np.ma.masked_invalid(read_labels(labels).astype(float)), None
         else:
             entries, names = legend_of(*groups)
             self.values = np.ma.masked_less(np.append(entries, -1)[groups[0]], 0)
