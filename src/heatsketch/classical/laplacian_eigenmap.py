@@ -1,14 +1,13 @@
 """The Laplacian eigenmap: eigenvectors of the random walk on a neighbourhood graph."""
 
 import math
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 from scipy import ndimage, sparse
 
-from heatsketch._checks import ScaleWarning, check_choice, check_number, name_rows
+from heatsketch._checks import ScaleWarning, check_choice, check_number, name_rows, warn
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding
 from heatsketch.graphs.neighborhoods import (
@@ -274,4 +273,4 @@ def _check_extension(lam: Array) -> None:
     )
     if np.abs(lam).min() < _MIN_LAMBDA:
         raise ValueError(message)
-    warnings.warn(message, ScaleWarning, stacklevel=3)
+    warn(ScaleWarning, message)

@@ -1,11 +1,11 @@
 """heatsketch score: measure how an embedding distorts the diffusion distance."""
 
-import warnings
 from argparse import Namespace
 from typing import Any
 
 import heatsketch as hs
 from heatsketch import io
+from heatsketch._checks import warn
 from heatsketch.cli import common
 from heatsketch.cli.printing import print_json
 from heatsketch.comparison.methods import chosen_time, defaults
@@ -35,12 +35,12 @@ def run(args: Namespace) -> dict[str, str] | None:
     data, n = io.data_hash(table.values), table.values.shape[0]
     if embedding.metadata.get("data", data) != data:
         text = f"{args.embedding} was made from other numbers than those in {args.input}"
-        warnings.warn(f"{text}; pass the file it was made from.", stacklevel=2)
+        warn(UserWarning, f"{text}; pass the file it was made from.")
     if model.get("data", data) != data:
         points = f"{model.get('n', 0):,} points (others, or a sample)"
         text = f"was mapped by a model of {points}. Its distances are those of walks among these"
         walks = f"the walks compared here are among the {n:,} points of {args.input}"
-        warnings.warn(f"{args.embedding} {text}; {walks}.", stacklevel=2)
+        warn(UserWarning, f"{args.embedding} {text}; {walks}.")
     recorded = common.graph_options(common.reading(args, made.get("reading")))
     parameters = made.get("parameters")
     if isinstance(parameters, dict) and "affinity" in parameters:  # a method with a diffusion
@@ -54,7 +54,7 @@ def run(args: Namespace) -> dict[str, str] | None:
     other = {name: x for name, x in given.items() if recorded.get(name, x) != x}
     if other:
         words = ", ".join(f"{name} {x} instead of {recorded[name]}" for name, x in other.items())
-        warnings.warn(f"{args.embedding} was made for other distances: {words}.", stacklevel=2)
+        warn(UserWarning, f"{args.embedding} was made for other distances: {words}.")
     options = {"filter": "accumulated", "time": "auto"} | recorded | given
     filter, asked = options["filter"], options["time"]
     if asked == 0 and "time" not in given:

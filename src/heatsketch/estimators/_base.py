@@ -2,7 +2,6 @@
 
 import numbers
 import time
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
@@ -29,6 +28,7 @@ from heatsketch._checks import (
     logger,
     read_points,
     returned_for,
+    warn,
 )
 from heatsketch._random import check_ids, seed_entropy
 from heatsketch._typing import Array
@@ -189,12 +189,12 @@ class DiffusionEstimator(Embedder):
         self._points: Any = None  # after an update: the current points, not those of the fit
         self.diagnostics_ = dict(diffusion.diagnostics)
         if "bipartite" in diffusion.diagnostics and self.filter != "heat":
-            warnings.warn(
+            warn(
+                UserWarning,
                 f"{diffusion.diagnostics['bipartite']} component(s) of the graph are bipartite: a "
                 "walk is in one half after an even number of steps and in the other after an odd "
                 "one, so that the halves never come nearer. Pass filter='heat', whose walks wait "
                 "for random times.",
-                stacklevel=2,
             )
         started = time.perf_counter()
         logger.info("embedding %s points", f"{len(diffusion.vertex):,}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._checks import check_number
+from heatsketch._checks import check_number, warn
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.markov.diffusion import Diffusion
@@ -170,10 +169,10 @@ class DiffusionMap(DiffusionEstimator):
             counts = weights > self.delta * weights[0]
             k = 1 + int(np.max(np.flatnonzero(counts), initial=0))
             if k == MOST_AUTO_COMPONENTS:
-                warnings.warn(
+                warn(
+                    UserWarning,
                     f"All {k} computed eigenvalues count at delta={self.delta} and time="
                     f"{min(times)}; pass a larger time or delta, or n_components.",
-                    stacklevel=4,
                 )
         self.time_ = times if len(times) > 1 else times[0]
         V, root = spectrum.vectors[:, :k], np.sqrt(diffusion.measure)[:, None]
@@ -224,11 +223,11 @@ class DiffusionMap(DiffusionEstimator):
             # Each further one explains no more than the last one, as long as it is positive.
             missing = (wanted_fraction - known.cumulative[-1]) / max(known.ratio[-1], 1e-300)
             if count + missing > min(most, _MOST_EXPLAINING):
-                warnings.warn(
+                warn(
+                    UserWarning,
                     f"n_components={wanted_fraction:g} of the diffusion variance at time={time} "
                     f"takes more than {_MOST_EXPLAINING} coordinates; {count} are kept, which "
                     f"explain {known.cumulative[-1]:.3f}. Pass a larger time, or a number.",
-                    stacklevel=5,
                 )
                 return found
             count = min(max(2 * count, count + math.ceil(missing)), most, _MOST_EXPLAINING)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +19,7 @@ from heatsketch._checks import (
     name_rows,
     require,
     returned_for,
+    warn,
 )
 from heatsketch._random import content_order
 from heatsketch._tiles import row_tiles
@@ -238,7 +238,7 @@ def _dimension(graph: sparse.csr_matrix, n_features: float) -> float:
         f"{n_features} is used, and the density is rough; pass affinity='knn', or a larger "
         "n_neighbors."
     )
-    warnings.warn(message, ScaleWarning, stacklevel=6)
+    warn(ScaleWarning, message)
     return float(n_features)
 
 

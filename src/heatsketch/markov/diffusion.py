@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -21,6 +20,7 @@ from heatsketch._checks import (
     device_of,
     name_rows,
     rows_from,
+    warn,
     warn_of_scales,
 )
 from heatsketch._random import content_order, random_block
@@ -588,7 +588,7 @@ def connectivity(K: Operator, row_sums: Array, vertex: Array) -> dict[str, Any]:
             "which nothing diffuses: distances say only that they are apart. More neighbours (or "
             f"edges), or a larger epsilon (heatsketch.connecting_epsilon), connects them{lone}."
         )
-        warnings.warn(message, DisconnectedWarning, stacklevel=5)
+        warn(DisconnectedWarning, message)
     return {"components": len(sizes)} | counts
 
 
@@ -627,7 +627,7 @@ def certify(K: Operator, A: Operator, scaling: Scaling) -> dict[str, Any]:
             "All points have the same affinities, to rounding: the embedding carries no "
             "information, and is zero. Pass a smaller epsilon, or points that differ."
         )
-        warnings.warn(message, ScaleWarning, stacklevel=5)
+        warn(ScaleWarning, message)
     return {"row_sum_error": error, "is_constant": is_constant}
 
 
@@ -643,10 +643,10 @@ def _warn_of_distances(operator: Operator) -> None:
     i, j = np.unravel_index(K.argmax(), K.shape)
     # The triangle inequality, also for squared distances. The largest affinity breaks it.
     if K[i, j] <= 2 * (K[i] + K[j]).min():
-        warnings.warn(
+        warn(
+            UserWarning,
             "K is zero on its diagonal and positive everywhere else: it looks like distances, not "
             "affinities; pass exp(-K**2 / epsilon).",
-            stacklevel=3,
         )
 
 

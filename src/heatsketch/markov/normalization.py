@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +19,7 @@ from heatsketch._checks import (
     name_rows,
     on_host,
     precision_of,
+    warn,
 )
 from heatsketch._tiles import track
 from heatsketch._typing import Array
@@ -277,7 +277,7 @@ def bistochastic_scaling(
             f"The bistochastic scaling reached {residual:.1e}, not tol={tol:.1e}, in {iterations} "
             f"iterations, worst at rows {_names(worst, vertex)}; raise max_iter or tol."
         )
-        warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        warn(ConvergenceWarning, message)
     diagnostics = {"scaling_residual": residual, "scaling_iterations": iterations}
     return Scaling(t / np.sqrt(w), w / w.sum(), q, diagnostics=diagnostics)
 

@@ -7,7 +7,6 @@ graph if there is one.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,7 +17,7 @@ from scipy import sparse
 from scipy.linalg import eigh as dense_eigh
 from scipy.linalg import qr
 
-from heatsketch._checks import ConvergenceWarning, check_number, logger, to_device
+from heatsketch._checks import ConvergenceWarning, check_number, logger, to_device, warn
 from heatsketch._random import random_block, seed_entropy
 from heatsketch._tiles import for_each_tile, single_threaded_blas, sum_over_tiles, track
 from heatsketch._typing import Array, Rng
@@ -160,11 +159,10 @@ def leading_eigenpairs(A: Operator, k: int, tol: float = 1e-8, rng: Rng = 0) -> 
     values, vectors = values[:k], vectors[:, :k]
     residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
     if residuals.max() > 2 * (limit[0] * float(np.abs(values).max()) + rounding):
-        warnings.warn(
+        warn(
+            ConvergenceWarning,
             f"eigenpairs have residuals up to {residuals.max():.1e}, above tol={tol:.1e}, after "
             f"{_MAX_PRODUCTS} products; read .residuals.",
-            ConvergenceWarning,
-            stacklevel=3,
         )
     return Spectrum(values, fix_signs(vectors), residuals)
 
