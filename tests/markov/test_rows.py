@@ -76,7 +76,7 @@ def test_rows_are_those_of_the_matrices(affinity, normalization, filter, time):
         rows, R = d.rows(time, given, filter=filter), written_out(d, M, filter, time)
         atol = 1e-11 * np.abs(R).max()
         assert rows.n_points == len(R)
-        assert_allclose(rows.of(np.arange(len(R))), R[place], rtol=0, atol=atol)
+        assert_allclose(rows.array(np.arange(len(R))), R[place], rtol=0, atol=atol)
         Z = cloud(len(R), 3, seed=4)
         # Only the first step knows what Z is stored in.
         for form in (np.asarray, csr_matrix) if filter == "power" else (np.asarray,):
@@ -94,7 +94,7 @@ def test_a_heat_sketch_is_the_rows_times_its_random_block(affinity, normalizatio
     ).fit(X)
     d = model.diffusion_
     G = random_block(len(d.vertex), k, "gaussian", 5)[d.first_points]
-    S = d.rows(time, filter=filter).of(np.arange(40)) @ G / np.sqrt(k)
+    S = d.rows(time, filter=filter).array(np.arange(40)) @ G / np.sqrt(k)
     assert_allclose(model.embedding_, S, rtol=0, atol=1e-11 * np.abs(S).max())
 
 
@@ -114,7 +114,7 @@ def test_the_law_of_the_sketch_holds_for_the_diffusion_distance_of_the_default_g
     d = model.diffusion_
     Y = np.vstack([model.embedding_[:50], model.transform(X_new)])
     old, new = d.rows(time, filter=filter), d.rows(time, X_new, filter=filter)
-    D = pdist(np.vstack([old.of(np.arange(50)), new.of(np.arange(9))]))
+    D = pdist(np.vstack([old.array(np.arange(50)), new.array(np.arange(9))]))
     ratio = pdist(Y, "sqeuclidean") / D**2
     low, high = chi2.ppf([5e-7 / len(D), 1 - 5e-7 / len(D)], k) / k
     assert low < ratio.min()
@@ -132,14 +132,14 @@ def test_duplicates_have_one_row_and_distance_zero():
     d = hs.diffusion(np.vstack([X, X[:3]]), n_neighbors=6)
     rows = d.rows(4)
     assert rows.n_points == 43
-    assert_array_equal(rows.of(np.arange(3)), rows.of(np.arange(40, 43)))
+    assert_array_equal(rows.array(np.arange(3)), rows.array(np.arange(40, 43)))
     assert_array_equal(rows.sketch(16, 1)[:3], rows.sketch(16, 1)[40:])
     pairs = np.arange(3), np.arange(40, 43)
     assert_array_equal(hs.diffusion_distance(d, 4, pairs=pairs), 0)
 
 
 def test_without_a_rule_new_points_are_refused():
-    d = replace(make(cloud(20, 3)), affinity_rows=None)
+    d = replace(make(cloud(20, 3)), out_of_sample=None)
     for call in (d.kernel_rows, d.novelty, lambda X: d.rows(2, X), lambda X: d.last_step(X, X)):
         with pytest.raises(ValueError, match="no rule for new points"):
             call(cloud(20, 3))
@@ -160,7 +160,7 @@ def quotient(filter, time):
 
 def stepped(d, H):
     """The last step: M, over M √π in the Markov form."""
-    return d.rows(1).of(np.arange(len(d.vertex))) @ H
+    return d.rows(1).array(np.arange(len(d.vertex))) @ H
 
 
 def under(coordinates, f, n_sketch, seed):
@@ -179,9 +179,9 @@ def few_pairs(monkeypatch):
 @every_affinity
 def test_with_all_pairs_distances_are_those_of_the_rows(affinity, normalization, filter, time):
     d = make(cloud(40, 3, seed=1), normalization, **affinity)
-    c = Coordinates.of(d.deflated(), 8)
+    c = Coordinates.from_operator(d.deflated, 8)
     F = stepped(d, under(c, quotient(filter, time), 16, 0))
-    D = pdist(d.rows(time, filter=filter).of(np.arange(d.n)))
+    D = pdist(d.rows(time, filter=filter).array(np.arange(d.n)))
     assert_allclose(pdist(F), D, rtol=1e-7, atol=1e-9 * D.max())
 
 
@@ -190,11 +190,11 @@ def test_with_all_pairs_distances_are_those_of_the_rows(affinity, normalization,
 @every_normalization
 def test_at_long_times_some_pairs_are_all_that_counts(normalization, filter, time):
     d = make(cloud(80, 3, seed=1), normalization, n_neighbors=6)
-    c, f = Coordinates.of(d.deflated(), 8), quotient(filter, time)
-    assert not c.part_of_others(f)[1]
+    c, f = Coordinates.from_operator(d.deflated, 8), quotient(filter, time)
+    assert not c.remaining_part(f)[1]
     F = under(c, f, 16, 0)
     assert F.shape == (80, 8)
-    D = d.rows(time, filter=filter).of(np.arange(80))
+    D = d.rows(time, filter=filter).array(np.arange(80))
     # What is left out weighs at most 1e-2 of the largest: 1e-4 of its square.
     assert_allclose(pdist(stepped(d, F)) ** 2, pdist(D) ** 2, atol=1e-3 * pdist(D).max() ** 2)
 
@@ -211,14 +211,14 @@ def test_the_rest_obeys_the_chi_square_law(affinity, normalization, filter, time
     a factor of 4 on all squares or on one in a hundred, as a power too many or 1/r for 1/√r.
     """
     r, d = 64, make(cloud(40, 3, seed=1), normalization, **affinity)
-    c, f = Coordinates.of(d.deflated(), 8), quotient(filter, time)
-    if not c.part_of_others(f)[1]:  # nothing is left to sketch
+    c, f = Coordinates.from_operator(d.deflated, 8), quotient(filter, time)
+    if not c.remaining_part(f)[1]:  # nothing is left to sketch
         assert (filter, time) == ("power", 9)
         return
     F = under(c, f, r, 3)
     assert F.shape == (40, 8 + r)
     F = stepped(d, F)
-    D = pdist(d.rows(time, filter=filter).of(np.arange(40)))
+    D = pdist(d.rows(time, filter=filter).array(np.arange(40)))
     left = D**2 - pdist(F[:, :8]) ** 2
     counted = left > 1e-9 * D**2
     assert counted.mean() > 0.9
@@ -231,7 +231,9 @@ def test_the_rest_obeys_the_chi_square_law(affinity, normalization, filter, time
 @pytest.mark.usefixtures("few_pairs")
 @every_normalization
 def test_under_several_filters_at_once_as_under_each(normalization):
-    c = Coordinates.of(make(cloud(40, 3, seed=1), normalization, n_neighbors=6).deflated(), 8)
+    c = Coordinates.from_operator(
+        make(cloud(40, 3, seed=1), normalization, n_neighbors=6).deflated, 8
+    )
     filters = [quotient("accumulated", time) for time in (2, 8, 99)]
     for f, F in zip(filters, c.under(filters, 16, 0), strict=True):
         alone = under(c, f, 16, 0)
@@ -241,7 +243,7 @@ def test_under_several_filters_at_once_as_under_each(normalization):
 @pytest.mark.usefixtures("few_pairs")
 def test_pairs_and_rest_are_orthogonal():
     d = make(cloud(40, 3, seed=1))
-    c = Coordinates.of(d.deflated(), 8)
+    c = Coordinates.from_operator(d.deflated, 8)
     rest = under(c, quotient("power", 2), 40, 3)[:, 8:]
     size = np.abs(rest).max()
     assert_allclose(c.vectors.T @ rest, 0, atol=1e-9 * size)
@@ -254,6 +256,6 @@ def test_negative_eigenvalues_are_not_overlooked():
     K = np.kron([[0, 1], [1, 0]], np.ones((20, 20)))
     K += 1e-3 * np.exp(-((np.arange(40)[:, None] - np.arange(40)) ** 2) / 40)
     d = hs.Diffusion.from_affinity(K)
-    c = Coordinates.of(d.deflated(), 8)
-    assert c.others.values.min() < -0.9
-    assert c.part_of_others(quotient("power", 9))[1]
+    c = Coordinates.from_operator(d.deflated, 8)
+    assert c.remaining.values.min() < -0.9
+    assert c.remaining_part(quotient("power", 9))[1]

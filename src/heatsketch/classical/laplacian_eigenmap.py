@@ -18,7 +18,7 @@ from heatsketch.graphs.neighborhoods import (
     warn_of_faint_points,
 )
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.novelty import PointRows
+from heatsketch.markov.out_of_sample import OutOfSamplePoints
 from heatsketch.neighbors import NeighborIndex, pair_distances
 from heatsketch.neighbors.exact import ExactSearch
 from heatsketch.operators.operator import Sparse
@@ -167,15 +167,15 @@ class LaplacianEigenmap(Embedding):
         A = Sparse(K + sparse.identity(n, format="csr"))
         diffusion = Diffusion.from_affinity(A, alpha=0.0)
         top = slowest_eigenpairs(
-            diffusion.deflated(), self.n_components, tol=self.tol, rng=self.random_state
+            diffusion.deflated, self.n_components, tol=self.tol, rng=self.random_state
         )
-        self._R, self._lam = top.vectors / np.sqrt(diffusion.measure)[:, None], top.values
+        self._R, self._lam = top.vectors / diffusion.root[:, None], top.values
         if diffusion.diagnostics["is_constant"]:
             self._R[:] = 0.0  # eigenvectors of equal eigenvalues would be arbitrary
         self._reach = None  # distance (n,) to the farthest neighbour, if needed for new points
         if self.radius is None and isinstance(self.neighbors, NeighborIndex | None):
             self._reach = graph.max(axis=1).toarray().ravel()
-        self._novelty = PointRows(X, int(self.n_neighbors), vertices)
+        self._novelty = OutOfSamplePoints(X, int(self.n_neighbors), vertices)
         self.eigenvalues_ = np.maximum(1.0 - top.values, 0.0)
         self.residuals_ = top.residuals
         self.embedding_ = vertices.spread(self._R).astype(X.dtype, copy=False)

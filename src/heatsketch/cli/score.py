@@ -1,6 +1,7 @@
 """heatsketch score: measure how an embedding distorts the diffusion distance."""
 
 from argparse import Namespace
+from functools import cache
 from typing import Any
 
 import heatsketch as hs
@@ -10,8 +11,10 @@ from heatsketch.cli import common
 from heatsketch.cli.printing import print_json
 from heatsketch.comparison.methods import chosen_time, defaults
 from heatsketch.io.metadata import read_metadata
+from heatsketch.markov.rows import leading_pairs
+from heatsketch.metrics.distances import DiffusionDistances
+from heatsketch.metrics.distortions import distortion_from
 from heatsketch.reports.summary import kept
-from heatsketch.spectral.eigenpairs import caching
 from heatsketch.spectral.filters import FILTERS
 
 # The distances depend on these; other parameters control how they are approximated.
@@ -21,7 +24,6 @@ _OF_THE_DISTANCE = (
 )
 
 
-@caching()
 def run(args: Namespace) -> dict[str, str] | None:
     """Compare the distances of the embedding with the diffusion distances of the points."""
     common.parameters(args, (*_OF_THE_DISTANCE, "random_state"), "the distance")
@@ -67,10 +69,12 @@ def run(args: Namespace) -> dict[str, str] | None:
     make: Any = hs.Diffusion.from_affinity if precomputed else hs.Diffusion.from_points
     known = {name: options[name] for name in defaults(make) if name in options}
     diffusion = make(table.values, **known)
-    time = chosen_time(diffusion, time, filter=filter)
-    result = hs.metrics.diffusion_distortion(
-        F, diffusion, time, filter=filter, n_pairs=args.pairs, rng=seed
+    leading = cache(leading_pairs)  # the choice of the time and the distances need the same
+    time = chosen_time(diffusion, time, filter=filter, leading=leading)
+    wanted = DiffusionDistances.from_operator(
+        diffusion, time, filter, within_components=True, leading=leading
     )
+    result = distortion_from(F, wanted, args.pairs, seed)
     whence = "given" if "time" in given else "recorded in the file of the embedding"
     whence = "chosen as heat-embedding does" if asked == "auto" else whence
     if args.json:

@@ -175,7 +175,7 @@ class DiffusionMap(DiffusionEstimator):
                     f"{min(times)}; pass a larger time or delta, or n_components.",
                 )
         self.time_ = times if len(times) > 1 else times[0]
-        V, root = spectrum.vectors[:, :k], np.sqrt(diffusion.measure)[:, None]
+        V, root = spectrum.vectors[:, :k], diffusion.root[:, None]
         self.eigenvalues_, self.residuals_ = lam[:k], spectrum.residuals[:k]
         self.eigenvectors_ = diffusion.expand(V / root if self.normalization == "markov" else V)
         return [V * _step_weights(self.filter, t, lam[:k], diffusion.operator) for t in times]
@@ -209,7 +209,7 @@ class DiffusionMap(DiffusionEstimator):
 
     def _explaining(self, diffusion: Diffusion, time: Any) -> Spectrum:
         """Return the eigenpairs that explain the wanted fraction, or warn and return too few."""
-        A, wanted_fraction = diffusion.deflated(), float(self.n_components)
+        A, wanted_fraction = diffusion.deflated, float(self.n_components)
         f = make_filter(self.filter, time).minus_constant()
         most = diffusion.n - 1
         count = most if diffusion.n <= SPECTRAL_LIMIT else MOST_AUTO_COMPONENTS
@@ -244,7 +244,7 @@ class DiffusionMap(DiffusionEstimator):
                     f"{count} distinct points have {count - 1}; pass n_components <= {count - 2}, "
                     "or a time."
                 )
-        return slowest_eigenpairs(diffusion.deflated(), count, tol=self.tol, rng=self.random_state)
+        return slowest_eigenpairs(diffusion.deflated, count, tol=self.tol, rng=self.random_state)
 
     def _chosen_time(self, rule: str, lam: Array) -> float:
         """Return the time at which λ_{k+1} is negligible, or the gap before it is largest.

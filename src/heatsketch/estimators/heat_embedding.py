@@ -13,9 +13,14 @@ from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.layout.learn import MAX_ROWS, OBJECTIVES, PAIRS, first_equal, learn
 from heatsketch.layout.objective import sampled_pairs
-from heatsketch.markov.diffusion import Diffusion, component_labels, deflate_components
-from heatsketch.markov.rows import N_LEADING, Coordinates
-from heatsketch.metrics.distances import ComponentCoordinates, compared_rows
+from heatsketch.markov.components import (
+    ComponentCoordinates,
+    component_labels,
+    deflate_components,
+)
+from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.rows import N_LEADING, Coordinates, LeadingPairs, leading_pairs
+from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.metrics.distortions import Distortion, distortion_of_rows
 from heatsketch.metrics.picture import PictureQuality, picture_quality
 from heatsketch.neighbors import COORDINATES, in_metric, pair_distances
@@ -98,7 +103,7 @@ class HeatEmbedding(DiffusionEstimator):
         For the bistochastic form: largest |row sum - 1| (0 < tol <= 1e-3), and largest number of
         iterations. The other normalizations ignore them.
     random_state : int, RandomState, Generator or None, default None
-        Seed of the random starts, which there are only if `n_init` is above 4.
+        Seed of the random starts. Unused if `n_init` <= 4.
     memory : str or joblib.Memory, optional
         Folder of a cache of diffusions, so that a search over `time` builds one graph.
 
@@ -162,6 +167,8 @@ class HeatEmbedding(DiffusionEstimator):
     n_init: Any = "auto"
     factor: float = 1.5
 
+    _leading_pairs = staticmethod(leading_pairs)
+
     def _check_parameters(self, times: list[Any]) -> None:
         check_number(self.n_components, "n_components", low=1, integer=True)
         if len(times) > 1:
@@ -178,7 +185,8 @@ class HeatEmbedding(DiffusionEstimator):
     def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Array]:
         """Return H (n, k), whose rows after the last step are the embedding.
 
-        F and H are coordinates before the last step, `rows` and Y the same after it.
+        F (wide) and H (k columns) are coordinates before the last step; `rows` and Y are the same
+        after it.
         """
         k = self.n_components
         if k >= diffusion.n:
@@ -191,26 +199,29 @@ class HeatEmbedding(DiffusionEstimator):
         self.distortion_: Distortion | None = None
         self.quality_: PictureQuality | None = None
         H, Y = np.zeros((diffusion.n, k)), np.zeros((diffusion.n, k))
-        known = ComponentCoordinates.of(diffusion, max(N_LEADING, 4 * k))
-        components = known.components
-        values = np.concatenate([one.values for one in known.each])
+        coordinates = ComponentCoordinates.from_diffusion(
+            diffusion, max(N_LEADING, 4 * k), self._leading_pairs
+        )
+        components = coordinates.components
+        values = np.concatenate([one.values for one in coordinates.each])
         rounding = max(_ROUNDING, diffusion.diagnostics.get("exponent_error", 0.0))
         is_constant = np.abs(values).max(initial=0.0) < rounding
         if not is_constant:
             if times[0] == "auto":
-                self.time_curve_ = time_curve(known.each[0], self.filter, k)
+                self.time_curve_ = time_curve(coordinates.each[0], self.filter, k)
                 self.time_ = self.time_curve_.time
             ends = values.min(), values.max()
-            compared = compared_rows(
+            wanted = DiffusionDistances.from_operator(
                 diffusion, self.time_, self.filter, within_components=True, ends=ends
             )
             numbers = None
             if self.ids_ is not None:
                 numbers = numbers_at(self.ids_, diffusion.vertex, diffusion.n)
             exact = self.objective == "worst"
-            F, error = known.under(compared.filter, self.n_sketch, numbers=numbers, exact=exact)
-            with_root = np.column_stack([F, np.sqrt(diffusion.measure, dtype=F.dtype)])
-            rows = self._coordinates_of(diffusion.last_step(with_root), F.dtype)
+            F, error = coordinates.under(
+                wanted.rows.filter, self.n_sketch, numbers=numbers, exact=exact
+            )
+            rows = self._checked(diffusion.step() @ F, F.dtype)
             maps, held_out = self._maps(diffusion, components, rows)
             for vertices, W in zip(components, maps, strict=True):
                 H[vertices], Y[vertices] = F[vertices] @ W, rows[vertices] @ W
@@ -219,13 +230,13 @@ class HeatEmbedding(DiffusionEstimator):
             self.diagnostics_["layout"] = "components side by side"
             mass = np.array([diffusion.measure[vertices].sum() for vertices in components])
             markov = self.normalization == "markov"
-            constant = np.sqrt(diffusion.measure) if markov else np.ones(len(H))  # after a step: 1
+            constant = diffusion.root if markov else np.ones(len(H))  # after a step: 1
             for vertices, shift in zip(components, side_by_side(Y, components, mass), strict=True):
                 H[vertices] += constant[vertices, None] * shift
                 Y[vertices] += shift
         if not is_constant:
             Y, rows = diffusion.expand(Y), diffusion.expand(rows)
-            distortion = distortion_of_rows(Y, rows, compared, error)
+            distortion = distortion_of_rows(Y, rows, wanted, error)
             self.distortion_ = distortion._replace(held_out_log_L=held_out)
             if self.affinity != "precomputed" and self.metric in COORDINATES:
                 X = in_metric(X, self.metric)
@@ -271,11 +282,11 @@ class HeatEmbedding(DiffusionEstimator):
             maps.append(W)
         return maps, float(held_out)
 
-    def _compared(self) -> tuple[Deflated, Array | None]:
+    def _explained_operator(self) -> tuple[Deflated, Array | None]:
         """Return A without directions that change no distance, and labels of separate maps."""
         labels = component_labels(self.diffusion_)
         if labels is None:
-            return super()._compared()
+            return super()._explained_operator()
         return deflate_components(self.diffusion_, labels), labels
 
 
@@ -301,11 +312,16 @@ class TimeCurve(NamedTuple):
 
 
 def choose_time(
-    diffusion: Diffusion, n_components: int = 2, *, filter: str = "accumulated"
+    diffusion: Diffusion,
+    n_components: int = 2,
+    *,
+    filter: str = "accumulated",
+    leading: LeadingPairs = leading_pairs,
 ) -> TimeCurve:
     """Choose the time as `HeatEmbedding` does, without the embedding; see `time_curve`."""
-    known = ComponentCoordinates.of(diffusion, max(N_LEADING, 4 * n_components))
-    return time_curve(known.each[0], filter, n_components)
+    count = max(N_LEADING, 4 * n_components)
+    coordinates = ComponentCoordinates.from_diffusion(diffusion, count, leading)
+    return time_curve(coordinates.each[0], filter, n_components)
 
 
 def time_curve(coordinates: Coordinates, filter: str, k: int) -> TimeCurve:
@@ -319,7 +335,7 @@ def time_curve(coordinates: Coordinates, filter: str, k: int) -> TimeCurve:
     are required.)
     """
     wanted = float(DIRECTIONS_PER_DIMENSION * k)
-    count = len(coordinates.values) + coordinates.others.counts.sum()  # of eigenvalues
+    count = len(coordinates.values) + coordinates.remaining.counts.sum()  # of eigenvalues
     f = FILTERS["power" if filter == "accumulated" else filter]  # also for sums, one time
     low, time, high = 0, 1, _LAST_TIME  # too many directions at low, few enough at high
     while high - low > 1:

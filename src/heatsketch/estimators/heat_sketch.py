@@ -13,7 +13,7 @@ from heatsketch._random import check_ids, numbers_at, random_block
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.novelty import PointRows
+from heatsketch.markov.out_of_sample import OutOfSamplePoints
 from heatsketch.spectral.apply import sketch_blocks
 from heatsketch.spectral.filters import FILTERS
 from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS
@@ -150,7 +150,7 @@ class HeatSketch(DiffusionEstimator):
             FILTERS[self.filter].check_time(t, whole=True)
 
     def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Array]:
-        A = diffusion.deflated()
+        A = diffusion.deflated
         filters = [FILTERS[self.filter](float(t)).reduced() for t in times]
         k: Any = columns_for(self.tolerance) if self.n_components == "auto" else self.n_components
         vertex, seed = diffusion.vertex, self.random_state
@@ -254,7 +254,7 @@ class HeatSketch(DiffusionEstimator):
         >>> model.refresh().embedding_.shape
         (58, 8)
         """
-        points, all_ids = self._present()
+        points, all_ids, training = self._present()
         Y = self.embedding_
         if removed is not None:
             rows = np.atleast_1d(np.asarray(removed))
@@ -280,7 +280,7 @@ class HeatSketch(DiffusionEstimator):
             all_ids = check_ids([*all_ids.tolist(), *new_ids.tolist()], len(Y) + X.shape[0])
             Y = np.vstack([Y, self._placed(X).astype(Y.dtype)])
             stack = sparse.vstack if sparse.issparse(points) else np.vstack
-            points = stack([points, self.diffusion_.affinity_rows.compared(X)]).astype(points.dtype)
+            points = stack([points, training.as_training(X)]).astype(points.dtype)
         self._points, self.embedding_, self.ids_ = points, Y, all_ids
         return self
 
@@ -292,23 +292,23 @@ class HeatSketch(DiffusionEstimator):
         NotFittedError, ValueError, TypeError, MemoryError
             Before `fit`; as `fit`, for the current points.
         """
-        points, ids = self._present()
+        points, ids, _ = self._present()
         names = getattr(self, "feature_names_in_", None)
         self.fit(points, ids=ids)
         if names is not None:
             self.feature_names_in_ = names
         return self
 
-    def _present(self) -> tuple[Any, Array]:
-        """Return the current points and their ids, or raise if the model cannot be updated."""
+    def _present(self) -> tuple[Any, Array, OutOfSamplePoints]:
+        """Return the current points, their ids and the rule of the fit, or raise without them."""
         check_is_fitted(self)
         if self.ids_ is None:
             raise ValueError(
                 "The points have no ids, by which they would keep their random rows; pass them to "
                 "fit(X, ids=...)."
             )
-        rows = self.diffusion_.affinity_rows
-        if not isinstance(rows, PointRows):
+        training = self.diffusion_.out_of_sample
+        if not isinstance(training, OutOfSamplePoints):
             raise ValueError(
                 "The diffusion was not built from points, so that there is no rule for others; fit "
                 "points, with an affinity other than 'precomputed'."
@@ -318,7 +318,7 @@ class HeatSketch(DiffusionEstimator):
                 "neighbors holds those of the points of the fit alone; pass a transformer, or "
                 "leave it out."
             )
-        return (rows.points if self._points is None else self._points), self.ids_
+        return (training.points if self._points is None else self._points), self.ids_, training
 
     @property
     def neighbor_confidence_(self) -> Array:

@@ -57,7 +57,7 @@ class Scaling:
     alpha: float = 1.0
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
-    def of(self, K: Operator, dtype: Any = np.float64) -> Operator:
+    def normalized(self, K: Operator, dtype: Any = np.float64) -> Operator:
         """Return A, with eigenvalues in [-1, 1], or [0, 1]: scaling keeps their signs.
 
         A large graph is stored in the precision `dtype`; a kernel is computed in it.
@@ -65,7 +65,7 @@ class Scaling:
         spectrum = (0.0 if K.spectrum[0] >= 0 else -1.0), 1.0
         return K.scaled(self.s, spectrum, np.sqrt(self.measure), dtype)
 
-    def rows(self, K_rows: Any, dtype: Any = np.float64) -> Any:
+    def new_rows(self, K_rows: Any, dtype: Any = np.float64) -> Any:
         """Turn affinities K(x, x_j) of new points (m, n) into rows a(x, x_j) of A.
 
         By the rule of `s`: 1 / Σ K s_j (bistochastic), or q^-α / √v with v = q^-α Σ K q_j^-α.
@@ -354,7 +354,7 @@ def _scaled(K: Any, scaling_of: Callable[[Operator], Scaling]) -> Any:
     K = as_matrix(K)
     operator = as_affinity(K)
     scaling = scaling_of(operator)
-    return scaling.of(operator) if operator is K else _like(K, scaling.s, scaling.s)
+    return scaling.normalized(operator) if operator is K else _like(K, scaling.s, scaling.s)
 
 
 def _like(K: Any, left: Array, right: Array) -> Any:

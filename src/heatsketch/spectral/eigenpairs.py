@@ -6,11 +6,7 @@ graph if there is one.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -52,12 +48,6 @@ _SMOOTHING_PRODUCTS = 8  # with the constant, if the leading vector is not known
 # Largest residual of the first k pairs, relative to the largest |λ| found, and a number added to
 # it. None: small next to the distance of the k-th eigenvalue from the upper end of the spectrum.
 Limit = tuple[float, float] | None
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-# function, operator, other arguments, result
-_RESULTS: ContextVar[list[tuple[Any, Any, tuple[Any, ...], Any]] | None] = ContextVar(
-    "_RESULTS", default=None
-)
 
 
 class Spectrum(NamedTuple):
@@ -386,48 +376,9 @@ def aggregates(matrix: sparse.csr_matrix) -> tuple[Array, Array]:
     return label, roots
 
 
-# Results that several steps need
-
-
-@contextmanager
-def caching() -> Iterator[None]:
-    """Keep the results of `cached` functions until the outermost such block ends.
-
-    The caller opens the block, because it knows that the same results will be needed again. They
-    are as large as 64 coordinates of all points, too much to be kept by a model or a process.
-    """
-    token = _RESULTS.set([] if _RESULTS.get() is None else _RESULTS.get())
-    try:
-        yield
-    finally:
-        _RESULTS.reset(token)
-
-
-def cached(function: _Function) -> _Function:
-    """Make a function of an operator return the result of an earlier call, within `caching`.
-
-    Two operators are equal if the same directions are deflated in the same operator.
-    """
-
-    @functools.wraps(function)
-    def call(A: Any, *others: Any) -> Any:
-        results = _RESULTS.get()
-        for same_function, B, arguments, result in results or ():
-            same = (same_function, arguments) == (function, others)
-            if same and A.undeflated is B.undeflated and np.array_equal(A.V, B.V):
-                return result
-        result = function(A, *others)
-        if results is not None:
-            results.append((function, A, others, result))
-        return result
-
-    return call  # type: ignore[return-value]
-
-
 # The dense matrix
 
 
-@cached
 @single_threaded_blas()  # the same bits for any number of threads
 def all_eigenpairs(A: Operator) -> tuple[Array, Array]:
     """Return all eigenvalues, ascending, and eigenvectors, without those of deflated directions."""
@@ -436,7 +387,6 @@ def all_eigenpairs(A: Operator) -> tuple[Array, Array]:
     return values[deflated:], vectors[:, deflated:]
 
 
-@cached
 @single_threaded_blas()  # the same bits for any number of threads
 def all_eigenvalues(A: Operator) -> Array:
     """Return all eigenvalues, ascending, at half the cost of `all_eigenpairs`."""
