@@ -10,12 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    clone,
-)
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, check_memory
 
 from heatsketch._checks import (
@@ -34,12 +29,7 @@ from heatsketch._random import check_ids, seed_entropy
 from heatsketch._typing import Array
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.markov.affinity import AFFINITIES, as_matrix
-from heatsketch.markov.diffusion import (
-    NORMALIZATIONS,
-    Diffusion,
-    reweighted,
-    times_columns,
-)
+from heatsketch.markov.diffusion import NORMALIZATIONS, Diffusion, reweighted, times_columns
 from heatsketch.markov.rows import Step
 from heatsketch.operators.graph import Graph, as_graph, is_graph
 from heatsketch.operators.operator import Deflated, Operator
@@ -61,6 +51,9 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     embedding_: Array
     _takes_sparse: bool = False
+    # Whether summaries state the explained variance. That of a `HeatSketch` takes as long as the
+    # sketch, and its distances are right on average however small it is.
+    _states_variance: bool = False
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:

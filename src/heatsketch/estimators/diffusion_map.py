@@ -135,6 +135,8 @@ class DiffusionMap(DiffusionEstimator):
     delta: float = 0.2
     cut: float = WIDE_CUT
 
+    _states_variance = True
+
     def _check_parameters(self, times: list[Any]) -> None:
         rules = [t for t in times if isinstance(t, str)]
         if rules and rules[0] not in _TIME_RULES:

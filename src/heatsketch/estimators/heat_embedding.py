@@ -13,11 +13,7 @@ from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.layout.learn import MAX_ROWS, OBJECTIVES, PAIRS, first_equal, learn
 from heatsketch.layout.objective import sampled_pairs
-from heatsketch.markov.components import (
-    ComponentCoordinates,
-    component_labels,
-    deflate_components,
-)
+from heatsketch.markov.components import ComponentCoordinates, component_labels, deflate_components
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import N_LEADING, Coordinates, LeadingPairs, leading_pairs
 from heatsketch.metrics.distances import DiffusionDistances
@@ -167,6 +163,7 @@ class HeatEmbedding(DiffusionEstimator):
     n_init: Any = "auto"
     factor: float = 1.5
 
+    _states_variance = True
     _leading_pairs = staticmethod(leading_pairs)
 
     def _check_parameters(self, times: list[Any]) -> None:

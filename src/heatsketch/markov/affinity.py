@@ -27,13 +27,7 @@ from heatsketch.markov.out_of_sample import DenseKernel, NeighborKernel
 from heatsketch.neighbors import Distances, in_metric, ordered_search
 from heatsketch.operators.graph import as_graph, as_operator
 from heatsketch.operators.kernel import EXPONENT_BOUND, Kernel
-from heatsketch.operators.operator import (
-    Dense,
-    LinearMap,
-    Operator,
-    Sparse,
-    inverse_permutation,
-)
+from heatsketch.operators.operator import Dense, LinearMap, Operator, Sparse, inverse_permutation
 from heatsketch.scales.bandwidth import WIDE_CUT, local_scales, rule_epsilon
 from heatsketch.scales.dimension import graph_dimension
 

@@ -1,10 +1,13 @@
-"""Components, between which nothing diffuses: their labels, and coordinates of each by itself."""
+"""Components, between which nothing diffuses: their labels, and coordinates of each by itself.
+
+`Diffusion` imports this module, so a parameter `diffusion` has no type here.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -15,9 +18,6 @@ from heatsketch._typing import Array
 from heatsketch.markov.rows import N_LEADING, Coordinates, LeadingPairs, leading_pairs
 from heatsketch.operators.operator import Deflated, Operator, between_components, members_of
 from heatsketch.spectral.filters import Filter
-
-if TYPE_CHECKING:
-    from heatsketch.markov.diffusion import Diffusion
 
 _MAX_ENTRIES = 2**25  # between components: as much as some blocks of columns
 
@@ -61,7 +61,7 @@ def connectivity(K: Operator, row_sums: Array, vertex: Array) -> dict[str, Any]:
     return {"components": len(sizes)} | counts
 
 
-def component_labels(diffusion: Diffusion) -> Array | None:
+def component_labels(diffusion: Any) -> Array | None:
     """Return the component of each vertex (n,), or None where only the whole is looked at.
 
     That is where there is one component, or more than can be taken out (all are up to 2,048 points,
@@ -74,7 +74,7 @@ def component_labels(diffusion: Diffusion) -> Array | None:
     return diffusion.operator.components()
 
 
-def deflate_components(diffusion: Diffusion, labels: Array) -> Deflated:
+def deflate_components(diffusion: Any, labels: Array) -> Deflated:
     """Return A without the directions that are multiples of √π on each component.
 
     Distances within a component are the same without them, in the Markov and the bistochastic form.
@@ -85,7 +85,7 @@ def deflate_components(diffusion: Diffusion, labels: Array) -> Deflated:
     return A.deflated(between)
 
 
-def within_component(diffusion: Diffusion, vertices: Array) -> Deflated:
+def within_component(diffusion: Any, vertices: Array) -> Deflated:
     """Return A between the vertices of one component, without its trivial direction √π."""
     root = diffusion.root[vertices]
     return Deflated(diffusion.operator.restricted(vertices), root / np.sqrt(np.sum(root**2)))
@@ -103,7 +103,7 @@ class ComponentCoordinates:
 
     @classmethod
     def from_diffusion(
-        cls, diffusion: Diffusion, count: int = N_LEADING, leading: LeadingPairs = leading_pairs
+        cls, diffusion: Any, count: int = N_LEADING, leading: LeadingPairs = leading_pairs
     ) -> ComponentCoordinates:
         """Compute `count` leading eigenpairs of each component; all of up to 512 vertices."""
         labels = component_labels(diffusion)

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from heatsketch._checks import logger
 from heatsketch._typing import Array
 from heatsketch.layout.objective import sampled_pairs, within
-from heatsketch.markov.rows import N_LEADING, LeadingPairs
+from heatsketch.markov.rows import N_LEADING, LeadingPairs, leading_pairs
 from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.metrics.distortions import Distortion, distortion
 from heatsketch.neighbors.exact import pair_distances
@@ -69,7 +69,7 @@ def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
 
 
 def frames(
-    est: Any, Y: Array, times: Sequence[Any], shown: Array, leading: LeadingPairs
+    est: Any, Y: Array, times: Sequence[Any], shown: Array, leading: LeadingPairs = leading_pairs
 ) -> dict[str, Any]:
     """Return the points `shown` (m,) at the times, one of which is the time of Y, as plain JSON.
 

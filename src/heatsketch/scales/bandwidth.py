@@ -20,12 +20,7 @@ from heatsketch._random import content_order
 from heatsketch._tiles import filled, for_each_tile, row_tiles
 from heatsketch._typing import Array, Rng
 from heatsketch.neighbors import Distances, in_metric, ordered_search, pair_distances
-from heatsketch.operators.kernel import (
-    Kernel,
-    centre_of,
-    centred,
-    squared_distances,
-)
+from heatsketch.operators.kernel import Kernel, centre_of, centred, squared_distances
 
 WIDE_CUT = 5.0  # radius in units of √(ε/2): affinities below e^-12.5 = 4e-6 are left out
 RULES = ("ksum", "median", "nearest")
