@@ -42,7 +42,9 @@ class DisconnectedWarning(UserWarning):
 
 
 class ScaleWarning(UserWarning):
-    """A scale (of a feature, of ε, or of new points) leaves little information in the result.
+    """Warning that a scale leaves little information in the result.
+
+    It is the scale of a feature, of the bandwidth, or of new points.
 
     `about` is (row numbers, problem) for a warning about rows of X, else None.
     """

@@ -4,6 +4,7 @@ Rows are written out as matrices. Coordinates are exact with all eigenpairs; wit
 obeys a chi-square law.
 """
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -259,3 +260,51 @@ def test_negative_eigenvalues_are_not_overlooked():
     c = Coordinates.from_operator(d.deflated, 8)
     assert c.remaining.values.min() < -0.9
     assert c.remaining_part(quotient("power", 9))[1]
+
+
+# The last step
+
+
+@every_normalization
+@every_affinity
+def test_a_step_is_its_matrix_over_the_mass_and_its_transpose_is_adjoint(affinity, normalization):
+    X, X_new = cloud(40, 3, seed=1), cloud(7, 3, seed=2)
+    d = make(X, normalization, **affinity)
+    H, Z = cloud(d.n, 5, seed=3), cloud(7, 5, seed=4)
+    for M, step in ((first_step(d), d.step()), (d.kernel_rows(X_new), d.step(X_new))):
+        M = dense(M)
+        S = M / (M @ d.root)[:, None] if normalization == "markov" else M
+        atol = 1e-12 * np.abs(S).max()
+        assert_allclose(step @ H, S @ H, atol=40 * atol)
+        G = np.resize(Z, (len(S), 5))
+        for form in (np.asarray, csr_matrix):
+            assert_allclose(step.transposed(form(G)), S.T @ G, atol=40 * atol)
+        assert_allclose(step.mass, M @ d.root, rtol=1e-9)
+
+
+@every_affinity
+def test_a_step_of_the_markov_form_takes_means(affinity):
+    d = make(cloud(40, 3, seed=1), **affinity)
+    for step in (d.step(), d.step(cloud(7, 3, seed=2))):
+        assert_allclose(step @ np.column_stack([d.root, 3 * d.root]), [[1, 3]] * len(step.mass))
+
+
+def test_a_step_does_not_leave_a_component():
+    X = np.vstack([cloud(30, 3, seed=1), cloud(20, 3, seed=2) + 100])
+    for affinity in (AFFINITIES["knn"], AFFINITIES["dense"]):
+        d = make(X, **affinity)
+        inside = np.flatnonzero(d.operator.components() == 1)
+        H = cloud(d.n, 4, seed=3)
+        assert_allclose(d.step().restricted(inside) @ H[inside], (d.step() @ H)[inside], rtol=1e-9)
+
+
+def test_the_trivial_direction_is_computed_once_for_each_diffusion():
+    d = make(cloud(40, 3, seed=1))
+    assert_array_equal(d.root, np.sqrt(d.measure))
+    assert d.deflated is d.deflated
+    assert_allclose(d.deflated @ d.root, 0, atol=1e-14)
+    other = replace(d, measure=np.full(40, 1 / 40))
+    assert_allclose(other.root, 1 / np.sqrt(40))
+    assert_allclose(other.deflated.V[:, 0], other.root)
+    again = pickle.loads(pickle.dumps(d))
+    assert_array_equal(again.deflated @ np.eye(40), d.deflated @ np.eye(40))

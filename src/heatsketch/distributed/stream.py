@@ -50,7 +50,7 @@ class Streamed(NamedTuple):
         Relative difference of distances between fits of two halves of the sample, see `embed`; None
         if fewer than 20 points are outside of the sample.
     of_points : (float, float) or None
-        The part of it that comes from the choice of points, not from the random columns of a
+        The discrepancy due to the sampled points alone, without that of the random columns of a
         `HeatSketch`: an interval of about 95 %. None for other methods.
     output : path
     notes : tuple of str

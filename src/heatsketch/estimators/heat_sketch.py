@@ -43,10 +43,9 @@ class HeatSketch(DiffusionEstimator):
         Diffusion time: the power t of A. With ``filter="heat"`` any positive number. A sequence
         gives the sketches of all times side by side, with the same G, in one pass.
     filter : "power", "heat" or "accumulated", default "power"
-        "power": λ^t. "heat": e^{-t(1-λ)} - e^{-t}, without the walks that have not moved yet,
-        because new points have no such walks (e^{-t} is 3e-4 at t = 8). "accumulated": squared
-        distances added up over the times t, ..., 64 t - 1, so that far points stay far (see
-        `Accumulated`).
+        "power": λ^t. "heat": e^{-t(1-λ)} - e^{-t}; the term e^{-t} (no jump yet, 3e-4 at t = 8) is
+        left out, because it is not defined for new points. "accumulated": squared distances added
+        up over the times t, ..., 64 t - 1, so that far points stay far (see `Accumulated`).
     kind : "gaussian" or "rademacher", default "gaussian"
         Entries of G: N(0, 1) or ±1, see `sketch`.
     affinity : "knn", "variable", "dense", "radius" or "precomputed", default "knn"
@@ -85,9 +84,9 @@ class HeatSketch(DiffusionEstimator):
     alpha : float, default 1
         For the Markov form: the power of the density by which affinities are divided. With
         "variable", and with "radius" and "dense" at one small ε, 1 removes the effect of the
-        density of the sample and 0 keeps it. With self-tuning "knn" (the default) and "dense" no
-        alpha removes it: where points are dense, steps are short, so distances are large, at any
-        number of points.
+        density of the sample and 0 keeps it. With a self-tuning bandwidth ("knn", the default, and
+        "dense") no value of `alpha` removes it, because steps are short where points are dense; use
+        ``affinity="variable"`` instead.
     tol, max_iter : float and int, default 1e-8 and 1000
         For the bistochastic form: largest |row sum - 1| (0 < tol <= 1e-3), and largest number of
         iterations. The other normalizations ignore them.

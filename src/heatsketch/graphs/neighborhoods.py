@@ -213,8 +213,8 @@ def warn_of_faint_points(rows: Array) -> None:
         warn_of_rows(
             rows,
             "have hardly any affinity to the training points at the scale learned (below 1e-6): "
-            "their coordinates are those of training points nearby, however far. See novelty(X), "
-            "or leave them out.",
+            "their coordinates are extrapolated from the nearest training points, which may be far "
+            "away. See novelty(X), or leave them out.",
         )
 
 

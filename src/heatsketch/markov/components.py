@@ -125,8 +125,8 @@ class ComponentCoordinates:
         """Return the coordinates (n, r) under a filter, and their error.
 
         The error is the relative one of a mean squared distance. Where the leading eigenpairs are
-        not enough (or if `exact`), all are computed of up to 2,048 vertices; of more, a sketch of
-        the others stands beside. `numbers` (n,) of the vertices choose its random rows.
+        not enough (or if `exact`), all are computed for up to 2,048 vertices; for more, a sketch of
+        the others is added. `numbers` (n,) of the vertices choose its random rows.
         """
         blocks, error = [], 0.0
         for vertices, one in zip(self.components, self.each, strict=True):
