@@ -43,7 +43,9 @@ class DisconnectedWarning(UserWarning):
 
 
 class ScaleWarning(UserWarning):
-    """Little information remains at this scale of a feature, of ε, or of new points.
+    """Warning that a scale leaves little information in the result.
+
+    It is the scale of a feature, of the bandwidth, or of new points.
 
     `about` is (row numbers, problem) for a warning about rows of X, else None.
     """
@@ -127,12 +129,28 @@ def rows_from(first: int) -> Iterator[None]:
         _first_row.reset(token)
 
 
-def warn_of_rows(rows: Array, problem: str, *, stacklevel: int) -> None:
+# Callers of our functions that stand between them and the code of the user.
+_WRAPPERS = {"heatsketch", "sklearn", "joblib", "contextlib"}
+
+
+def warn(category: type[Warning], text: str, about: tuple[Array, str] | None = None) -> None:
+    """Warn at the line that called the package, also through scikit-learn.
+
+    `about` is that of a `ScaleWarning`.
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _WRAPPERS:
+        frame, level = frame.f_back, level + 1
+    warning = category(text)
+    if about is not None:
+        warning.about = about  # type: ignore[attr-defined]
+    warnings.warn(warning, stacklevel=level)
+
+
+def warn_of_rows(rows: Array, problem: str) -> None:
     """Warn of a problem with new points (ScaleWarning)."""
     rows = rows + _first_row.get()
-    warning = ScaleWarning(rows_message(rows, problem))
-    warning.about = rows, problem
-    warnings.warn(warning, stacklevel=stacklevel + 1)
+    warn(ScaleWarning, rows_message(rows, problem), (rows, problem))
 
 
 def rows_message(rows: Sequence[int] | Array, problem: str, count: int | None = None) -> str:
@@ -367,11 +385,10 @@ def as_floats(X: Any, name: str, *, accept_sparse: bool = True) -> Any:
     if values.dtype.kind in "iu" and values.size:
         largest = max(int(values.max()), -int(values.min()))
         if largest > 2**53:
-            warnings.warn(
+            warn(
+                ScaleWarning,
                 f"{name} holds integers up to {largest:.1e}, beyond the 2^53 up to which float64 "
                 "is exact; subtract an offset first.",
-                ScaleWarning,
-                stacklevel=4,
             )
     dtype = precision_of(values)
     if not sparse.issparse(X):
@@ -441,12 +458,11 @@ def warn_of_scales(X: Any, names: Sequence[Any] | None = None) -> None:
         known = names is not None and len(names) == len(variances)
         name = f"Feature {str(names[top])!r}" if known else f"Feature {top}"  # type: ignore[index]
         percent = 100 * variances[top] / total
-        warnings.warn(
+        warn(
+            ScaleWarning,
             f"{name} carries {percent:.4g} % of the variance of the {len(variances)} features, so "
             "that distances are differences in it alone; unless all are in the same unit, scale "
             "the features (StandardScaler; for a table standardize=True or --standardize).",
-            ScaleWarning,
-            stacklevel=4,
         )
 
 

@@ -30,7 +30,7 @@ def make(n_components=2, time=4, **changes):
 def rows_of(model, X=None, time=None):
     """Rows whose distances the embedding is to keep; tests/markov/test_rows.py writes them out."""
     rows = model.diffusion_.rows(time or model.time_, X, filter=model.filter)
-    return rows.of(np.arange(rows.n_points))
+    return rows.array(np.arange(rows.n_points))
 
 
 def median_ratio(model, time=None):

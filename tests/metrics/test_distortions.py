@@ -396,8 +396,8 @@ def test_where_eigenpairs_miss_most_there_are_none_and_fit_finds_the_same(short_
     with many_from_200_on(0.01) as patch:
         model = hs.HeatEmbedding(2, time, filter="power", random_state=0).fit(X)
         for t, spread_out in ((time, True), (64, False)):
-            compared = distances.compared_rows(model.diffusion_, t, "power")
-            assert compared.is_spread_out() == spread_out
+            wanted = distances.DiffusionDistances.from_operator(model.diffusion_, t, "power")
+            assert wanted.is_spread_out() == spread_out
         patch.delattr(coordinates, "leading_eigenpairs")
         again = diffusion_distortion(model.embedding_, model.diffusion_, time)
     assert again.log_L == pytest.approx(model.distortion_.log_L, rel=1e-9)
@@ -406,7 +406,7 @@ def test_where_eigenpairs_miss_most_there_are_none_and_fit_finds_the_same(short_
 
 
 def test_the_fraction_beyond_leading_eigenvalues_is_that_of_all_of_them():
-    A = Diffusion.from_points(cloud(700, 3)).deflated()
+    A = Diffusion.from_points(cloud(700, 3)).deflated
     squares = np.sort(np.linalg.eigvalsh(A @ np.eye(700)))[::-1] ** 8
     found = distances.spectral_density(A).fraction_beyond(64, hs.Power(4))
     assert found == pytest.approx(squares[64:].sum() / squares.sum(), abs=0.05)

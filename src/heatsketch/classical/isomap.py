@@ -83,7 +83,6 @@ class PathScaling(Embedding):
                 far,
                 "are farther from every training point than the longest path in the graph; their "
                 "coordinates are unreliable.",
-                stacklevel=3,
             )
         return self._place(rows).astype(X.dtype)
 

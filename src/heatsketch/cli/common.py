@@ -3,7 +3,6 @@
 import csv
 import os
 import sys
-import warnings
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from heatsketch import __version__, io, plot
-from heatsketch._checks import feature_names, logger, warn_if_transposed, warn_of_scales
+from heatsketch._checks import feature_names, logger, warn, warn_if_transposed, warn_of_scales
 from heatsketch._typing import Array
 from heatsketch._words import did_you_mean, no_parameter
 from heatsketch.cli.arguments import FORMAT
@@ -62,7 +61,7 @@ def read_points(args: Namespace, recorded: Any = None) -> io.Table:
         if 2 * len(tails & heads) >= min(len(tails), len(heads)):
             what = "{} looks like the edges of a graph from {!r} to {!r}"
             remedy = "pass --graph to embed its nodes, not its rows."
-            warnings.warn(f"{what.format(table.source, *words)}; {remedy}", stacklevel=2)
+            warn(UserWarning, f"{what.format(table.source, *words)}; {remedy}")
     return table
 
 

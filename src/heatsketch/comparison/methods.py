@@ -82,9 +82,11 @@ def fitting(n: int, n_classes: int = 0) -> list[str]:
 
 
 def resolve_time(
-    diffusion: Diffusion, time: Any = "auto", *, n_components: int = 2, filter: str = "power"
+    diffusion: Diffusion, time: Any = "auto", *, n_components: int = 2, **options: Any
 ) -> Any:
     """Return the time given, or for "auto" the one that `HeatEmbedding` chooses.
+
+    Options are those of `choose_time`.
 
     Examples
     --------
@@ -99,4 +101,4 @@ def resolve_time(
     if time != "auto":
         return time
     k = min(n_components, max(1, diffusion.n - 1))
-    return choose_time(diffusion, k, filter=filter).time
+    return choose_time(diffusion, k, **options).time

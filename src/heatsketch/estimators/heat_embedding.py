@@ -13,9 +13,10 @@ from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.layout.linear import OBJECTIVES, first_equal, learn_linear_map
 from heatsketch.layout.objective import sampled_pairs
-from heatsketch.markov.diffusion import Diffusion, component_labels, deflate_components
-from heatsketch.markov.rows import N_LEADING, Coordinates
-from heatsketch.metrics.distances import ComparedRows, ComponentCoordinates, compared_rows
+from heatsketch.markov.components import ComponentCoordinates, component_labels, deflate_components
+from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.rows import N_LEADING, Coordinates, LeadingPairs, leading_pairs
+from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.metrics.distortions import Distortion, compare_distances
 from heatsketch.metrics.picture import PictureQuality, picture_quality
 from heatsketch.neighbors import COORDINATES, in_metric, pair_distances
@@ -99,7 +100,7 @@ class HeatEmbedding(DiffusionEstimator):
         For the bistochastic form: largest |row sum - 1| (0 < tol <= 1e-3), and largest number of
         iterations. The other normalizations ignore them.
     random_state : int, RandomState, Generator or None, default None
-        Seed of the random starts, which there are only if `n_init` is above 4.
+        Seed of the random starts. Unused if `n_init` <= 4.
     memory : str or joblib.Memory, optional
         Folder of a cache of diffusions, so that a search over `time` builds one graph.
 
@@ -163,6 +164,9 @@ class HeatEmbedding(DiffusionEstimator):
     n_init: Any = "auto"
     factor: float = 1.5
 
+    _states_variance = True
+    _leading_pairs = staticmethod(leading_pairs)
+
     def _check_parameters(self, times: list[Any]) -> None:
         check_number(self.n_components, "n_components", low=1, integer=True)
         if len(times) > 1:
@@ -190,7 +194,9 @@ class HeatEmbedding(DiffusionEstimator):
             )
         self.time_: Any = 1 if times[0] == "auto" else times[0]
         self.time_curve_: TimeCurve | None = None
-        coordinates = ComponentCoordinates.of(diffusion, max(N_LEADING, 4 * k))
+        coordinates = ComponentCoordinates.from_diffusion(
+            diffusion, max(N_LEADING, 4 * k), self._leading_pairs
+        )
         components = coordinates.components
         values = np.concatenate([component.values for component in coordinates.each])
         rounding = max(_ROUNDING, diffusion.diagnostics.get("exponent_error", 0.0))
@@ -202,7 +208,7 @@ class HeatEmbedding(DiffusionEstimator):
                 self.time_curve_ = direction_curve(coordinates.each[0], self.filter, k)
                 self.time_ = self.time_curve_.time
             ends = values.min(), values.max()
-            compared = compared_rows(
+            distances = DiffusionDistances.from_operator(
                 diffusion, self.time_, self.filter, within_components=True, ends=ends
             )
             numbers = None
@@ -210,21 +216,20 @@ class HeatEmbedding(DiffusionEstimator):
                 numbers = numbers_at(self.ids_, diffusion.vertex, diffusion.n)
             exact = self.objective == "worst"
             F, error = coordinates.under(
-                compared.filter, self.n_sketch, numbers=numbers, exact=exact
+                distances.rows.filter, self.n_sketch, numbers=numbers, exact=exact
             )
-            with_root = np.column_stack([F, np.sqrt(diffusion.measure, dtype=F.dtype)])
-            wide = self._coordinates_of(diffusion.last_step(with_root), F.dtype)
+            wide = self._checked(diffusion.step() @ F, F.dtype)
             maps, held_out_log_L = self._maps(diffusion, components, wide)
             for vertices, W in zip(components, maps, strict=True):
                 H[vertices] = F[vertices] @ W
                 Y[vertices] = wide[vertices] @ W
-            wanted = WantedDistances(wide, compared, error, held_out_log_L)
+            wanted = WantedDistances(wide, distances, error, held_out_log_L)
         if len(components) > 1:
             # Components, which all have their mean at 0, are moved beside each other.
             self.diagnostics_["layout"] = "components side by side"
             mass = np.array([diffusion.measure[vertices].sum() for vertices in components])
             markov = self.normalization == "markov"
-            constant = np.sqrt(diffusion.measure) if markov else np.ones(len(H))  # after a step: 1
+            constant = diffusion.root if markov else np.ones(len(H))  # after a step: 1
             for vertices, shift in zip(components, side_by_side(Y, components, mass), strict=True):
                 H[vertices] += constant[vertices, None] * shift
         return [H], wanted
@@ -237,7 +242,7 @@ class HeatEmbedding(DiffusionEstimator):
             return
         Y = np.asarray(self.embedding_, dtype=float)
         wide = self.diffusion_.expand(wanted.coordinates)
-        distortion = compare_distances(Y, wide, wanted.compared, wanted.error)
+        distortion = compare_distances(Y, wide, wanted.distances, wanted.error)
         self.distortion_ = distortion._replace(held_out_log_L=wanted.held_out_log_L)
         given = self.metric == "precomputed"
         if self.affinity != "precomputed" and (given or self.metric in COORDINATES):
@@ -287,11 +292,11 @@ class HeatEmbedding(DiffusionEstimator):
             maps.append(W)
         return maps, float(held_out_log_L)
 
-    def _compared(self) -> tuple[Deflated, Array | None]:
+    def _explained_operator(self) -> tuple[Deflated, Array | None]:
         """Return A without directions that change no distance, and labels of separate maps."""
         labels = component_labels(self.diffusion_)
         if labels is None:
-            return super()._compared()
+            return super()._explained_operator()
         return deflate_components(self.diffusion_, labels), labels
 
 
@@ -299,7 +304,7 @@ class WantedDistances(NamedTuple):
     """Coordinates whose distances an embedding should keep, and what is known of them."""
 
     coordinates: Array  # (n, r), of the vertices, after the last step
-    compared: ComparedRows  # the exact distances
+    distances: DiffusionDistances  # the exact ones
     error: float  # of a mean squared distance by the coordinates
     held_out_log_L: float  # of the map, over rows that it was not learned from
 
@@ -326,10 +331,15 @@ class TimeCurve(NamedTuple):
 
 
 def choose_time(
-    diffusion: Diffusion, n_components: int = 2, *, filter: str = "accumulated"
+    diffusion: Diffusion,
+    n_components: int = 2,
+    *,
+    filter: str = "accumulated",
+    leading: LeadingPairs = leading_pairs,
 ) -> TimeCurve:
     """Choose the time as `HeatEmbedding` does, without the embedding; see `direction_curve`."""
-    coordinates = ComponentCoordinates.of(diffusion, max(N_LEADING, 4 * n_components))
+    count = max(N_LEADING, 4 * n_components)
+    coordinates = ComponentCoordinates.from_diffusion(diffusion, count, leading)
     return direction_curve(coordinates.each[0], filter, n_components)
 
 
@@ -344,7 +354,7 @@ def direction_curve(coordinates: Coordinates, filter: str, k: int) -> TimeCurve:
     are required.)
     """
     wanted = float(DIRECTIONS_PER_DIMENSION * k)
-    count = len(coordinates.values) + coordinates.others.counts.sum()  # of eigenvalues
+    count = len(coordinates.values) + coordinates.remaining.counts.sum()  # of eigenvalues
     f = FILTERS["power" if filter == "accumulated" else filter]  # also for sums, one time
     low, time, high = 0, 1, _LAST_TIME  # too many directions at low, few enough at high
     while high - low > 1:

@@ -35,7 +35,7 @@ class Distances:
     metric: Metric
 
     @classmethod
-    def of(cls, metric: Metric) -> Distances | None:
+    def from_metric(cls, metric: Metric) -> Distances | None:
         """Return the distances in a metric, or None where it has coordinates (`in_metric`)."""
         if callable(metric):
             return cls(metric)

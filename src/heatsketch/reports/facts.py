@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,9 @@ from heatsketch.graphs.links import shortest_links
 from heatsketch.graphs.neighborhoods import positive
 from heatsketch.io.refine import in_units_of_source
 from heatsketch.io.table import Table
-from heatsketch.markov.rows import N_LEADING, Coordinates
-from heatsketch.metrics import Distortion, diffusion_distortion
+from heatsketch.markov.rows import N_LEADING, LeadingPairs, leading_pairs
+from heatsketch.metrics.distances import DiffusionDistances
+from heatsketch.metrics.distortions import Distortion, distortion_from
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.operators.operator import members_of
 from heatsketch.plot.scatter import ORDER_SEED
@@ -51,7 +53,6 @@ from heatsketch.reports.frames import (
 from heatsketch.reports.summary import explained, parameters, summary
 from heatsketch.reports.writer import Report, check_suffix
 from heatsketch.scales.bandwidth import ksum
-from heatsketch.spectral.eigenpairs import caching
 from heatsketch.spectral.traces import heat_trace
 from heatsketch.uncertainty.intervals import mean_root, ratio_bounds
 
@@ -67,7 +68,6 @@ _LEVEL = 0.95
 Sketch = tuple[Array, str, float]  # rows (n, k), filter and time
 
 
-@caching()
 def report(
     est: Any,
     X: Any = None,
@@ -161,7 +161,9 @@ def report(
     X, in_units = (X.values, in_units_of_source(X)) if isinstance(X, Table) else (X, X)
     is_audit = isinstance(est, Audit)
     model, Y = (est.model, est.picture) if is_audit else (est, est.embedding_)
-    distortion = est.distortion if is_audit else fitted_distortion(est)
+    # The distortion, the frames and the sketch need the same eigenpairs.
+    leading = cache(getattr(model, "_leading_pairs", leading_pairs))
+    distortion = est.distortion if is_audit else fitted_distortion(est, leading)
     n = len(Y)
     if X is not None and np.shape(X)[0] != n:
         raise ValueError(
@@ -180,7 +182,7 @@ def report(
         "n_points": n,
         "n_coordinates": Y.shape[1],
         "shown": None if len(shown) == n else packed(shown, "i4"),
-        "frames": frames(est, Y, slider_times(est, times), shown),
+        "frames": frames(est, Y, slider_times(est, times), shown, leading),
         "ids": {name: texts(values, shown) for name, values in columns_of(ids, "id", n).items()},
         "columns": columns + feature_columns(in_units, features, shown),
         "distortion": None if distortion is None else distortion_facts(distortion, shown),
@@ -191,7 +193,7 @@ def report(
             **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
             "platform": f"{sys.platform} {platform.machine()}",
         },
-        "sketch": sketch_facts(sketch_of(model), _components_of(model, n), shown),
+        "sketch": sketch_facts(sketch_of(model, leading=leading), _components_of(model, n), shown),
         "beside": beside_facts(beside, shown, n),
         "images": image_facts(X, images, shown),
     }
@@ -324,29 +326,29 @@ def distances_of(est: Any) -> tuple[Any, float, str] | None:
     return (diffusion, time, est._fit_filter) if exist else None
 
 
-def fitted_distortion(est: Any) -> Distortion | None:
+def fitted_distortion(est: Any, leading: LeadingPairs = leading_pairs) -> Distortion | None:
     """Return the distortion of the diffusion distances of an estimator; None if it has none."""
-    known: Distortion | None = getattr(est, "distortion_", None)
-    compared = None if hasattr(est, "distortion_") else distances_of(est)
-    if compared is None:
-        return known
+    measured: Distortion | None = getattr(est, "distortion_", None)
+    kept = None if hasattr(est, "distortion_") else distances_of(est)
+    if kept is None:
+        return measured
     logger.info("how distances are kept")
-    diffusion, time, filter = compared
-    return diffusion_distortion(est.embedding_, diffusion, time, filter=filter)
+    wanted = DiffusionDistances.from_operator(*kept, within_components=True, leading=leading)
+    return distortion_from(est.embedding_, wanted)
 
 
-def sketch_of(est: Any, seed: int = 0) -> Sketch | None:
+def sketch_of(est: Any, seed: int = 0, leading: LeadingPairs = leading_pairs) -> Sketch | None:
     """Return a sketch of the diffusion distances of an estimator; None if it has none."""
     if isinstance(est, HeatSketch):
         return est.embedding_, est._fit_filter, est._fit_times[0]
-    if (compared := distances_of(est)) is None:
+    if (kept := distances_of(est)) is None:
         return None
     logger.info("a sketch of the distances")
-    diffusion, time, filter = compared
+    diffusion, time, filter = kept
     rows = diffusion.rows(time, filter=filter)
     columns = _COLUMNS if diffusion.n <= _FEW_POINTS else _COLUMNS // 2
-    F = Coordinates.of(rows.operator, N_LEADING).sketch(rows.filter, columns, seed)
-    return rows.of_points(F), filter, time
+    F = leading(rows.operator, N_LEADING).sketch(rows.filter, columns, seed)
+    return rows.at_points(F), filter, time
 
 
 def sketch_facts(sketch: Sketch | None, labels: Array, shown: Array) -> dict[str, Any] | None:
