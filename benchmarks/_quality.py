@@ -33,7 +33,7 @@ def squared_distances(diffusion, times, pairs):
     else:
         own = diffusion.directed_step[points].toarray()
     weight = own @ np.sqrt(diffusion.measure)  # √π, as a row of the one-sided walk brings it along
-    deflated = diffusion.deflated()
+    deflated = diffusion.deflated
     blocks = apply([Power(int(t) - 1) for t in times], deflated, deflated.project(own.T))
     for block in blocks:
         rows = deflated.project(block).T / weight[:, None]

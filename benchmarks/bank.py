@@ -27,7 +27,7 @@ def measure(n):
     diffusion = hs.Diffusion.from_points(X, n_neighbors=30)
     A = diffusion.operator
     G = np.random.default_rng(1).standard_normal((n, COLUMNS)).astype(A.dtype)
-    V = diffusion.deflated()
+    V = diffusion.deflated
     G = V.project(G)
     start = time.perf_counter()
     current = G

@@ -86,7 +86,7 @@ def main():
     for name, X in data(arguments.small, arguments.mnist):
         if arguments.only and not any(part in name for part in arguments.only):
             continue
-        A = hs.Diffusion.from_points(X, n_neighbors=15, alpha=1.0).deflated()
+        A = hs.Diffusion.from_points(X, n_neighbors=15, alpha=1.0).deflated
         A @ np.ones((A.n, 8)), A @ np.ones(A.n)
         for k in (10, 64):
             for method, tol, solve in runs(A.n, k):

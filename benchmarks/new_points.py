@@ -87,7 +87,7 @@ def estimators(k, p, epsilon, seed):
 def new(X, X_new, epsilon, p, seed):
     """Yield (method, k, log L), all fitted on X alone."""
     d = hs.diffusion(X, affinity="dense", epsilon=epsilon, normalization="symmetric")
-    H = factor(d.deflated(), p)
+    H = factor(d.deflated, p)
     F, F_new = d.last_step(H), d.last_step(H, X_new)
     log_L = judge(F, F_new)
     for k in SIZES:
@@ -105,7 +105,7 @@ def seen(X, X_new, epsilon, p, seed):
     """Yield (method, k, log L), with the diffusion of all points."""
     n, X = len(X), np.vstack([X, X_new])
     d = hs.diffusion(X, affinity="dense", epsilon=epsilon, normalization="symmetric")
-    F = d.last_step(factor(d.deflated(), p))
+    F = d.last_step(factor(d.deflated, p))
     log_L = judge(F[:n], F[n:])
     for k in SIZES:
         found = estimators(k, p, epsilon, seed)

@@ -5,7 +5,7 @@ Run: python benchmarks/pictures.py prepare FOLDER      (draws the sets of _real_
      python benchmarks/pictures.py table FOLDER
      python benchmarks/pictures.py sheets FOLDER       (a row of pictures for each set)
      python benchmarks/pictures.py demap FOLDER
-     [--methods heatsketch UMAP ...] [--sets digits ...] [--split tuning|unseen|all] [-o FILE]
+     [--methods heatsketch UMAP ...] [--sets digits ...] [--split tuning|unseen|fresh|all] [-o FILE]
 
 What has been computed lies in FOLDER and is not computed again. The measures come from outside:
 from the data and the picture alone, whatever distance a method follows.
@@ -16,7 +16,8 @@ rank    rank correlation of distances in the picture with geodesics of the symme
 trust   trustworthiness of 15 neighbours
 knn     accuracy of labels by the 10 nearest in the picture, the point itself left out
 frame   area of the box of the 98 % of the points nearest to the centre, over that of all
-places  distinct places where the longer side of that box is divided in 1,000
+cells   share of the cells with points in them, of 50 x 50 in that box
+crowd   share of its points in the densest hundredth of those cells
 cpu     processor seconds of one fit, after one of another set
 DEMaP   (`demap`) rank correlation with geodesics of a tree of random walks before noise is added
 """
@@ -38,8 +39,8 @@ from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 NEIGHBORS, LABEL_NEIGHBORS = 15, 10
 SOURCES, TARGETS = 200, 50
-CENTRAL, CELLS = 0.98, 1000
-MEASURES = ("rank", "trust", "knn", "frame", "places")
+CENTRAL, CELLS = 0.98, 50
+MEASURES = ("rank", "trust", "knn", "frame", "cells", "crowd")
 
 # --- methods ----------------------------------------------------------------------------------
 
@@ -142,10 +143,20 @@ def label_accuracy(labels, Y, k=LABEL_NEIGHBORS):
     return np.mean(votes.argmax(axis=1) == labels)
 
 
-def central_box(Y):
-    """Return the sides of the box of the points nearest to the median, and of the box of all."""
+def central(Y):
+    """Return the 98 % of the points nearest to the median."""
     far = np.linalg.norm(Y - np.median(Y, axis=0), axis=1)
-    return np.ptp(Y[far <= np.quantile(far, CENTRAL)], axis=0), np.ptp(Y, axis=0)
+    return Y[far <= np.quantile(far, CENTRAL)]
+
+
+def counts(Y):
+    """Return the numbers of points in the cells of the box of Y, the largest first."""
+    edges = [np.linspace(low, low + (side or 1), CELLS + 1) for low, side in _box(Y)]
+    return np.sort(np.histogram2d(*Y.T, bins=edges)[0].ravel())[::-1]
+
+
+def _box(Y):
+    return zip(Y.min(axis=0), np.ptp(Y, axis=0), strict=True)
 
 
 def judge(data, Y):
@@ -153,14 +164,15 @@ def judge(data, Y):
     Y = np.asarray(Y, dtype=float)
     i, targets = data["i"], data["targets"]
     near = np.linalg.norm(Y[i][:, None] - Y[targets], axis=2)
-    inner, outer = central_box(Y)
-    cell = max(inner.max() / CELLS, np.finfo(float).tiny)
+    inner, outer = np.ptp(central(Y), axis=0), np.ptp(Y, axis=0)
+    filled = counts(central(Y))
     return {
         "rank": float(spearmanr(near.ravel(), data["distances"].ravel()).statistic),
         "trust": float(trustworthiness(data["rank"], Y)),
         "knn": float(label_accuracy(data["labels"], Y)) if "labels" in data else np.nan,
         "frame": float(np.prod(inner / np.where(outer > 0, outer, 1))),
-        "places": len(np.unique(np.floor(Y / cell), axis=0)),
+        "cells": float(np.mean(filled > 0)),
+        "crowd": float(filled[: len(filled) // 100].sum() / filled.sum()),
     }
 
 
@@ -343,7 +355,7 @@ def said(rows):
 
 def write_medians(rows, path):
     """Write the median of each measure, by kind, half and method."""
-    columns = (*MEASURES[:4], "cpu")
+    columns = (*MEASURES, "cpu")
     with path.open("w", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(["kind", "half", "method", "sets", *columns])
@@ -355,7 +367,7 @@ def write_medians(rows, path):
 
 
 def _short(row, columns):
-    return "".join(f"{row[key]:8.0f}" if key == "places" else f"{row[key]:8.3f}" for key in columns)
+    return "".join(f"{row[key]:8.3f}" for key in columns)
 
 
 def main():
@@ -367,7 +379,7 @@ def main():
     options.add_argument("--methods", nargs="+", default=list(METHODS), metavar="METHOD")
     options.add_argument("--known-as", metavar="NAME", help="of the one method, in the folder")
     options.add_argument("--sets", nargs="+", metavar="SET")
-    options.add_argument("--split", choices=["tuning", "unseen", "all"], default="tuning")
+    options.add_argument("--split", choices=["tuning", "unseen", "fresh", "all"], default="tuning")
     given_help = "all sheets in one picture, or the medians of the table as CSV"
     options.add_argument("-o", "--output", type=Path, metavar="FILE", help=given_help)
     given = options.parse_args()

@@ -71,7 +71,7 @@ def measure(n):
     """Yield a row of figures for every power, tolerance and interval, then for the bank."""
     X = hs.datasets.swiss_roll(n, rng=0)[0]
     diffusion = hs.Diffusion.from_points(X, n_neighbors=30)
-    A = diffusion.deflated()
+    A = diffusion.deflated
     G = A.project(np.random.default_rng(1).standard_normal((n, COLUMNS)))
     near, far = (diffusion.expand(np.arange(n))[np.array(ends)] for ends in pairs(X))
     exact = plain_products(A, G)

@@ -3,6 +3,7 @@
 import gc
 import os
 import warnings
+from dataclasses import replace
 
 import pytest
 from hypothesis import settings
@@ -44,8 +45,11 @@ if SEED:
 @pytest.fixture
 def short_search(monkeypatch):
     """Learn maps of heat embeddings from few pairs in a few steps: for tests of something else."""
-    monkeypatch.setattr("heatsketch.layout.learn.PAIRS", {"most": 500, "worst": 2_000})
-    monkeypatch.setattr("heatsketch.layout.objective._PENALTIES", ())
+    from heatsketch.layout.linear import OBJECTIVES  # after the number of threads is set
+
+    for name, pairs in (("most", 500), ("worst", 2_000)):
+        short = replace(OBJECTIVES[name], pairs=pairs, penalties=())
+        monkeypatch.setitem(OBJECTIVES, name, short)
 
 
 @pytest.fixture

@@ -12,21 +12,22 @@ from pathlib import Path
 import pytest
 
 from heatsketch.cli.arguments import parser_of
+from heatsketch.comparison.methods import ESTIMATORS
+from problems.pages import blocks_of, run_page
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 FOLDERS = ("howto", "explanation", "tutorials")
 PAGES = sorted([*DOCS.glob("*.md"), *(page for f in FOLDERS for page in DOCS.glob(f"{f}/*.md"))])
-# Code that readers see, and what it needs or promises, in comments that they do not.
-CODE = re.compile(r"^(?:```|<!-- )python\n(.*?)^(?:```|-->)$", re.DOTALL | re.MULTILINE)
-WITH_CODE = [page for page in PAGES if CODE.search(page.read_text("utf-8"))]
+WITH_CODE = [page for page in PAGES if "```python" in page.read_text("utf-8")]
+RUN = [page for page in PAGES if any(mark == "" for _, mark, _ in blocks_of(page))]
 THEIR_OWN = {"adata", "array"}  # what readers have, of kinds that the text before names
 COMMANDS = {
     line.strip(): None
     for page in PAGES
-    for block in re.findall(r"```sh\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    for kind, _, block in blocks_of(page)
     for line in block.splitlines()
-    if line.startswith("heatsketch ")
+    if kind == "sh" and line.startswith("heatsketch ")
 }
 QUICK = {"density", "diffusion-distance", "gpu", "million-points", "sketch", "uncertainty"}
 PEERS = {"scanpy", "umap", "phate", "pydiffmap", "torch"}  # where the benchmarks run
@@ -83,16 +84,15 @@ def alike(said, line):
     return all(a == pytest.approx(b, rel=0.3, abs=0.02) for a, b in pairs)
 
 
-@pytest.mark.parametrize("page", [slow_unless_quick(page, QUICK) for page in WITH_CODE])
+@pytest.mark.parametrize("page", [slow_unless_quick(page, QUICK) for page in RUN])
 def test_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    names = {}
     try:
-        for block in CODE.findall(page.read_text(encoding="utf-8")):
-            exec(block, names)
+        run_page(page)
     except ModuleNotFoundError as missing:
         if missing.name not in PEERS:
             raise
+        run_page(page, ["sh"])
         pytest.skip(f"{missing.name} is not installed")
     printed = "".join(re.findall(r"^```text\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.M))
     lines = capsys.readouterr().out.splitlines()
@@ -176,6 +176,13 @@ def test_every_measurement_is_named_by_the_page_of_benchmarks():
     page = (DOCS / "benchmarks.md").read_text("utf-8")
     files = [path.stem for path in (DOCS / "benchmarks").glob("*.csv")]
     assert [name for name in files if not re.search(rf"\b{name}\b", page)] == []
+
+
+def test_the_page_of_methods_names_those_without_transform():
+    page = (DOCS / "classical.md").read_text("utf-8")
+    (said,) = re.findall(r"^All but (.*?) map new points with `transform`", page, re.MULTILINE)
+    without = {make.__name__ for make in ESTIMATORS.values() if not hasattr(make, "transform")}
+    assert set(re.findall(r"`(\w+)`", said)) == without
 
 
 def sentences_of(text):

@@ -57,7 +57,7 @@ def test_the_coordinates_of_a_heat_embedding_do_not_depend_on_the_order():
 def coordinates(X, ids):
     d = hs.diffusion(X)
     numbers = None if ids is None else numbers_at(ids, d.vertex, d.n)
-    found = Coordinates.of(d.deflated(), 64)
+    found = Coordinates.from_operator(d.deflated, 64)
     (F,) = found.under([hs.Power(2)], 64, seed=0, numbers=numbers)
     return d.expand(F)
 

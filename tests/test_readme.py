@@ -1,20 +1,19 @@
 """What the README prints must run."""
 
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from problems.pages import run_page
+
 README = Path(__file__).parents[1] / "README.md"
 
 
 @pytest.mark.slow
-def test_the_code_runs_and_does_what_its_comments_say():
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 1
-    names = {}
-    exec(blocks[0], names)
+def test_the_code_runs_and_does_what_its_comments_say(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = run_page(README)
     assert names["Y"].shape == (1797, 2)
     assert np.array_equal(names["Y_new"], names["Y"][:10])
 

@@ -82,7 +82,7 @@ def test_long_vectors_have_the_same_bits_for_one_and_two_threads():
     K = sparse.diags(weights, [1, 2], shape=(20_000, 20_000))
     diffusion = hs.Diffusion.from_affinity(K + K.T + sparse.identity(20_000))
     A = diffusion.operator
-    same_for_any_threads(lambda: diffusion.deflated().V)
+    same_for_any_threads(lambda: diffusion.deflated.V)
     same_for_any_threads(lambda: leading_vector(A))
     same_for_any_threads(lambda: hs.Sparse(A.matrix).ends)
     same_for_any_threads(lambda: coarser(A, 4)[1].data)

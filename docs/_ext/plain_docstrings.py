@@ -6,6 +6,7 @@ a link. Code that is a public name becomes a reference, all other code stays cod
 """
 
 import functools
+import inspect
 import re
 from pathlib import Path
 
@@ -19,6 +20,7 @@ EMPHASIS = re.compile(r"(\*\*?[A-Za-z][^*]*[A-Za-z0-9.]\*\*?)(?!\w)")
 def setup(app):
     """Run before numpydoc, which makes reStructuredText of sections."""
     app.connect("autodoc-process-docstring", make_plain, priority=100)
+    app.connect("autodoc-process-signature", signature_of_init)
     app.connect("autodoc-skip-member", skip_foreign)
     return {"parallel_read_safe": True}
 
@@ -32,6 +34,14 @@ def skip_foreign(app, what, name, obj, skip, options):
     function = getattr(obj, "__func__", obj)
     ours = (getattr(function, "__module__", None) or "").startswith("heatsketch")
     return None if callable(function) and ours else True
+
+
+def signature_of_init(app, what, name, obj, options, signature, returns):
+    """Show what makes an estimator, and not `Embedder.__new__`, which Sphinx finds before it."""
+    if what != "class" or not hasattr(obj, "fit_transform"):
+        return None
+    bare = [p.replace(annotation=p.empty) for p in inspect.signature(obj).parameters.values()]
+    return str(inspect.Signature(bare)), None
 
 
 def make_plain(app, what, name, obj, options, lines):

@@ -6,9 +6,10 @@ import logging
 import math
 import numbers
 import os
+import re
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -42,7 +43,9 @@ class DisconnectedWarning(UserWarning):
 
 
 class ScaleWarning(UserWarning):
-    """Little information remains at this scale of a feature, of ε, or of new points.
+    """Warning that a scale leaves little information in the result.
+
+    It is the scale of a feature, of the bandwidth, or of new points.
 
     `about` is (row numbers, problem) for a warning about rows of X, else None.
     """
@@ -126,12 +129,28 @@ def rows_from(first: int) -> Iterator[None]:
         _first_row.reset(token)
 
 
-def warn_of_rows(rows: Array, problem: str, *, stacklevel: int) -> None:
+# Callers of our functions that stand between them and the code of the user.
+_WRAPPERS = {"heatsketch", "sklearn", "joblib", "contextlib"}
+
+
+def warn(category: type[Warning], text: str, about: tuple[Array, str] | None = None) -> None:
+    """Warn at the line that called the package, also through scikit-learn.
+
+    `about` is that of a `ScaleWarning`.
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _WRAPPERS:
+        frame, level = frame.f_back, level + 1
+    warning = category(text)
+    if about is not None:
+        warning.about = about  # type: ignore[attr-defined]
+    warnings.warn(warning, stacklevel=level)
+
+
+def warn_of_rows(rows: Array, problem: str) -> None:
     """Warn of a problem with new points (ScaleWarning)."""
     rows = rows + _first_row.get()
-    warning = ScaleWarning(rows_message(rows, problem))
-    warning.about = rows, problem
-    warnings.warn(warning, stacklevel=stacklevel + 1)
+    warn(ScaleWarning, rows_message(rows, problem), (rows, problem))
 
 
 def rows_message(rows: Sequence[int] | Array, problem: str, count: int | None = None) -> str:
@@ -191,7 +210,52 @@ def read_points(estimator: Any, X: Any, reset: bool, *, accept_sparse: bool = Fa
     validate_data(estimator, points if names is None else X, reset=reset, skip_check_array=True)
     if reset:
         estimator._data_hash = data_hash(points)  # stored in files of the model
+        ways = getattr(estimator, "metric", None), getattr(estimator, "affinity", None)
+        if "precomputed" not in ways and not sparse.issparse(points):
+            _warn_of_distances(points)
+        if names is not None:
+            warn_if_transposed(getattr(X, "index", ()), names)
     return points
+
+
+def _warn_of_distances(X: Array) -> None:
+    """Warn if points (n, d) look like a matrix of distances."""
+    n, d = X.shape
+    if n == d > 2 and not X.diagonal().any() and X.min() == 0 < X.max() and (X == X.T).all():
+        warnings.warn(
+            f"X {X.shape} is symmetric with zeros on its diagonal: it looks like a matrix of "
+            "distances, but its rows are taken as points; if they are distances, pass "
+            "metric='precomputed' to a method that has it (affinity='precomputed' for the weights "
+            "of a graph).",
+            stacklevel=4,
+        )
+
+
+_CELL = re.compile(r"(.*[_:#-])?[ACGT]{10,}([_-].*)?")  # barcodes
+_GENE = re.compile(r"ENS[A-Z]*G[0-9]{11}([.][0-9]+)?")  # of Ensembl
+_USUAL_GENES = {
+    *("ACTB", "GAPDH", "B2M", "MALAT1", "RPLP0", "EEF1A1", "TP53", "MT-CO1", "MT-ND1", "VIM"),
+    *("CD3E", "CD4", "CD8A", "MKI67", "HPRT1", "RPL13A"),
+}
+
+
+def warn_if_transposed(rows: Iterable[Any], columns: Iterable[Any]) -> None:
+    """Warn if names of rows are those of genes, or names of columns the barcodes of cells."""
+    row_names = dict.fromkeys(name for name in rows if isinstance(name, str))
+    column_names = [*map(str, columns)]
+    usual = [name for name in row_names if name.upper() in _USUAL_GENES]
+    genes = [name for name in row_names if _GENE.fullmatch(name)]
+    cells = [name for name in column_names if _CELL.fullmatch(name)]
+    if len(usual) > 2 or 2 * len(genes) > len(row_names) > 2:
+        what = f"rows have names of genes ({(usual + genes)[0]}, ...)"
+    elif 2 * len(cells) > len(column_names) > 2:
+        what = f"columns have names of cells ({cells[0]}, ...)"
+    else:
+        return
+    warnings.warn(
+        f"The {what}, and each row is a point; transpose the table if cells are to be the points.",
+        stacklevel=4,
+    )
 
 
 def check_new_points(X: Any, known: Any, owner: str, name: str = "X", *, min_rows: int = 0) -> Any:
@@ -239,12 +303,59 @@ def refuse_masked(X: Any, name: str) -> None:
         raise ValueError(f"{name} is a masked array with masked entries; fill or drop them first.")
 
 
+# Labels
+
+
 def is_missing(value: Any) -> bool:
-    """Return whether a label is missing: None, NaN, the NA of pandas, or empty text."""
-    if isinstance(value, str):
+    """Return whether a label is missing: None, NaN, NaT, the NA of pandas, infinity, no text."""
+    if isinstance(value, str | bytes):
         return not value.strip()
+    if isinstance(value, float):
+        return not math.isfinite(value)
     same = value == value  # False for NaN, no bool for the NA of pandas
     return value is None or not isinstance(same, bool | np.bool_) or not same
+
+
+def read_labels(labels: Any, n: int | None = None) -> Array:
+    """Return labels (n,) as all functions read them: missing ones are NaN in floats, else None.
+
+    Missing are None, NaN, NaT, the NA of pandas, infinity, masked entries and empty text; only
+    arrays of floats keep infinity, which are measurements. Dates become text.
+    """
+    values = np.asarray(on_host(labels))
+    if n is not None and values.shape != (n,):
+        raise ValueError(
+            f"labels has shape {values.shape} but Y has {n} points; pass one for each."
+        )
+    if values.dtype.kind in "mM":
+        missing = np.isnat(values)
+        is_date = values.dtype.kind == "M"
+        values = np.datetime_as_string(values, unit="auto") if is_date else values.astype(str)
+    elif values.dtype.kind in "OUS":
+        if isinstance(labels, list | tuple):  # of text and NaN, NumPy makes text alone
+            values = np.asarray(labels, dtype=object)
+        missing = np.array([is_missing(value) for value in values.flat], bool).reshape(values.shape)
+    else:
+        missing = np.zeros(values.shape, bool)
+    if isinstance(labels, np.ma.MaskedArray):
+        missing |= np.ma.getmaskarray(labels)
+    if not missing.any():
+        return values
+    if values.dtype.kind == "f":
+        return np.where(missing, np.nan, values)
+    values = values.astype(object)
+    values[missing] = None
+    return values
+
+
+def grouped(labels: Any, n: int) -> tuple[Array, list[Any]]:
+    """Return the number of the group of each point (n,), -1 without a label, and the groups."""
+    values = read_labels(labels, n).tolist()
+    found = {value for value in values if not is_missing(value)}
+    whole = {int(x) if isinstance(x, float) and x.is_integer() else x for x in found}
+    names = sorted(whole, key=str)  # "1", also where a missing label makes 1.0 of it
+    numbers = {value: number for number, value in enumerate(names)}
+    return np.array([numbers.get(value, -1) for value in values], dtype=int), names
 
 
 def as_floats(X: Any, name: str, *, accept_sparse: bool = True) -> Any:
@@ -264,7 +375,7 @@ def as_floats(X: Any, name: str, *, accept_sparse: bool = True) -> Any:
             f"heat_embedding({name}), or its points, such as {name}.obsm['X_pca']."
         )
     X = on_host(X)
-    X = sparse.csr_matrix(X) if sparse.issparse(X) else read_array(X, name)
+    X = as_csr(X) if sparse.issparse(X) else read_array(X, name)
     values = X.data if sparse.issparse(X) else X
     if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}.")
@@ -274,11 +385,10 @@ def as_floats(X: Any, name: str, *, accept_sparse: bool = True) -> Any:
     if values.dtype.kind in "iu" and values.size:
         largest = max(int(values.max()), -int(values.min()))
         if largest > 2**53:
-            warnings.warn(
+            warn(
+                ScaleWarning,
                 f"{name} holds integers up to {largest:.1e}, beyond the 2^53 up to which float64 "
                 "is exact; subtract an offset first.",
-                ScaleWarning,
-                stacklevel=4,
             )
     dtype = precision_of(values)
     if not sparse.issparse(X):
@@ -288,6 +398,13 @@ def as_floats(X: Any, name: str, *, accept_sparse: bool = True) -> Any:
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def as_csr(X: Any) -> sparse.csr_matrix:
+    """Return a sparse matrix as CSR; entries in the same place are added in 64 bits."""
+    if X.format == "coo" and X.dtype.kind in "biu":  # SciPy would add them in their own dtype
+        X = X.astype(np.uint64 if X.dtype.kind == "u" else np.int64)
+    return sparse.csr_matrix(X)
 
 
 def precision_of(X: Any) -> np.dtype:
@@ -341,12 +458,11 @@ def warn_of_scales(X: Any, names: Sequence[Any] | None = None) -> None:
         known = names is not None and len(names) == len(variances)
         name = f"Feature {str(names[top])!r}" if known else f"Feature {top}"  # type: ignore[index]
         percent = 100 * variances[top] / total
-        warnings.warn(
+        warn(
+            ScaleWarning,
             f"{name} carries {percent:.4g} % of the variance of the {len(variances)} features, so "
             "that distances are differences in it alone; unless all are in the same unit, scale "
             "the features (StandardScaler; for a table standardize=True or --standardize).",
-            ScaleWarning,
-            stacklevel=4,
         )
 
 

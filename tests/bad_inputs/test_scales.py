@@ -1,5 +1,8 @@
 """Good calls with data or parameters that change the meaning of the answer, or leave none."""
 
+import warnings
+
+import anndata
 import numpy as np
 import pandas as pd
 import pytest
@@ -69,6 +72,18 @@ SCALES = [
         ("1 new point(s) (rows 0)", "far"),
         hs.ScaleWarning,
     ),
+    Case(
+        "a matrix of distances in place of points",
+        lambda: sketch(cdist(X, X)),
+        ("looks like a matrix of distances", "metric='precomputed'"),
+        UserWarning,
+    ),
+    Case(
+        "genes in rows, cells in columns",
+        lambda: sketch(pd.DataFrame(X, index=[f"ENSG{i:011d}" for i in range(60)])),
+        ("names of genes (ENSG00000000000", "transpose the table"),
+        UserWarning,
+    ),
 ]
 OTHERS = [  # which the page does not list
     Case(
@@ -100,6 +115,50 @@ def test_one_feature_decides_where_scales_are_unequal_only(form, scale):
     with pytest.warns(hs.ScaleWarning, match="Feature 1 carries"):
         given = embed(hs.DiffusionMap, form(X * scale * [1e-12, 1, 1e-12, 1e-12]))
     rows_match(given, embed(hs.DiffusionMap, X[:, 1:2]), 1e-9)
+
+
+@pytest.mark.parametrize(
+    "make", [hs.HeatEmbedding, hs.classical.PCA, hs.classical.Isomap, hs.NearIsometricProjection]
+)
+def test_every_estimator_asks_about_distances(make):
+    with pytest.warns(UserWarning, match="looks like a matrix of distances"):
+        make(2).fit(cdist(X, X))
+
+
+def test_square_tables_of_points_and_given_distances_are_not_asked_about():
+    D = cdist(X, X)
+    for points in (X[:4], D + D[0], D * np.sign(X[:, :1]), D + np.eye(60), np.zeros((4, 4))):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            hs.classical.PCA(2).fit(points)
+        assert not [w for w in caught if "looks like" in str(w.message)]
+    strictly(lambda: hs.classical.ClassicalMDS(2, metric="precomputed").fit(D))
+
+
+BARCODES = [f"s1_{'ACGT'[i % 4] * 3}{'ACGT'[i // 4 % 4] * 13}-1" for i in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("index", "columns"),
+    [
+        ([f"ENSMUSG{i:011d}.2" for i in range(60)], list("abcd")),
+        (["Actb", "Gapdh", "Cd4", *(f"Gm{i}" for i in range(57))], list("abcd")),
+        (range(60), BARCODES),
+    ],
+)
+def test_genes_in_rows_are_asked_about(index, columns):
+    frame = pd.DataFrame(X, index=index, columns=columns)
+    adata = anndata.AnnData(frame.rename(index=str))
+    for call in (lambda: sketch(frame), lambda: hs.anndata.heat_sketch(adata)):
+        with pytest.warns(UserWarning, match="transpose the table"):
+            call()
+
+
+def test_cells_in_rows_are_not_asked_about():
+    cells = [f"{'ACGT'[i % 4] * 8}{'ACGT'[i // 4 % 4] * 8}-{i}" for i in range(60)]
+    for index in (cells, range(60), ["CD4 T", "CD8A T", "VIM+"] * 20):
+        for columns in (["ACTB", "GAPDH", "CD4", "TP53"], [f"ENSG{i:011d}" for i in range(4)]):
+            strictly(lambda frame=pd.DataFrame(X, index=index, columns=columns): sketch(frame))
 
 
 # Duplicates

@@ -5,6 +5,10 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.sparse.csgraph import dijkstra, floyd_warshall, minimum_spanning_tree
 from scipy.spatial.distance import cdist
+from sklearn.base import clone
+from sklearn.manifold import Isomap as TheirIsomap
+from sklearn.neighbors import KNeighborsTransformer, RadiusNeighborsTransformer
+from sklearn.pipeline import make_pipeline
 
 import heatsketch as hs
 from heatsketch.classical import Isomap, LandmarkIsomap
@@ -142,6 +146,56 @@ def test_very_many_components_are_joined_by_a_tree(metric):
         model.fit(points if metric == "euclidean" else D)
     along = dijkstra(minimum_spanning_tree(D[:300, :300]), directed=False)
     assert_allclose(paths_between_points(model)[:300, :300], along, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("more", [0, 5])
+def test_a_graph_of_distances_in_a_pipeline_is_as_in_scikit_learn(more, tmp_path):
+    rng = np.random.default_rng(3)
+    X, new = rng.normal(size=(150, 3)), rng.normal(size=(20, 3))
+    graphs = KNeighborsTransformer(n_neighbors=8 + more, mode="distance")
+    ours = make_pipeline(graphs, Isomap(2, n_neighbors=8, metric="precomputed")).fit(X)
+    theirs = TheirIsomap(n_neighbors=8, metric="precomputed", eigen_solver="dense")
+    theirs = make_pipeline(clone(graphs), theirs).fit(X)
+    points = Isomap(2, n_neighbors=8).fit(X)
+    for Y in (X, new):
+        found = ours.transform(Y)
+        assert_allclose(found, up_to_signs(theirs.transform(Y), found), rtol=1e-6, atol=1e-8)
+        assert_allclose(found, up_to_signs(points.transform(Y), found), rtol=1e-6, atol=1e-8)
+    assert_allclose(ours.transform(X), ours[-1].embedding_, rtol=1e-9, atol=1e-12)
+    for Y in (X, new):  # all distances, not only those to neighbours
+        assert_allclose(ours[-1].transform(cdist(Y, X)), ours.transform(Y), rtol=1e-6, atol=1e-8)
+    hs.save_model(ours[-1], tmp_path / "isomap.model")
+    again = hs.load_model(tmp_path / "isomap.model")
+    np.testing.assert_array_equal(again.transform(ours[0].transform(new)), ours.transform(new))
+
+
+def test_graphs_of_distances_within_a_radius_and_to_landmarks():
+    X = np.random.default_rng(4).uniform(size=(120, 2))
+    graphs = RadiusNeighborsTransformer(radius=0.4).fit(X)
+    new = X[:10] + 0.01
+    for model in (Isomap(2, radius=0.4), LandmarkIsomap(2, radius=0.4, landmarks=[0, 40, 7, 90])):
+        given = clone(model).set_params(metric="precomputed").fit(graphs.transform(X))
+        expected = model.fit(X)
+        for found, want in (
+            (given.embedding_, expected.embedding_),
+            (given.transform(graphs.transform(new)), expected.transform(new)),
+        ):
+            assert_allclose(up_to_signs(found, want), want, rtol=1e-6, atol=1e-8)
+
+
+def test_graphs_of_distances_that_are_not_enough_are_refused():
+    rng = np.random.default_rng(5)
+    X = np.vstack([rng.normal(size=(20, 2)), rng.normal(size=(20, 2)) + 100])
+    graph = KNeighborsTransformer(n_neighbors=4).fit_transform(X)
+    model = Isomap(2, n_neighbors=4, metric="precomputed")
+    for given, message in (
+        (graph, r"X is a graph of 2 components \(sizes 20, 20\) without a distance"),
+        (graph[:20], r"X has shape \(20, 40\) but metric='precomputed'"),
+        (-graph, "X holds negative numbers"),
+        (KNeighborsTransformer(n_neighbors=3).fit_transform(X), "X has only 3 neighbours for row"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.fit(given)
 
 
 def test_two_points_have_one_coordinate():

@@ -53,3 +53,17 @@ def test_pages_of_cells_have_genes_and_the_colours_of_the_file(verb, run):
     assert columns["kind"]["colours"] == ["#111111", "#222222", "#333333"]
     assert {"7", "3"} <= set(columns)
     assert "6" not in columns
+
+
+@pytest.mark.parametrize("count", [1, 61])
+def test_text_that_cannot_be_labels_is_left_out_unless_asked_for(run, count):
+    X, _ = hs.datasets.circle(200, rng=0)
+    np.save("picture.npy", X)
+    write_csv("points.csv", X, "ab", site=[f"s{row % count}" for row in range(200)])
+    given = ("--label", "site")
+    said = run("audit", "points.csv", "picture.npy", "-o", "page.html").out
+    assert "dubious" in said
+    if count == 1:  # with many values a column of text is no label
+        assert "the 1 value(s) of 'site' are not compared as labels" in said
+    wrong = run("audit", "points.csv", "picture.npy", *given, "-o", "other.html", code=1).err
+    assert f"labels have {count} different values" in wrong

@@ -11,6 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 import heatsketch as hs
 from heatsketch.classical import PCA
+from heatsketch.comparison import audit as module
 from problems.chance import ALARM, in_band
 from problems.clouds import on_circle, rotation
 
@@ -186,6 +187,27 @@ def test_a_contrast_is_seldom_false():
     assert in_band(false, 200, 0, 0.05, alarm=2 * ALARM)
 
 
+@pytest.mark.parametrize("k", [8, 16, 64])
+@pytest.mark.parametrize("decay", [1.0, 0.8, 0.3])
+def test_intervals_of_root_mean_squares_of_gaussian_columns_hold_95_percent(k, decay):
+    """Of 1,500 sketches of rows whose directions fall by a factor: at least 95 % less 1 point.
+
+    Intervals that hold 89 %, as those by the variance of 16 columns, are found out with
+    probability .99.
+    """
+    rng, trials, held = np.random.default_rng(k), 1500, 0
+    rows = rng.standard_normal((40, 60)) * decay ** np.arange(60)
+    rows[:20, 30:] = rows[20:, :30] = 0.0  # two components, in different directions
+    codes, components = np.arange(40) % 2, [np.arange(20), np.arange(20, 40)]
+    true = np.sqrt(np.mean([cdist(rows[c[::2]], rows[c[1::2]]) ** 2 for c in components]))
+    for _ in range(trials):
+        F = rows @ rng.standard_normal((60, k)) / np.sqrt(k)
+        columns, squares = module._square_columns(F, codes, components, 2)
+        low, high = module._root_mean_squares(columns, squares)[1:]
+        held += low <= true <= high
+    assert in_band(held, trials, 0.94, 1, alarm=2 * ALARM / 9)
+
+
 @pytest.mark.slow
 def test_intervals_of_gaps_hold_the_true_distance_as_often_as_they_say():
     """Of 400 sketches 95 % ± the binomial quantiles at 1e-6, widened by 2 points of each end.
@@ -222,6 +244,125 @@ def test_estimators_graphs_and_points_are_audited_alike():
     assert hs.audit(graph, Y, random_state=0).trust.mean() > 0.7
 
 
+def blobs(count=8, size=60, seed=0):
+    """Return separate blobs on a circle, and the number of the blob of each point."""
+    blob = np.repeat(np.arange(count), size)
+    X = np.random.default_rng(seed).standard_normal((count * size, 2))
+    return X + 100.0 * on_circle(2 * np.pi * blob / count + 1), blob
+
+
+@pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
+@pytest.mark.parametrize("seed", range(4))
+def test_an_exact_copy_of_separate_blobs_is_believed(seed):
+    X, blob = blobs(seed=seed)
+    model = hs.HeatSketch(64, 8, filter="accumulated", random_state=seed).fit(X)
+    copy = model.embedding_ + 30.0 * np.random.default_rng(seed).normal(size=(8, 64))[blob]
+    found = hs.audit(model, copy, labels=blob, random_state=seed)
+    assert not found.dubious.any()
+    assert np.median(found.trust) > 0.99
+    assert not found.torn
+    assert not found.merged
+    assert found.gaps == []
+    assert found.contrast is None
+    assert found.describe().endswith(
+        "28 gaps between labels in different components are not judged."
+    )
+
+
+@pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
+def test_where_components_lie_changes_no_audit():
+    X, blob = blobs(3, 100)
+    labels = np.where(np.arange(300) % 3 == 0, "a", "b")
+    labels[blob == 2] = "c"
+    model = hs.HeatSketch(16, random_state=0).fit(X)
+    moved = X * [-1, 1] + 1e3 * np.random.default_rng(0).normal(size=(3, 2))[blob]
+    one, other = (hs.audit(model, Y, labels=labels, random_state=0) for Y in (X, moved))
+    np.testing.assert_allclose(one.trust, other.trust, atol=1e-5)
+    assert len(one.gaps) == len(other.gaps) == 1
+    assert one.gaps_not_judged == 2
+    assert one.gaps[0].distance == other.gaps[0].distance
+    np.testing.assert_allclose(one.gaps[0].picture, other.gaps[0].picture, rtol=1e-9)
+    squares = [
+        cdist(F[(labels == "a") & (blob == c)], F[(labels == "b") & (blob == c)]) ** 2
+        for F in [model.embedding_]
+        for c in (0, 1)
+    ]
+    mean = np.mean(np.concatenate([s.ravel() for s in squares]))
+    np.testing.assert_allclose(one.gaps[0].distance.value, np.sqrt(mean))
+
+
+@pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
+def test_small_components_are_not_judged():
+    X, blob = blobs(2, 100)
+    found = hs.audit(X[:130], X[:130], random_state=0)
+    np.testing.assert_array_equal(np.isnan(found.trust), blob[:130] == 1)
+    assert not found.dubious[100:].any()
+    assert "30 points in components of fewer than 50 are not judged" in found.describe()
+    whole = hs.report(found).facts["columns"][0]
+    assert whole["name"] == "trust"
+
+
+@pytest.mark.parametrize("n", [2, 3, 6, 30, 49])
+@pytest.mark.filterwarnings("ignore:n_neighbors")
+def test_too_few_points_are_refused(n):
+    with pytest.raises(ValueError, match=f"largest component has {n} of {n} points"):
+        hs.audit(*plane(n))
+
+
+def test_equal_points_are_at_distance_zero():
+    """Ranks of distances are those of the definition, where ties are exact."""
+    X, Y = (np.repeat(P, 3, axis=0) for P in plane(80))
+    model = hs.HeatSketch(64, random_state=0).fit(X)
+    found = hs.audit(model, Y, random_state=0)
+    before, after = cdist(model.embedding_, model.embedding_), cdist(Y, Y)
+    orders = [spearmanr(D, E).statistic for D, E in zip(before, after, strict=True)]
+    np.testing.assert_allclose(found.order_kept, orders, atol=1e-5)
+    evidence = module._Evidence(model.embedding_, Y, 2, np.arange(240))
+    np.testing.assert_array_equal(evidence.far == 0, np.kron(np.eye(80), np.ones((3, 3))) == 1)
+
+
+def test_a_generator_is_a_random_state():
+    X, Y = plane(200)
+    rngs = np.random.default_rng(3), np.random.default_rng(3)
+    first, second = (hs.audit(X, Y, random_state=rng) for rng in rngs)
+    np.testing.assert_array_equal(first.trust, second.trust)
+    assert rngs[0].random() == rngs[1].random()
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_sketches_of_few_columns_are_audited_with_labels(k):
+    X, Y, labels = clusters()
+    found = hs.audit(X, Y, labels=labels, n_components=k, random_state=0)
+    assert len(found.gaps) == 3
+    for gap in found.gaps:
+        assert 0 < gap.distance.low < gap.distance.value < gap.distance.high < np.inf
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_picture_in_the_place_of_the_data_is_asked_about():
+    X, Y = plane(100)
+    with pytest.warns(UserWarning, match=r"X has 2 columns and Y has 10: .* audit\(Y, X\)"):
+        hs.audit(Y, X, random_state=0)
+    hs.audit(X, Y, random_state=0)
+    hs.audit(Y, X[:, :3], random_state=0)
+    hs.audit(hs.HeatSketch(16, random_state=0).fit(Y), X, random_state=0)
+
+
+@pytest.mark.slow
+def test_pictures_of_drawn_places_are_seldom_believed():
+    """Of 60 such pictures of 200 points at most 15 % have a point that is believed.
+
+    While the weights of the points were taken as given it was 55 %, which would be found out with
+    probability .99.
+    """
+    believed = 0
+    for seed in range(60):
+        X, Y = plane(200, seed)
+        drawn = Y[np.random.default_rng(seed).permutation(200)]
+        believed += not hs.audit(X, drawn, random_state=seed).dubious.all()
+    assert in_band(believed, 60, 0, 0.15, alarm=2 * ALARM)
+
+
 def test_coincident_points_of_a_picture_have_little_trust():
     X, Y = plane(300)
     assert hs.audit(X, np.zeros_like(Y), random_state=0).trust.max() < 0.5
@@ -234,7 +375,8 @@ def test_coincident_points_of_a_picture_have_little_trust():
         (lambda X, Y: (X, np.where(Y > 0.99, np.nan, Y), None), "NaN"),
         (lambda X, Y: (X, Y, np.zeros(300)), "labels have 1 different values"),
         (lambda X, Y: (X, Y, np.arange(300)), "labels have 300 different values"),
-        (lambda X, Y: (X, Y, np.zeros(3)), "labels have shape"),
+        (lambda X, Y: (X, Y, np.zeros(3)), "labels has shape"),
+        (lambda X, Y: (X, Y, [None] * 299 + ["a"]), "labels have 1 different values"),
         (lambda X, Y: (hs.HeatSketch(4, (2, 4)).fit(X), Y, None), "several times"),
         (lambda X, Y: (PCA(2).fit(X), Y, None), "PCA"),
     ],
@@ -243,3 +385,11 @@ def test_audit_refuses(change, message):
     X, Y, labels = change(*plane(300))
     with pytest.raises((TypeError, ValueError), match=message):
         hs.audit(X, Y, labels=labels)
+
+
+@pytest.mark.parametrize("n_neighbors", [0, -1, 2.5, "a", True])
+def test_numbers_of_neighbours_are_checked(n_neighbors):
+    with pytest.raises(
+        (TypeError, ValueError), match=f"n_neighbors={n_neighbors!r} is .*integer >= 1"
+    ):
+        hs.audit(*plane(100), n_neighbors=n_neighbors)

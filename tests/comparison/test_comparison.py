@@ -5,6 +5,7 @@ import gc
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import pdist, squareform
@@ -144,6 +145,29 @@ def test_estimators_and_mappings_are_taken_as_they_are():
     assert "1 " in str(hs.compare(X, {1: "pca"}, seeds=1))
 
 
+def test_coordinates_are_measured_as_those_of_the_method_that_made_them():
+    X, label = clouds()
+    Y = hs.DiffusionMap(2, n_neighbors=7, random_state=0).fit_transform(X)
+    made = hs.compare(X, hs.DiffusionMap(2, n_neighbors=7, random_state=0), label, time=3, seeds=1)
+    expected = made.rows[0]._replace(method="", seconds=0, peak_bytes=0)
+    for methods in (Y, [Y], {"umap": Y}, ["pca", Y, -Y], {"frame": pd.DataFrame(Y), "turned": -Y}):
+        result = hs.compare(X, methods, label, time=3)
+        given = [row for row in result.rows if row.method != "pca"]
+        for row in given:
+            assert np.isnan([row.seconds, row.peak_bytes, row.stability]).all()
+            found = row._replace(method="", seconds=0, peak_bytes=0)
+            np.testing.assert_allclose(found[1:-1], expected[1:-1], rtol=1e-12)
+        names = [row.method for row in result.rows]
+        if isinstance(methods, list) and len(methods) == 3:
+            assert names == ["pca", "coordinates", "coordinates-2"]
+    np.testing.assert_array_equal(result.embeddings["frame"], Y)
+    trust = f"trust {expected.trustworthiness:.3f}, kNN {expected.knn_accuracy:.3f}"
+    assert {panel.get_title("left") for panel in result.plot().axes} == {
+        f"frame\n{trust}",
+        f"turned\n{trust}",
+    }
+
+
 def test_labels_are_fitted_to_and_missing_ones_are_placed():
     X, label = clouds()
     label = label.astype(object)
@@ -176,6 +200,9 @@ def test_a_method_that_fails_leaves_the_others():
     [
         ({"methods": ["umap"]}, "no method 'umap'"),
         ({"methods": []}, "methods is empty"),
+        ({"methods": np.ones((89, 2))}, r"shape \(89, 2\); .* coordinates \(90, c\)"),
+        ({"methods": {"umap": np.full((90, 2), np.nan)}}, "umap contains NaN"),
+        ({"methods": [3]}, r"of type int and shape \(\); pass a name, an estimator, or"),
         ({"methods": ["multiple-discriminant"]}, "need.* labels of at least two classes"),
         (
             {"methods": ["fisher-discriminant"], "labels": np.arange(90) / 7},
@@ -230,6 +257,21 @@ def test_command_line(tmp_path, capsys):
     assert "no method computed an embedding" in capsys.readouterr().err
     assert [path.name for path in out.iterdir()] == [FILES[0]]
     assert cli.main(["compare", "circle", "--methods", "umap", "-o", str(out)]) == 2
+
+
+def test_all_methods_are_named_before_they_take_minutes(tmp_path, capsys, monkeypatch):
+    given = ["compare", "circle", "--methods", "all", "-o", str(tmp_path / "all"), "--seeds", "1"]
+
+    def compared(X, methods, *_, **__):
+        assert methods == fitting(300)
+        err = capsys.readouterr().err
+        assert f"{len(methods)} methods may take minutes: heat-embedding, " in err
+        assert all(name in err for name in methods)
+        raise ValueError("seen")
+
+    monkeypatch.setattr(hs, "compare", compared)
+    assert cli.main(given) == 1
+    assert "seen" in capsys.readouterr().err
 
 
 def test_a_method_may_have_any_name(tmp_path):

@@ -35,9 +35,8 @@ from problems.matrices import kernel_matrix
     hs.HeatEmbedding(),
 )
 @pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning", "ignore:n_neighbors=")
-def test_scikit_learn_checks(estimator, check, monkeypatch):
+def test_scikit_learn_checks(estimator, check, short_search):
     """Maps are learned in one descent: no rule is about how good they are."""
-    monkeypatch.setattr("heatsketch.layout.objective._PENALTIES", ())
     check(estimator)
 
 

@@ -1,6 +1,7 @@
 """The estimator of near-isometric maps: what it is, what it does not depend on, what it refuses."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,9 +13,8 @@ from sklearn.decomposition import PCA
 
 import heatsketch as hs
 from heatsketch import NearIsometricProjection
-from heatsketch.estimators import near_isometric as module
-from heatsketch.layout import learn
 from heatsketch.layout import objective as pairs
+from heatsketch.layout.linear import OBJECTIVES
 from heatsketch.metrics import distortions as metrics
 from heatsketch.metrics import row_distortion
 from heatsketch.neighbors import pair_distances
@@ -22,7 +22,6 @@ from problems.checks import assert_distortion, estimator_checks
 from problems.clouds import cloud, rotation, torus_factor
 
 seeds = st.integers(0, 10**6)
-OBJECTIVES = ("worst", "most")
 every_objective = pytest.mark.parametrize("objective", OBJECTIVES)
 
 
@@ -190,11 +189,11 @@ def test_no_more_rows_are_learned_from_than_enough(objective, monkeypatch):
         monkeypatch.setattr(limits, "ALL_PAIRS_UP_TO", 100)
     monkeypatch.setattr(pairs, "RANDOM_PAIRS", 20_000)
     monkeypatch.setattr(pairs, "NEAR_ROWS", 200)
-    monkeypatch.setitem(module.MAX_ROWS, objective, 150)
+    monkeypatch.setitem(OBJECTIVES, objective, replace(OBJECTIVES[objective], rows=150))
     X = torus_factor(400)
     projection = fitted(X, 3, objective=objective, n_init=1)
     assert projection.embedding_.shape == (400, 3)
-    assert projection.history_[0]["pairs"] == min(150 * 149 // 2, learn.PAIRS[objective])
+    assert projection.history_[0]["pairs"] == min(150 * 149 // 2, OBJECTIVES[objective].pairs)
     order = np.random.default_rng(1).permutation(400)
     again = fitted(X[order], 3, objective=objective, n_init=1)  # the same 150 in other places
     one, other = (W / np.linalg.norm(W) for W in (projection.components_, again.components_))

@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
 import heatsketch as hs
-from heatsketch.markov import diffusion as module
+from heatsketch.markov.affinity import AFFINITIES
 
 FOLDS = 3
 
@@ -18,13 +18,13 @@ FOLDS = 3
 @pytest.fixture
 def built(monkeypatch):
     """Count the graphs that are built."""
-    count, build = [], module.knn_affinity
+    count, build = [], AFFINITIES["knn"]
 
     def counted(*args, **kwargs):
         count.append(1)
         return build(*args, **kwargs)
 
-    monkeypatch.setattr(module, "knn_affinity", counted)
+    monkeypatch.setitem(AFFINITIES, "knn", counted)
     return count
 
 

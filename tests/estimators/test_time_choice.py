@@ -8,7 +8,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import pdist
 
 import heatsketch as hs
-from heatsketch.estimators.heat_embedding import DIRECTIONS_PER_DIMENSION, choose_time, time_curve
+from heatsketch.estimators.heat_embedding import (
+    DIRECTIONS_PER_DIMENSION,
+    choose_time,
+    direction_curve,
+)
 from heatsketch.markov.rows import Coordinates
 from heatsketch.spectral.recurrences import SpectralDensity
 from problems.clouds import cloud
@@ -47,7 +51,7 @@ def test_eigenvalues_that_are_only_counted_are_directions_too():
 @pytest.mark.parametrize("slow", [1e-1, 1e-3, 1e-5])
 def test_the_time_is_the_smallest_with_few_enough_directions(k, slow):
     values = np.exp(-slow * np.arange(1, 300))
-    curve = time_curve(spectrum(values), "power", k)
+    curve = direction_curve(spectrum(values), "power", k)
     wanted = DIRECTIONS_PER_DIMENSION * k
     assert directions(values, curve.time) <= wanted
     earlier = curve.time - max(1, curve.time // 32)
@@ -69,7 +73,7 @@ def test_the_time_of_a_diffusion_is_that_of_its_embedding():
 def test_groups_that_hardly_touch_end_the_search_before_each_is_one_place():
     """Thirty equal groups: 29 eigenvalues stay at 1 until all others have gone."""
     values = np.append(np.full(29, 1 - 1e-9), np.linspace(0.9, 0.3, 300))
-    time = time_curve(spectrum(values), "power", 2).time
+    time = direction_curve(spectrum(values), "power", 2).time
     assert time <= 100
     # So late that groups are not torn apart, so early that what goes on inside is not nothing.
     assert 29 < directions(values, time) < 1.3 * 29

@@ -70,6 +70,17 @@ def test_a_file_is_the_graph_with_its_names(name, tmp_path):
         io.read_graph(tmp_path / name, key="Q")
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8])
+def test_integers_in_npy_are_edges(tmp_path, dtype):
+    edges = np.array([[0, 1, 2, 3], [1, 2, 3, 0]], dtype=dtype)
+    np.save(tmp_path / "e.npy", edges)
+    found = io.read_graph(tmp_path / "e.npy")
+    np.testing.assert_array_equal(found.values.toarray(), hs.graph(edges).matrix.toarray())
+    np.save(tmp_path / "e.npy", edges.astype(float))
+    with pytest.raises(ValueError, match=r"shape \(2, 4\) and dtype float64; .*edges as integers"):
+        io.read_graph(tmp_path / "e.npy")
+
+
 def test_an_entry_of_obsp(tmp_path):
     path = tmp_path / "graph.h5ad"
     h5ad(path)

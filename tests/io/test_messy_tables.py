@@ -3,7 +3,9 @@
 import gzip
 import io as streams
 import itertools
+import re
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -308,6 +310,41 @@ def test_a_table_without_rows_says_so(tmp_path):
 
 
 # Spreadsheets and zarr
+
+
+def test_formulas_that_were_never_computed_are_refused(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["x", "y", "twice"])
+    for row, (x, y, _) in enumerate(X.tolist(), start=2):
+        book.active.append([x, y, f"=A{row}*2"])
+    book.save(tmp_path / "t.xlsx")
+    with pytest.raises(ValueError, match=r"the formula =A2\*2 without a value in C2; open it in"):
+        io.read_table(tmp_path / "t.xlsx")
+
+
+def test_formulas_with_values_are_read_even_where_the_value_is_no_text(tmp_path):
+    """A spreadsheet program stores the value of each formula beside it."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["x", "y", "note"], [0.5, 0.25, "=1"], [1.5, 0.75, "=1"], [2.5, 0.5, "=1"]):
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    with zipfile.ZipFile(tmp_path / "t.xlsx") as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    sheet = files["xl/worksheets/sheet1.xml"].decode()
+    for row, value in ((2, "few"), (3, ""), (4, "few")):
+        cell = rf'<c r="C{row}"[^>]*><f>1</f><v ?/?>(</v>)?</c>'
+        stored = f'<c r="C{row}" t="str"><f>1</f><v>{value}</v></c>'
+        sheet, count = re.subn(cell, stored, sheet)
+        assert count == 1
+    files["xl/worksheets/sheet1.xml"] = sheet.encode()
+    with zipfile.ZipFile(tmp_path / "t.xlsx", "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    table = io.read_table(tmp_path / "t.xlsx")
+    assert table.columns == ("x", "y")
+    assert table.extra["note"].tolist() == ["few", "", "few"]
 
 
 def test_a_sheet_is_read_by_the_same_rules(tmp_path):

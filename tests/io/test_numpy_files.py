@@ -64,6 +64,30 @@ def test_sparse_npz_is_read_as_csr(tmp_path, kind, dtype):
     np.testing.assert_array_equal(values.toarray(), X)
 
 
+@pytest.mark.parametrize("kind", ["matrix", "array"])
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia"])
+def test_every_format_that_scipy_saves_is_read(tmp_path, form, kind):
+    n = 40
+    ring = sparse.diags([1, 2, 3], [-1, 0, 2], shape=(n, 6), format="csr")
+    ring[0, 5] = 7
+    sparse.save_npz(tmp_path / "t.npz", getattr(sparse, f"{form}_{kind}")(ring))
+    table = io.read_table(tmp_path / "t.npz")
+    assert table.values.format == "csr"
+    np.testing.assert_array_equal(table.values.toarray(), ring.toarray())
+
+
+def test_entries_of_coo_that_repeat_do_not_overflow(tmp_path):
+    entries = np.array([200, 100], dtype=np.uint8), (np.zeros(2, int), np.zeros(2, int))
+    sparse.save_npz(tmp_path / "t.npz", sparse.coo_matrix(entries, shape=(2, 2)))
+    assert io.read_table(tmp_path / "t.npz").values[0, 0] == 300
+
+
+def test_arrays_with_the_names_of_a_matrix_are_arrays(tmp_path):
+    X = np.arange(6.0).reshape(3, 2)
+    np.savez(tmp_path / "t.npz", data=X, format=np.array(["a", "b", "c"]), shape=[3, 2])
+    np.testing.assert_array_equal(io.read_table(tmp_path / "t.npz").values, X)
+
+
 WILD = [
     {"indices": [0, 999]},
     {"indices": [0, -1]},
@@ -92,6 +116,11 @@ PARTS = {"data": [1.0, 2.0], "indices": [0, 1], "indptr": [0, 1, 2], "shape": [2
         ({"X": np.eye(2), "label": np.array([1, "a"], object)}, "label: Object arrays"),
         ({"X": np.array([["a", "b"]])}, "X in .* has dtype"),
         *(({"format": form} | PARTS | wild, "") for form in ("csr", "csc") for wild in WILD),
+        *(({"format": "dia", "offsets": [0]} | PARTS | wild, "") for wild in (WILD[4], WILD[5])),
+        ({"format": "dia", "offsets": [0, 1, 2]} | PARTS, ""),
+        *(({"format": "coo"} | PARTS | {"row": [0, row], "col": [0, 1]}, "") for row in (-1, 2)),
+        ({"format": "coo", "data": [1.0], "coords": [[1], [1], [1]], "shape": [2, 2, 2]}, ""),
+        ({"format": "bsr"} | PARTS | {"data": np.ones((2, 3, 3))}, ""),
     ],
 )
 def test_hostile_files_are_refused(tmp_path, content, words):

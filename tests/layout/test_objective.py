@@ -1,193 +1,117 @@
-"""Bases, descents and annealing: gradients by differences, and maps that are known."""
-
-import math
+"""Pairs whose distances a layout should keep: the same descent for linear and for free layouts."""
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
-from scipy.optimize import check_grad
+from numpy.testing import assert_allclose
+from scipy.optimize import approx_fprime
 from scipy.spatial.distance import pdist
 
-from heatsketch.layout import objective as module
-from heatsketch.layout.objective import (
-    PairObjective,
-    log_distortion,
-    outside_fraction,
-    principal_axes,
-    stress,
-)
+from heatsketch.layout.linear import LinearLayout, half_whitening_axes
+from heatsketch.layout.objective import PairObjective, log_distortion, outside_fraction, stress
 from problems.clouds import cloud
 
-SCALES = np.array([3, 2.5, 2, 1.5, 1, 0.5])
+N, R, K = 12, 4, 2
 every_loss = pytest.mark.parametrize(
-    ("loss", "parameters"),
-    [(stress, {}), (outside_fraction, {"factor": 2.0}), (log_distortion, {"beta": 4})],
+    ("loss", "options"),
+    [(stress, {}), (outside_fraction, {"factor": 2.0}), (log_distortion, {"beta": 4.0})],
     ids=["stress", "outside", "log L"],
 )
 
 
-def ellipsoid(n=30, scales=SCALES, seed=0):
-    return cloud(n, len(scales), seed) * scales
+class FreeLayout:
+    """Y = S Z with rows of S that sum to 1, and Z (n, k) free."""
+
+    def __init__(self, S):
+        self.S = S / S.sum(axis=1, keepdims=True)
+
+    def images(self, Z):
+        return self.S @ Z
+
+    def pull(self, Z, slope):
+        assert Z.shape == slope.shape
+        return self.S.T @ slope
 
 
-def stated(F, max_rank=256):
-    """Return the objective of keeping all distances between the rows."""
-    return PairObjective(F, principal_axes(F, max_rank), np.triu_indices(len(F), 1))
+def layouts():
+    """Return layouts of some points with the shapes of their parameters."""
+    F = cloud(N, R)
+    near = np.exp(-((F[:, None] - F) ** 2).sum(axis=2))
+    linear = LinearLayout(F, half_whitening_axes(F, R), np.triu_indices(N, 1))
+    return {
+        "linear": (linear, (R, K)),
+        "linear, of fewer directions": (linear, (R - 1, K)),
+        "free": (FreeLayout(near), (N, K)),
+    }
 
 
-def express(objective, F, W):
-    """Write a linear map (r, k) in the coordinates, (R, k), up to what lies outside their span."""
-    axes = principal_axes(F, 256)
-    return objective.scales[:, None] * ((axes * objective.scales).T @ W)
+every_layout = pytest.mark.parametrize("name", layouts())
 
 
-def random_map(shape, seed=1):
+def random(shape, seed):
     return np.random.default_rng(seed).normal(size=shape)
 
 
-# Bases
-
-
-@pytest.mark.parametrize("wide", [1, 512], ids=["Gram matrix", "factors"])
-@pytest.mark.parametrize("shape", [(30, 6), (6, 30), (30, 30)], ids=str)
-@pytest.mark.parametrize("max_rank", [3, 256])
-def test_coordinates_times_weights_are_principal_components(shape, max_rank, wide, monkeypatch):
-    monkeypatch.setattr(module, "_WIDE", wide)
-    n, r = shape
-    F = ellipsoid(n, 0.8 ** np.arange(r)) + 5.0
-    objective = stated(F, max_rank)
-    U, sizes, _ = np.linalg.svd(F - F.mean(axis=0), full_matrices=False)
-    scores, R = U * sizes, min(max_rank, n - 1, r)
-    Z, scales = objective.Z, objective.scales
-    assert_allclose(scales**2, sizes[:R] / math.sqrt(n), rtol=1e-5)
-    assert_allclose(np.abs(Z * scales), np.abs(scores[:, :R]), rtol=1e-5, atol=1e-6)
-    assert_allclose(Z.std(axis=0), scales, rtol=1e-5)  # in coordinates of scale √σ
-    assert_allclose(pdist(Z @ objective.leading[:, :2]), pdist(scores[:, :2]), rtol=1e-5)
-
-
-def test_directions_that_are_rounding_do_not_count():
-    F = np.hstack([ellipsoid(), 1e-9 * cloud(30, 3, seed=2)])
-    assert principal_axes(F, 256).shape[1] == 6
-
-
-# The pairs of an objective
+def all_pairs():
+    pairs = PairObjective(N)
+    pairs.add(*np.triu_indices(N, 1), pdist(cloud(N, R)))
+    return pairs
 
 
 def test_log_ratios_are_those_of_distances_and_pairs_join():
-    F, W = ellipsoid(), random_map((6, 2))
-    i, j = np.triu_indices(len(F), 1)
-    objective = PairObjective(F, principal_axes(F, 6), (i[:9], j[:9]))
-    objective.add(i[9:], j[9:])
-    expected = np.log(pdist(F @ W) / pdist(F))
-    assert_allclose(objective.log_ratios(express(objective, F, W)), expected, atol=1e-12)
+    F, Y = cloud(N, R), random((N, K), 1)
+    i, j = np.triu_indices(N, 1)
+    pairs = PairObjective(N)
+    pairs.add(i[:9], j[:9], pdist(F)[:9])
+    pairs.add(i[9:], j[9:], pdist(F)[9:])
+    assert_allclose(pairs.log_ratios(Y), np.log(pdist(Y) / pdist(F)), atol=1e-12)
 
 
-# Descent
+def test_any_distances_may_be_wanted():
+    Y, wanted = random((N, K), 1), np.exp(random(N * (N - 1) // 2, 2))
+    pairs = PairObjective(N)
+    pairs.add(*np.triu_indices(N, 1), wanted)
+    assert_allclose(pairs.log_ratios(Y), np.log(pdist(Y) / wanted), atol=1e-12)
 
 
-@every_loss
-@pytest.mark.parametrize("kept", [None, 2])
-def test_the_objective_has_the_gradient_that_differences_give(loss, parameters, kept, monkeypatch):
-    objective = stated(ellipsoid())
-    seen = {}
-
-    def look(function, start, **options):
-        seen["error"] = check_grad(lambda q: function(q)[0], lambda q: function(q)[1], start)
-        seen["size"] = np.linalg.norm(function(start)[1])
-        seen["value"] = function(start)[0]
-        return minimize(function, start, **options)
-
-    minimize = module.minimize
-    monkeypatch.setattr(module, "minimize", look)
-    Q = random_map((6, 3))
-    objective.descend(Q, loss, 1, kept, 0.3 if kept else 0.0, **parameters)
-    assert seen["error"] < 1e-5 * seen["size"]
-    variances = (objective.Z @ Q).var(axis=0)
-    spare = 0.3 * variances[2:].sum() / variances.sum() if kept else 0.0
-    value = loss(objective.log_ratios(Q), **parameters)[0]
-    assert seen["value"] == pytest.approx(value + spare)
+@every_layout
+def test_pull_is_the_transposed_of_images(name):
+    """Images are linear in the parameters, so <G, images(P)> = <pull(G), P>."""
+    layout, shape = layouts()[name]
+    P, G = random(shape, 1), random((N, K), 2)
+    assert np.vdot(G, layout.images(P)) == pytest.approx(np.vdot(layout.pull(P, G), P), rel=1e-12)
 
 
 @every_loss
-def test_descent_lowers_the_loss_and_keeps_a_record(loss, parameters):
-    objective = stated(ellipsoid())
-    Q = random_map((6, 2))
-    lower = objective.descend(Q, loss, 50, **parameters)
-    before, after = (loss(objective.log_ratios(at), **parameters)[0] for at in (Q, lower))
-    assert np.linalg.norm(lower) == pytest.approx(1)
-    assert after < 0.8 * before
-    (record,) = objective.history
-    assert record["pairs"] == 30 * 29 // 2
-    assert record["objective"] == pytest.approx(after, rel=1e-9)
-    assert 1 <= record["iterations"] <= 50
-    assert record.items() >= {"loss": loss.__name__, **parameters}.items()
-
-
-def test_a_minimum_is_left_as_it_is():
-    F = ellipsoid(scales=SCALES[:2])
-    objective = stated(F)
-    Q = objective.leading[:, :2]  # all distances are kept
-    after = np.abs(objective.descend(Q, stress, 50))
-    assert_allclose(after * Q[0, 0] / after[0, 0], Q, rtol=0, atol=1e-4)
-
-
-def test_points_that_coincide_are_moved_apart():
-    # The grid seen along an axis: without a push the gradient keeps points of a line together.
-    grid = np.stack(np.meshgrid(np.arange(4.0), np.arange(4.0)), axis=-1).reshape(-1, 2)
-    objective = stated(grid)
-    start = express(objective, grid, np.array([[1.0], [0.0]]))
-    assert objective.log_ratios(start).min() < -20
-    after = objective.descend(start, log_distortion, 60, beta=16.0)
-    assert objective.log_ratios(after).min() > -4
-    # The push is always the same.
-    assert_array_equal(objective.descend(start, log_distortion, 60, beta=16.0), after)
-
-
-# Annealing
-
-
-def test_columns_of_a_map_are_uncorrelated_and_ordered_by_variance():
-    objective = stated(ellipsoid())
-    for found in (
-        objective.descend(random_map((6, 3)), stress, 5),
-        objective.annealed(random_map((6, 5)), 3, 5),
-    ):
-        Y = objective.Z @ found
-        covariance = Y.T @ Y
-        assert (np.diff(np.diag(covariance)) < 0).all()
-        assert_allclose(covariance, np.diag(np.diag(covariance)), atol=1e-10)
-
-
-@pytest.mark.parametrize("width", [3, 5])
-@pytest.mark.parametrize("seed", range(2))
-def test_a_map_is_annealed_out_of_the_dimensions_it_has_to_spare(seed, width):
-    # Points of the plane in R^5: the way to keep all distances is in reach of any start.
-    F = cloud(30, 2, seed) @ cloud(2, 5, seed=9) + 1e-3 * cloud(30, 5, seed=8)
-    objective = stated(F)
-    annealed = objective.annealed(random_map((5, width), seed), 2, 30)
-    assert annealed.shape == (5, 2)
-    assert np.ptp(objective.log_ratios(annealed)) < 0.2
-
-
-def figure_eight(n=60):
-    u = 2 * np.pi * np.arange(n) / n
-    return np.c_[1.5 * np.cos(u), 1.4 * np.sin(2 * u), 1.3 * np.sin(u), 0.5 * np.cos(3 * u)]
-
-
-@pytest.mark.parametrize(
-    "F", [figure_eight(), ellipsoid(60, 0.8 ** np.arange(10))], ids=["loop", "cloud"]
-)
-def test_with_dimensions_to_spare_the_start_hardly_counts(F):
-    objective = stated(F)
-
-    def least_stress(width, seed):
-        Q = objective.scales[:, None] * random_map((len(objective.scales), width), seed)
-        Q = objective.annealed(Q, 2, 100)
-        return stress(objective.log_ratios(Q))[0]
-
-    plane, spare = (
-        [least_stress(width, s) for s in range(3)] for width in (2, len(objective.scales))
+def test_the_slope_at_the_points_is_that_of_differences(loss, options):
+    pairs, Y = all_pairs(), random((N, K), 1)
+    value, slope = pairs.evaluate(Y, loss, **options)
+    assert value == loss(pairs.log_ratios(Y), **options)[0]
+    differences = approx_fprime(
+        Y.ravel(), lambda flat: pairs.evaluate(flat.reshape(N, K), loss, **options)[0]
     )
-    assert max(plane) > 1.1 * min(plane)
-    assert max(spare) < 1.01 * min(spare)
-    assert max(spare) < 1.01 * min(plane)
+    assert_allclose(slope.ravel(), differences, rtol=0, atol=1e-5 * np.abs(slope).max())
+
+
+@every_loss
+@every_layout
+def test_a_descent_ends_where_the_pulled_slope_vanishes(name, loss, options):
+    layout, shape = layouts()[name]
+    pairs, start = all_pairs(), random(shape, 1)
+    found = pairs.descend(layout, start, loss, 3_000, **options)
+    pulled = []
+    for parameters in (start, found):
+        slope = pairs.evaluate(layout.images(parameters), loss, **options)[1]
+        pulled.append(np.linalg.norm(layout.pull(parameters, slope)))
+    assert pulled[1] < 0.02 * pulled[0]
+
+
+def test_a_penalty_joins_the_loss():
+    """|Z - T|² alone counts where its weight is large."""
+    layout, shape = layouts()["free"]
+    target = random(shape, 3)
+
+    def penalty(Z):
+        return 1e6 * float(np.sum((Z - target) ** 2)), 2e6 * (Z - target)
+
+    found = all_pairs().descend(layout, random(shape, 1), stress, 100, penalty)
+    assert_allclose(found, target, atol=1e-4)

@@ -13,11 +13,11 @@ from scipy.stats import binom, chi2
 
 from heatsketch.layout import objective as module
 from heatsketch.layout.objective import (
-    distortion_evaluator,
-    near_pairs,
+    log_ratio_evaluator,
     nearest_pairs,
     sampled_pairs,
-    within,
+    shortest_pairs,
+    within_labels,
 )
 from heatsketch.metrics import row_distortion
 from problems.clouds import cloud
@@ -67,9 +67,9 @@ def neighbour_codes(F, rows, k):
 
 
 @pytest.mark.parametrize("n", [2, 4, 60])
-def test_near_pairs_are_nearest_neighbours(n):
+def test_shortest_pairs_are_those_of_nearest_neighbours(n):
     F = cloud(n, 3)
-    assert_array_equal(codes(near_pairs(F), n), neighbour_codes(F, np.arange(n), min(5, n - 1)))
+    assert_array_equal(codes(shortest_pairs(F), n), neighbour_codes(F, np.arange(n), min(5, n - 1)))
     some = np.arange(0, n, 2)
     assert_array_equal(codes(nearest_pairs(F, some, 1), n), neighbour_codes(F, some, 1))
 
@@ -79,7 +79,7 @@ def test_near_pairs_are_nearest_neighbours(n):
 
 def test_log_ratios_are_those_of_distances():
     F, Y = cloud(30, 5), cloud(30, 2, seed=1)
-    ratios, i, j = distortion_evaluator(F)(Y)
+    ratios, i, j = log_ratio_evaluator(F)(Y)
     assert_array_equal(np.stack([i, j]), np.triu_indices(30, 1))
     assert_allclose(ratios, np.log(pdist(Y) / pdist(F)), rtol=0, atol=1e-12)
 
@@ -87,11 +87,11 @@ def test_log_ratios_are_those_of_distances():
 def test_coinciding_points_have_a_finite_ratio():
     F, Y = cloud(10, 3), cloud(10, 2, seed=1)
     Y[3] = Y[5]
-    ratios, i, j = distortion_evaluator(F)(Y)
+    ratios, i, j = log_ratio_evaluator(F)(Y)
     assert np.isfinite(ratios).all()
     assert np.ptp(ratios) > 30
     assert (i[ratios.argmin()], j[ratios.argmin()]) == (3, 5)
-    assert np.isfinite(distortion_evaluator(F)(np.zeros((10, 2)))[0]).all()
+    assert np.isfinite(log_ratio_evaluator(F)(np.zeros((10, 2)))[0]).all()
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def large(monkeypatch):
 @pytest.mark.usefixtures("large")
 def test_some_pairs_of_many_points_show_nearly_what_all_do():
     F, W = cloud(400, 4), cloud(4, 2, seed=1)
-    (ratios, i, j), all_pairs = distortion_evaluator(F)(F @ W), row_distortion(F @ W, F)
+    (ratios, i, j), all_pairs = log_ratio_evaluator(F)(F @ W), row_distortion(F @ W, F)
     assert_allclose(ratios, np.log(cdist(F @ W, F @ W)[i, j] / cdist(F, F)[i, j]), atol=1e-6)
     assert 0.9 * all_pairs.log_L <= np.ptp(ratios) <= all_pairs.log_L + 1e-6
 
@@ -115,7 +115,7 @@ def test_planted_collisions_are_found():
     F, Y = cloud(400, 6), cloud(400, 2, seed=1)
     far = np.arange(20)
     Y[200 + far] = Y[far] + 1e-5
-    ratios, i, j = distortion_evaluator(F)(Y)
+    ratios, i, j = log_ratio_evaluator(F)(Y)
     assert np.ptp(ratios) > math.log(1e4)
     worst = np.argsort(ratios)[:40]
     assert np.isin(codes((far, 200 + far), 400), codes((i[worst], j[worst]), 400)).all()
@@ -127,7 +127,7 @@ def test_tears_between_neighbours_are_found():
     i, j = nearest_pairs(F, np.array([7]), 1)
     Y = F.copy()
     Y[j] += 1e3
-    ratios, *pairs = distortion_evaluator(F)(Y)
+    ratios, *pairs = log_ratio_evaluator(F)(Y)
     worst = np.argsort(ratios)[-5:]
     assert codes((i, j), 400)[0] in codes((pairs[0][worst], pairs[1][worst]), 400)
 
@@ -143,9 +143,9 @@ def test_pairs_within_groups_are_drawn_with_equal_probability():
 
 
 def test_pairs_within_groups_are_those_of_one_label():
-    i, j = within(np.array([0, 1, 2]), np.array([1, 2, 0]), np.array([5, 5, 6]))
+    i, j = within_labels(np.array([0, 1, 2]), np.array([1, 2, 0]), np.array([5, 5, 6]))
     assert_array_equal([i, j], [[0], [1]])
-    assert_array_equal(within(i, j, None), [i, j])
+    assert_array_equal(within_labels(i, j, None), [i, j])
 
 
 def test_without_two_points_in_a_group_there_is_no_pair():

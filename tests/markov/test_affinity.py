@@ -138,7 +138,7 @@ def test_stored_and_unstored_kernels_are_the_same_operator(monkeypatch):
 @pytest.mark.parametrize("cut", [1.0, 3.0, 5.0])
 def test_radius_keeps_the_dense_entries_within_the_cut(cut):
     X, epsilon = cloud(80, 3), 0.4
-    built = radius_affinity(X, epsilon, cut)
+    built = radius_affinity(X, epsilon, cut=cut)
     D, K = cdist(X, X), gaussian_affinity(X, epsilon)
     inside = cut * np.sqrt(epsilon / 2) >= D
     assert 80 < inside.sum() < 80**2

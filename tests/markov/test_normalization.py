@@ -66,7 +66,7 @@ def test_dividing_the_columns_alone_gives_the_same_markov_matrix(alpha):
 def test_the_symmetric_operator_is_similar_to_the_markov_matrix(alpha):
     K = affinity()
     scaling = markov_scaling(hs.Dense(K), alpha)
-    A = scaling.of(hs.Dense(K)) @ np.eye(50)
+    A = scaling.normalized(hs.Dense(K)) @ np.eye(50)
     root = np.sqrt(scaling.measure)
     assert_allclose(A * root / root[:, None], walk_of(K, alpha)[0], rtol=1e-12)
     assert_allclose(scaling.measure @ walk_of(K, alpha)[0], scaling.measure, rtol=1e-12)

@@ -4,6 +4,7 @@ Rows are written out as matrices. Coordinates are exact with all eigenpairs; wit
 obeys a chi-square law.
 """
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -76,7 +77,7 @@ def test_rows_are_those_of_the_matrices(affinity, normalization, filter, time):
         rows, R = d.rows(time, given, filter=filter), written_out(d, M, filter, time)
         atol = 1e-11 * np.abs(R).max()
         assert rows.n_points == len(R)
-        assert_allclose(rows.of(np.arange(len(R))), R[place], rtol=0, atol=atol)
+        assert_allclose(rows.array(np.arange(len(R))), R[place], rtol=0, atol=atol)
         Z = cloud(len(R), 3, seed=4)
         # Only the first step knows what Z is stored in.
         for form in (np.asarray, csr_matrix) if filter == "power" else (np.asarray,):
@@ -94,7 +95,7 @@ def test_a_heat_sketch_is_the_rows_times_its_random_block(affinity, normalizatio
     ).fit(X)
     d = model.diffusion_
     G = random_block(len(d.vertex), k, "gaussian", 5)[d.first_points]
-    S = d.rows(time, filter=filter).of(np.arange(40)) @ G / np.sqrt(k)
+    S = d.rows(time, filter=filter).array(np.arange(40)) @ G / np.sqrt(k)
     assert_allclose(model.embedding_, S, rtol=0, atol=1e-11 * np.abs(S).max())
 
 
@@ -114,7 +115,7 @@ def test_the_law_of_the_sketch_holds_for_the_diffusion_distance_of_the_default_g
     d = model.diffusion_
     Y = np.vstack([model.embedding_[:50], model.transform(X_new)])
     old, new = d.rows(time, filter=filter), d.rows(time, X_new, filter=filter)
-    D = pdist(np.vstack([old.of(np.arange(50)), new.of(np.arange(9))]))
+    D = pdist(np.vstack([old.array(np.arange(50)), new.array(np.arange(9))]))
     ratio = pdist(Y, "sqeuclidean") / D**2
     low, high = chi2.ppf([5e-7 / len(D), 1 - 5e-7 / len(D)], k) / k
     assert low < ratio.min()
@@ -132,14 +133,14 @@ def test_duplicates_have_one_row_and_distance_zero():
     d = hs.diffusion(np.vstack([X, X[:3]]), n_neighbors=6)
     rows = d.rows(4)
     assert rows.n_points == 43
-    assert_array_equal(rows.of(np.arange(3)), rows.of(np.arange(40, 43)))
+    assert_array_equal(rows.array(np.arange(3)), rows.array(np.arange(40, 43)))
     assert_array_equal(rows.sketch(16, 1)[:3], rows.sketch(16, 1)[40:])
     pairs = np.arange(3), np.arange(40, 43)
     assert_array_equal(hs.diffusion_distance(d, 4, pairs=pairs), 0)
 
 
 def test_without_a_rule_new_points_are_refused():
-    d = replace(make(cloud(20, 3)), affinity_rows=None)
+    d = replace(make(cloud(20, 3)), out_of_sample=None)
     for call in (d.kernel_rows, d.novelty, lambda X: d.rows(2, X), lambda X: d.last_step(X, X)):
         with pytest.raises(ValueError, match="no rule for new points"):
             call(cloud(20, 3))
@@ -160,7 +161,7 @@ def quotient(filter, time):
 
 def stepped(d, H):
     """The last step: M, over M √π in the Markov form."""
-    return d.rows(1).of(np.arange(len(d.vertex))) @ H
+    return d.rows(1).array(np.arange(len(d.vertex))) @ H
 
 
 def under(coordinates, f, n_sketch, seed):
@@ -179,9 +180,9 @@ def few_pairs(monkeypatch):
 @every_affinity
 def test_with_all_pairs_distances_are_those_of_the_rows(affinity, normalization, filter, time):
     d = make(cloud(40, 3, seed=1), normalization, **affinity)
-    c = Coordinates.of(d.deflated(), 8)
+    c = Coordinates.from_operator(d.deflated, 8)
     F = stepped(d, under(c, quotient(filter, time), 16, 0))
-    D = pdist(d.rows(time, filter=filter).of(np.arange(d.n)))
+    D = pdist(d.rows(time, filter=filter).array(np.arange(d.n)))
     assert_allclose(pdist(F), D, rtol=1e-7, atol=1e-9 * D.max())
 
 
@@ -190,11 +191,11 @@ def test_with_all_pairs_distances_are_those_of_the_rows(affinity, normalization,
 @every_normalization
 def test_at_long_times_some_pairs_are_all_that_counts(normalization, filter, time):
     d = make(cloud(80, 3, seed=1), normalization, n_neighbors=6)
-    c, f = Coordinates.of(d.deflated(), 8), quotient(filter, time)
-    assert not c.part_of_others(f)[1]
+    c, f = Coordinates.from_operator(d.deflated, 8), quotient(filter, time)
+    assert not c.remaining_part(f)[1]
     F = under(c, f, 16, 0)
     assert F.shape == (80, 8)
-    D = d.rows(time, filter=filter).of(np.arange(80))
+    D = d.rows(time, filter=filter).array(np.arange(80))
     # What is left out weighs at most 1e-2 of the largest: 1e-4 of its square.
     assert_allclose(pdist(stepped(d, F)) ** 2, pdist(D) ** 2, atol=1e-3 * pdist(D).max() ** 2)
 
@@ -211,14 +212,14 @@ def test_the_rest_obeys_the_chi_square_law(affinity, normalization, filter, time
     a factor of 4 on all squares or on one in a hundred, as a power too many or 1/r for 1/√r.
     """
     r, d = 64, make(cloud(40, 3, seed=1), normalization, **affinity)
-    c, f = Coordinates.of(d.deflated(), 8), quotient(filter, time)
-    if not c.part_of_others(f)[1]:  # nothing is left to sketch
+    c, f = Coordinates.from_operator(d.deflated, 8), quotient(filter, time)
+    if not c.remaining_part(f)[1]:  # nothing is left to sketch
         assert (filter, time) == ("power", 9)
         return
     F = under(c, f, r, 3)
     assert F.shape == (40, 8 + r)
     F = stepped(d, F)
-    D = pdist(d.rows(time, filter=filter).of(np.arange(40)))
+    D = pdist(d.rows(time, filter=filter).array(np.arange(40)))
     left = D**2 - pdist(F[:, :8]) ** 2
     counted = left > 1e-9 * D**2
     assert counted.mean() > 0.9
@@ -231,7 +232,9 @@ def test_the_rest_obeys_the_chi_square_law(affinity, normalization, filter, time
 @pytest.mark.usefixtures("few_pairs")
 @every_normalization
 def test_under_several_filters_at_once_as_under_each(normalization):
-    c = Coordinates.of(make(cloud(40, 3, seed=1), normalization, n_neighbors=6).deflated(), 8)
+    c = Coordinates.from_operator(
+        make(cloud(40, 3, seed=1), normalization, n_neighbors=6).deflated, 8
+    )
     filters = [quotient("accumulated", time) for time in (2, 8, 99)]
     for f, F in zip(filters, c.under(filters, 16, 0), strict=True):
         alone = under(c, f, 16, 0)
@@ -241,7 +244,7 @@ def test_under_several_filters_at_once_as_under_each(normalization):
 @pytest.mark.usefixtures("few_pairs")
 def test_pairs_and_rest_are_orthogonal():
     d = make(cloud(40, 3, seed=1))
-    c = Coordinates.of(d.deflated(), 8)
+    c = Coordinates.from_operator(d.deflated, 8)
     rest = under(c, quotient("power", 2), 40, 3)[:, 8:]
     size = np.abs(rest).max()
     assert_allclose(c.vectors.T @ rest, 0, atol=1e-9 * size)
@@ -254,6 +257,54 @@ def test_negative_eigenvalues_are_not_overlooked():
     K = np.kron([[0, 1], [1, 0]], np.ones((20, 20)))
     K += 1e-3 * np.exp(-((np.arange(40)[:, None] - np.arange(40)) ** 2) / 40)
     d = hs.Diffusion.from_affinity(K)
-    c = Coordinates.of(d.deflated(), 8)
-    assert c.others.values.min() < -0.9
-    assert c.part_of_others(quotient("power", 9))[1]
+    c = Coordinates.from_operator(d.deflated, 8)
+    assert c.remaining.values.min() < -0.9
+    assert c.remaining_part(quotient("power", 9))[1]
+
+
+# The last step
+
+
+@every_normalization
+@every_affinity
+def test_a_step_is_its_matrix_over_the_mass_and_its_transpose_is_adjoint(affinity, normalization):
+    X, X_new = cloud(40, 3, seed=1), cloud(7, 3, seed=2)
+    d = make(X, normalization, **affinity)
+    H, Z = cloud(d.n, 5, seed=3), cloud(7, 5, seed=4)
+    for M, step in ((first_step(d), d.step()), (d.kernel_rows(X_new), d.step(X_new))):
+        M = dense(M)
+        S = M / (M @ d.root)[:, None] if normalization == "markov" else M
+        atol = 1e-12 * np.abs(S).max()
+        assert_allclose(step @ H, S @ H, atol=40 * atol)
+        G = np.resize(Z, (len(S), 5))
+        for form in (np.asarray, csr_matrix):
+            assert_allclose(step.transposed(form(G)), S.T @ G, atol=40 * atol)
+        assert_allclose(step.mass, M @ d.root, rtol=1e-9)
+
+
+@every_affinity
+def test_a_step_of_the_markov_form_takes_means(affinity):
+    d = make(cloud(40, 3, seed=1), **affinity)
+    for step in (d.step(), d.step(cloud(7, 3, seed=2))):
+        assert_allclose(step @ np.column_stack([d.root, 3 * d.root]), [[1, 3]] * len(step.mass))
+
+
+def test_a_step_does_not_leave_a_component():
+    X = np.vstack([cloud(30, 3, seed=1), cloud(20, 3, seed=2) + 100])
+    for affinity in (AFFINITIES["knn"], AFFINITIES["dense"]):
+        d = make(X, **affinity)
+        inside = np.flatnonzero(d.operator.components() == 1)
+        H = cloud(d.n, 4, seed=3)
+        assert_allclose(d.step().restricted(inside) @ H[inside], (d.step() @ H)[inside], rtol=1e-9)
+
+
+def test_the_trivial_direction_is_computed_once_for_each_diffusion():
+    d = make(cloud(40, 3, seed=1))
+    assert_array_equal(d.root, np.sqrt(d.measure))
+    assert d.deflated is d.deflated
+    assert_allclose(d.deflated @ d.root, 0, atol=1e-14)
+    other = replace(d, measure=np.full(40, 1 / 40))
+    assert_allclose(other.root, 1 / np.sqrt(40))
+    assert_allclose(other.deflated.V[:, 0], other.root)
+    again = pickle.loads(pickle.dumps(d))
+    assert_array_equal(again.deflated @ np.eye(40), d.deflated @ np.eye(40))

@@ -13,8 +13,8 @@ from scipy.spatial.distance import pdist, squareform
 import heatsketch as hs
 from heatsketch import Diffusion, diffusion_distance, distortion
 from heatsketch.markov.rows import DiffusionRows
-from heatsketch.metrics import diffusion_distortion, distances
-from heatsketch.metrics.distances import compared_rows
+from heatsketch.metrics import distances
+from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.neighbors import all_distances
 from problems.clouds import cloud, even_circle
 from problems.estimators import walk_of
@@ -185,7 +185,7 @@ def test_no_pairs_have_no_distances():
 
 
 def coordinates_of(A, time, filter="power"):
-    return compared_rows(A, time, filter).coordinates(8)
+    return DiffusionDistances.from_operator(A, time, filter).coordinates(8)
 
 
 def by_eigenpairs(A, time, filter="power"):
@@ -202,13 +202,3 @@ def test_eigenpairs_give_the_distances_of_all_pairs(affinity, normalization, tim
     d = Diffusion.from_points(X, affinity=affinity, normalization=normalization)
     D = diffusion_distance(d, time)
     assert_allclose(by_eigenpairs(d, time), D, rtol=1e-8, atol=1e-13 * D.max())
-
-
-def test_known_coordinates_give_the_same_distortion():
-    d, F = Diffusion.from_points(cloud(90, 3, seed=1)), cloud(90, 2, seed=2)
-    plain, quick = (
-        diffusion_distortion(F, d, 3.5, filter="heat", coordinates=known)
-        for known in (None, coordinates_of(d, 3.5, "heat"))
-    )
-    assert quick.log_L == pytest.approx(plain.log_L, rel=1e-9)
-    assert quick.within == plain.within

@@ -100,12 +100,28 @@ def test_pairs_at_distance_zero_on_one_side_are_infinitely_distorted():
     assert parted.quantiles[1.0] == pytest.approx(2 / 1.75)  # of the finite ratios 1.5 and 2
 
 
-@pytest.mark.parametrize(("F", "D"), [([[0.0], [1.0]], [0.0]), ([[1.0], [1.0]], [2.0])])
-def test_everything_wrong_is_infinite_too(F, D):
+@pytest.mark.parametrize(
+    ("F", "D", "where"),
+    [([[0.0], [1.0]], [0.0], "truth"), ([[1.0], [1.0]], [2.0], "the picture")],
+)
+def test_everything_wrong_is_infinite_too(F, D, where):
     q = distortion(F, D)
     assert q.log_L == q.worst_factor == math.inf
     assert set(q.within.values()) == {0.0}
-    assert q.describe() == "distances kept within a factor 2 for 0 % of pairs; worst inf"
+    line = "distances kept within a factor 2 for 0 % of pairs; some points coincide only in "
+    assert q.describe() == line + where
+
+
+def test_the_worst_pairs_are_different_ones_however_often_they_were_drawn():
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(0, 8, (2, 500))
+    i, j = i[i != j], j[i != j]
+    F, D = rng.normal(size=(8, 2)), rng.random((8, 8))
+    D += D.T
+    all_pairs = np.triu_indices(8, 1)
+    found, expected = (distortion(F, D[pairs], pairs=pairs) for pairs in ((i, j), all_pairs))
+    for end, worst in expected.worst_pairs.items():
+        np.testing.assert_array_equal(np.sort(found.worst_pairs[end], axis=1), worst)
 
 
 def test_pairs_at_distance_zero_on_both_sides_say_nothing():
@@ -175,7 +191,10 @@ def with_ratios(ratios):
         ([1.0] * 197 + [1 / 4.5] * 3, "within a factor 5 for 100 % of pairs; worst 4.5"),
         ([1.0] * 57 + [30.0] * 43, "within a factor 2 for 57 % of pairs; worst 30"),
         ([2.0, 3.0, 6.0], "within a factor 2 for 100 % of pairs; worst 2"),
-        ([1.0, 1.0, 0.0], "within a factor 2 for 66 % of pairs; worst inf"),
+        (
+            [1.0, 1.0, 0.0],
+            "within a factor 2 for 66 % of pairs; some points coincide only in the picture",
+        ),
     ],
     ids=["none", "a hundredth", "three", "43 %", "to the rim", "a collision"],
 )
@@ -377,8 +396,8 @@ def test_where_eigenpairs_miss_most_there_are_none_and_fit_finds_the_same(short_
     with many_from_200_on(0.01) as patch:
         model = hs.HeatEmbedding(2, time, filter="power", random_state=0).fit(X)
         for t, spread_out in ((time, True), (64, False)):
-            compared = distances.compared_rows(model.diffusion_, t, "power")
-            assert compared.is_spread_out() == spread_out
+            wanted = distances.DiffusionDistances.from_operator(model.diffusion_, t, "power")
+            assert wanted.is_spread_out() == spread_out
         patch.delattr(coordinates, "leading_eigenpairs")
         again = diffusion_distortion(model.embedding_, model.diffusion_, time)
     assert again.log_L == pytest.approx(model.distortion_.log_L, rel=1e-9)
@@ -387,7 +406,7 @@ def test_where_eigenpairs_miss_most_there_are_none_and_fit_finds_the_same(short_
 
 
 def test_the_fraction_beyond_leading_eigenvalues_is_that_of_all_of_them():
-    A = Diffusion.from_points(cloud(700, 3)).deflated()
+    A = Diffusion.from_points(cloud(700, 3)).deflated
     squares = np.sort(np.linalg.eigvalsh(A @ np.eye(700)))[::-1] ** 8
     found = distances.spectral_density(A).fraction_beyond(64, hs.Power(4))
     assert found == pytest.approx(squares[64:].sum() / squares.sum(), abs=0.05)

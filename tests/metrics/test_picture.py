@@ -4,11 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from sklearn.manifold import trustworthiness
 
 import heatsketch as hs
 from heatsketch.metrics import picture as module
 from heatsketch.metrics.picture import PictureQuality
+
+POOR = "Poor, this picture does not show the neighbours of the data"
 
 
 def quality(X, Y, **options):
@@ -31,17 +34,17 @@ def test_the_plane_itself_is_a_good_picture_at_any_scale(sheet, scale):
     assert found.verdict == "Good"
 
 
-def test_a_random_picture_has_no_structure(sheet):
+def test_a_random_picture_is_poor(sheet):
     found = quality(sheet, np.random.default_rng(1).normal(size=(400, 2)))
     assert found.neighbors == pytest.approx(0.5, abs=0.05)
     assert abs(found.distances) < 0.1
-    assert found.verdict == "No structure found at this scale"
+    assert found.verdict == POOR
 
 
 def test_noise_is_told_apart():
     X = np.random.default_rng(0).normal(size=(600, 20))
     found = hs.HeatEmbedding(random_state=0).fit(X).quality_
-    assert found.describe().startswith("No structure found at this scale")
+    assert found.describe().startswith(POOR)
 
 
 def test_a_sheet_that_is_folded_keeps_neighbours_alone(sheet):
@@ -80,10 +83,37 @@ def test_points_that_repeat_count_once(sheet):
         (0.95, 0.4, "Good for neighbours, not for large distances"),
         (0.8, 0.9, "Good for large distances, not for neighbours"),
         (0.8, 0.4, "Rough"),
-        (0.6, 0.9, "No structure found at this scale"),
+        (0.6, 0.9, POOR),
     ],
 )
 def test_verdicts(neighbors, distances, verdict):
     found = PictureQuality(neighbors, distances, 0, 0.9)
     assert found.verdict == verdict
     assert found.describe().startswith(verdict + ": ")
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cityblock"])
+def test_distances_that_are_given_judge_the_picture(sheet, metric):
+    D = cdist(sheet[:250], sheet[:250], metric)
+    D = np.vstack([D, D[:20]])[:, [*range(250), *range(20)]]  # points that repeat count once
+    model = hs.HeatEmbedding(metric="precomputed", random_state=0).fit(D)
+    found, Y = model.quality_, model.embedding_[:250]
+    want = trustworthiness(D[:250, :250], Y, n_neighbors=15, metric="precomputed")
+    np.testing.assert_allclose(found.neighbors, want, rtol=1e-12)
+    if metric == "euclidean":  # as the points do; other sources of geodesics are drawn
+        of_points = hs.HeatEmbedding(random_state=0).fit(sheet[:250]).quality_
+        np.testing.assert_allclose(found.neighbors, of_points.neighbors, atol=1e-3)
+        np.testing.assert_allclose(found.distances, of_points.distances, atol=0.05)
+    assert found.describe().startswith("Good")
+
+
+@pytest.mark.parametrize("n", [3, 8, 49])
+def test_of_few_points_nothing_is_said(sheet, n):
+    model = hs.HeatEmbedding(random_state=0, n_neighbors=min(5, n - 1)).fit(sheet[:n])
+    assert math.isnan(model.quality_.neighbors)
+    assert math.isnan(model.quality_.distances)
+    assert model.quality_.describe().startswith("Fewer than 50 points, too few to judge. ")
+
+
+def test_fifty_points_are_judged(sheet):
+    assert quality(sheet[:50], sheet[:50]).neighbors == 1

@@ -52,7 +52,7 @@ def case(name):
 @every_case
 def test_the_search_finds_the_nearest_and_of_ties_the_first(name):
     X, D, metric = case(name)
-    search = DistanceSearch(Distances.of(metric).points(X), Distances.of(metric))
+    search = DistanceSearch(Distances.from_metric(metric).points(X), Distances.from_metric(metric))
     want = np.argsort(D - 2 * np.eye(70), axis=1, kind="stable")[:, :12]
     found = search.query(None, 12)
     assert_array_equal(found.indices, want)

@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from heatsketch import Dense, DisconnectedWarning, Kernel, LowRank, Sparse, gaussian_affinity
-from heatsketch.markov.diffusion import connectivity
+from heatsketch.markov.components import connectivity
 from heatsketch.operators.operator import NEGLIGIBLE
 
 

@@ -13,6 +13,7 @@ from scipy.spatial.distance import squareform
 from sklearn.base import clone
 
 import heatsketch as hs
+from heatsketch._checks import check_points
 
 EDGES = [("a", "b", 2.0), ("b", "c", 0.5), ("c", "a", 1.0), ("d", "b", 3.0), ("d", "d", 4.0)]
 NAMES = ["a", "b", "c", "d"]
@@ -252,7 +253,8 @@ def with_weight(value):
     ("given", "options", "message"),
     [
         *((with_weight(w), {}, rf"edge \('a', 'b'\) is {w:g}") for w in (-1.0, np.nan, np.inf)),
-        (with_weight("two"), {}, "'two'"),
+        (with_weight("two"), {}, r"edge \('a', 'b'\) is 'two'; pass a number"),
+        (of_igraph([("a", "b", "x"), ("b", "c", 1)]), {}, r"edge \('a', 'b'\) is 'x'; pass a num"),
         (-W, {}, r"edge \(0, 1\) is -2; pass finite"),
         (W * np.nan, {}, r"edge \(0, 0\) is nan"),
         (W[:3], {}, r"shape \(3, 4\).*pass a matrix \(n, n\), edges"),
@@ -270,3 +272,60 @@ def test_what_is_no_graph_is_refused(given, options, message):
     wrong_type = "complex128" in message or "of its own" in message
     with pytest.raises(TypeError if wrong_type else ValueError, match=message):
         hs.graph(given, **options)
+
+
+def in_small_numbers(values):
+    values = np.array(values)
+    ends = (np.array([0, 0, 1, 1]), np.array([1, 1, 0, 0]))
+    return sparse.coo_array((np.tile(values, 2), ends), shape=(2, 2))
+
+
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")  # of 2^63, beyond float64
+@pytest.mark.parametrize(
+    ("values", "total"),
+    [
+        (np.array([200, 100], np.uint8), 300),
+        (np.array([100, 100], np.int8), 200),
+        (np.array([True, True]), 2),
+        (np.array([2**63, 2**60], np.uint64), 2**63 + 2**60),
+        (np.array([2**24, 1], np.float32), 2**24 + 1),
+    ],
+)
+def test_parallel_edges_are_added_in_more_than_their_own_precision(values, total):
+    matrix = in_small_numbers(values)
+    assert hs.graph(matrix).matrix[0, 1] == total
+    if values.dtype.kind != "f":  # elsewhere the precision of floats is that of the caller
+        assert hs.eigh(matrix, 1, rng=0).values == pytest.approx([total])
+        points = sparse.coo_array(([*values], ([0, 0], [1, 1])), shape=(2, 2), dtype=values.dtype)
+        assert check_points(points)[0, 1] == total
+
+
+def test_parallel_edges_of_igraph_are_added_as_numbers():
+    G = igraph.Graph(2, [(0, 1), (1, 0), (0, 0), (0, 0)])
+    assert_array_equal(hs.graph(G).matrix.toarray(), [[2, 2], [2, 0]])
+    G.es["weight"] = [True, True, False, True]
+    assert_array_equal(hs.graph(G).matrix.toarray(), [[1, 2], [2, 0]])
+
+
+def test_an_edge_of_igraph_without_a_weight_has_1_as_in_networkx():
+    H = igraph.Graph(3, [(0, 1)])
+    H.es["weight"] = 2.0
+    H.add_edge(1, 2)
+    assert H.es["weight"] == [2.0, None]
+    assert_array_equal(hs.graph(H).matrix.toarray(), [[0, 2, 0], [2, 0, 1], [0, 1, 0]])
+
+
+@pytest.mark.parametrize("make", [nx.Graph, nx.MultiDiGraph, igraph.Graph])
+def test_graphs_with_nodes_and_no_edges_or_without_nodes(make):
+    G = make()
+    with pytest.raises(ValueError, match=r"^The graph has no nodes; pass one with at least 2\.$"):
+        hs.graph(G)
+    for name in "abc":
+        G.add_vertex(name=name) if make is igraph.Graph else G.add_node(name)
+    found = hs.graph(G)
+    assert_array_equal(found.matrix.toarray(), np.zeros((3, 3)))
+    assert found.names.tolist() == ["a", "b", "c"]
+    with pytest.raises(
+        ValueError, match=r"3 of 3 points have no affinity.* a graph has too few edges"
+    ):
+        hs.DiffusionMap(2, affinity="precomputed").fit(G)

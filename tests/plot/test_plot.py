@@ -9,7 +9,7 @@ from matplotlib.colors import to_rgb
 from scipy.spatial.distance import pdist
 
 from heatsketch import plot
-from heatsketch.plot.labels import NO_LABEL_COLOUR, palette
+from heatsketch.plot.labels import NO_LABEL_COLOUR, palette, place_names
 from heatsketch.plot.scatter import MAX_VECTOR_POINTS
 from heatsketch.reports.columns import column
 
@@ -97,16 +97,19 @@ def test_legend_lies_outside_the_axes_and_shows_any_text():
     assert ax.get_legend().get_window_extent().x1 <= figure.bbox.x1
 
 
-def test_names_are_written_at_the_class_medians_unless_they_collide_or_are_long():
-    names, sizes = ["east", "west", "hidden", "Saint-Germain-en-Laye"], [30, 20, 10, 10]
-    labels, places = np.repeat(names, sizes), [[5.0, 0], [-5, 0], [5, 0], [0, 5]]
-    F = points(70) * 0.01 + np.repeat(places, sizes, axis=0)
+def test_a_name_stands_beside_its_points_with_a_line_to_their_median():
+    rng = np.random.default_rng(0)
+    labels = np.repeat(["east", "Saint-Germain-en-Laye"], [300, 200])
+    F = rng.normal(size=(500, 2)) * 0.3 + np.repeat([[5.0, 0], [-5, 0]], [300, 200], axis=0)
     figure = plot.scatter(F, labels)
-    written = {text.get_text(): text.get_position() for text in figure.axes[0].texts}
-    assert written.keys() == {"east", "west"}
-    assert set(legend_names(figure)) == set(names)
-    for name, place in written.items():
-        np.testing.assert_allclose(place, np.median(F[labels == name], axis=0))
+    figure.canvas.draw()
+    ax = figure.axes[0]
+    assert [text.get_text() for text in ax.texts] == ["Saint-Germain-en-Laye", "east"]
+    for text, (end, median) in zip(ax.texts, ax.collections[1].get_segments(), strict=True):
+        np.testing.assert_allclose(median, np.median(F[labels == text.get_text()], axis=0))
+        box = text.get_window_extent().transformed(ax.transData.inverted())
+        assert box.padded(1e-6).contains(*end)
+        assert np.linalg.norm(end - median) < 2
 
 
 def test_fractions_get_a_colour_bar_and_missing_ones_stay_grey():
@@ -348,14 +351,57 @@ def test_as_large_a_share_of_the_density_is_seen_of_few_points_as_of_many(n):
 
 
 @pytest.mark.parametrize("width", [3, 4, 8])
-def test_names_on_the_points_do_not_overlap_at_any_size(width):
+@pytest.mark.parametrize("words", ["digit", "category"])
+def test_names_cover_no_point_and_no_other_name_at_any_size(width, words):
     rng = np.random.default_rng(0)
     codes = np.repeat(np.arange(10), 30)
     F = rng.normal(size=(10, 2))[codes] + 0.05 * rng.normal(size=(300, 2))
     figure = plot.new_figure(width, width)
-    names = np.array([f"category {code}" for code in codes])
-    plot.scatter(F, names, ax=figure.add_subplot(), legend=False)
-    figure.canvas.draw()
-    boxes = [text.get_window_extent() for text in figure.axes[0].texts]
-    assert boxes
+    names = np.array([f"{words} {code}" for code in codes])
+    ax = figure.add_subplot()
+    plot.scatter(F, names, ax=ax, legend=False)
+    for _ in range(2):
+        figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.texts if text.get_visible()]
+    assert len(boxes) >= (10 if width == 8 else 3)
     assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
+    assert not any(box.contains(*spot) for box in boxes for spot in ax.transData.transform(F))
+
+
+def crowd(n, m, seed):
+    """Return points, categories and sizes of names, in a window of 300 x 200."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(-1, m, n)
+    codes[:m] = np.arange(m)
+    points = rng.uniform(20, 180, (m + 1, 2))[codes] + rng.normal(size=(n, 2)) * 9
+    return points, codes, np.column_stack([rng.uniform(8, 90, m), np.full(m, 12.0)])
+
+
+@given(st.integers(1, 12), st.integers(12, 300), st.integers(0, 10**6))
+def test_of_any_crowd_names_cover_no_point_and_no_name_and_stay_in_the_window(m, n, seed):
+    points, codes, sizes = crowd(n, m, seed)
+    window, radius = np.array([300.0, 200.0]), 2.0
+    places, homes = place_names(points, codes, sizes, window, radius)
+    for code in range(m):
+        np.testing.assert_allclose(homes[code], np.median(points[codes == code], axis=0))
+    written = np.flatnonzero(np.isfinite(places[:, 0]))
+    places, half = places[written], sizes[written] / 2
+    assert (places >= half).all()
+    assert (places <= window - half).all()
+    apart = np.abs(points[:, None] - places) >= half + radius
+    assert apart.any(axis=2).all()
+    i, j = np.triu_indices(len(places), 1)
+    assert (np.abs(places[i] - places[j]) >= half[i] + half[j]).any(axis=1).all()
+
+
+def test_a_name_has_no_place_only_where_all_places_near_its_points_are_full():
+    grid = np.stack(np.meshgrid(np.arange(0, 300, 5.0), np.arange(0, 200, 5.0)), axis=-1)
+    points = grid.reshape(-1, 2)
+    codes, size, window = np.zeros(len(points), int), np.array([[40.0, 12]]), np.array([300.0, 200])
+    assert np.isnan(place_names(points, codes, size, window, 1.0)[0]).all()
+    hole = (np.abs(points - [200, 120]) < [25, 11]).all(axis=1)
+    (place,), _ = place_names(points[~hole], codes[~hole], size, window, 1.0)
+    np.testing.assert_allclose(place, [200, 120], atol=5)
+    ring = np.column_stack([np.cos(np.arange(60)), np.sin(np.arange(60))]) * 80 + [150, 100]
+    (place,), (home,) = place_names(ring, codes[:60], size, window, 1.0)
+    np.testing.assert_allclose(place, home, atol=3)  # in the middle, where no point is

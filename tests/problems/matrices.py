@@ -24,4 +24,4 @@ def of_points(built, matrix=None):
 
 def rows_of_points(built, X):
     """Return the affinities of new points to the points, dense (m, n)."""
-    return dense(built.rows(X))[:, built.vertex]
+    return dense(built.kernel.new_rows(X))[:, built.vertex]

@@ -152,6 +152,25 @@ def test_between_two_times_points_are_between(page):
     assert "between" in page.inner_text("#now")
 
 
+@pytest.mark.parametrize("part", [0.3, 0.7])
+def test_between_two_times_the_distances_are_those_of_the_nearer_one_and_say_so(page, part):
+    page.evaluate(f"moveTo(chosen), moveTo(1 + {part})")
+    near = page.evaluate(f"Math.round(1 + {part})")
+    assert page.inner_text("#distances .line") == page.evaluate(f"distancesAt({near}).line")
+    time = page.evaluate(f"short(times[{near}])")
+    assert f"; time {time}: " in page.inner_text("#now")
+    assert page.inner_text("#distances h2") == f"Distances kept at time {time}"
+
+
+def test_a_pause_stops_at_a_time(page):
+    page.evaluate("moveTo(0)")
+    page.click("#play")
+    until(page, "scatter.now > 0.1")
+    page.click("#play")
+    assert page.evaluate("playing === null && Number.isInteger(scatter.now)")
+    assert page.inner_text("#now").startswith(f"time {page.evaluate('short(times[scatter.now])')}")
+
+
 def test_play_goes_through_the_times_and_stops(page):
     page.evaluate("moveTo(times.length - 1.3)")
     page.click("#play")
@@ -344,7 +363,7 @@ def test_two_clicks_give_the_distance_of_the_model_and_a_way_of_neighbours(audit
 def test_hover_after_a_click_says_the_interval(audit_page):
     audit_page.evaluate("choose(10)")
     audit_page.mouse.move(*place_of(audit_page, 200))
-    value, low, high = audit_page.evaluate("sketch.distance(10, 200).map(short)")
+    value, low, high = audit_page.evaluate("sketch.distance(10, hovered).map(short)")
     assert f"to p10 {value} (95 %: {low} to {high})" in audit_page.inner_text("#tip")
     assert audit_page.evaluate("element('tip').querySelector('canvas').width") == 3
 
@@ -369,6 +388,62 @@ def test_the_page_of_an_audit_lists_gaps_and_groups(audit_page, audited):
         if groups:
             audit_page.click(f"#{kind} li:first-child button")
             assert audit_page.evaluate("[...selected]") == groups[0].tolist()
+
+
+def test_escape_forgets_everything_asked_for_also_in_the_search(audit_page):
+    audit_page.fill("#search", "p39")
+    audit_page.press("#search", "Enter")
+    assert audit_page.evaluate("source") == 39
+    audit_page.press("#search", "Escape")
+    assert audit_page.evaluate("[source, selected.size, element('search').value]") == [-1, 0, ""]
+    assert audit_page.inner_text("#asked") == audit_page.inner_text("#found") == ""
+
+
+def test_a_search_says_what_it_found(audit_page):
+    for words, said in (("inner", "200 found"), ("nobody", "nothing found"), (" ", "")):
+        audit_page.fill("#search", words)
+        assert audit_page.inner_text("#found") == said
+    audit_page.fill("#search", "nobody")
+    audit_page.press("#search", "Enter")
+    assert audit_page.evaluate("source") == -1
+
+
+def test_names_cover_no_point_and_move_apart(audit_page):
+    """And what is more than there is room for is left to the legend."""
+    audit_page.select_option("#colour", label="label")
+    audit_page.evaluate("""() => {
+      window.written = [];
+      const usual = CanvasRenderingContext2D.prototype.fillText;
+      CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+        if (this.textAlign === "center" && this.canvas.id === "overlay")
+          written.push([text, x, y, this.measureText(text).width]);
+        usual.call(this, text, x, y);
+      };
+    }""")
+    audit_page.click("#names")
+    until(audit_page, "written.length > 1")
+    boxes = {text: (x, y, width) for text, x, y, width in audit_page.evaluate("written")}
+    assert boxes.keys() <= {"inner", "outer"}
+    P = np.array(audit_page.evaluate("[...scatter.shown()]")).reshape(-1, 2)
+    for x, y, width in boxes.values():
+        assert (np.abs(P - [x, y]) > [width / 2, 6]).any(axis=1).all()
+
+
+def test_the_verdict_and_the_legend_are_seen_without_scrolling(browser, file, audited):
+    for path in (file, audited[0]):
+        for page in _opened(browser, path, viewport={"width": 1400, "height": 900}):
+            assert page.inner_text("#verdict") == page.evaluate("facts.verdict") != ""
+            for name in ("verdict", "legend"):
+                box = page.locator(f"#{name}").bounding_box()
+                assert box["y"] + box["height"] <= 900
+
+
+@pytest.mark.parametrize("width", [390, 1000, 1400])
+def test_the_table_of_gaps_is_not_cut(browser, audited, width):
+    for page in _opened(browser, audited[0], viewport={"width": width, "height": 900}):
+        card = page.locator("#gaps").bounding_box()
+        table = page.locator("#gap-table").bounding_box()
+        assert table["x"] + table["width"] <= card["x"] + card["width"]
 
 
 def test_search_finds_ids_and_enter_chooses_the_first(audit_page):

@@ -1,4 +1,4 @@
-"""The script that draws points, run by Node on a canvas that draws nothing: where points stand."""
+"""The scripts that draw points and names, run by Node without drawing: where they stand."""
 
 import json
 import shutil
@@ -8,6 +8,8 @@ from importlib import resources
 import numpy as np
 import pytest
 
+from heatsketch.io.metadata import plain
+from heatsketch.plot.labels import place_names
 from heatsketch.plot.scatter import central_window
 
 node = shutil.which("node")
@@ -72,3 +74,23 @@ def test_far_points_stand_at_the_edge_and_all_are_one_call_away():
     assert found == 4
     assert left == after == asked(F[11:], "scatter.outside()") == []
     assert smaller < zoom / 20
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_names_stand_where_they_stand_in_pictures(seed):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(-1, 8, 400)
+    points = rng.uniform(20, 280, (9, 2))[codes] + rng.normal(size=(400, 2)) * 9
+    sizes, window = np.column_stack([rng.uniform(8, 90, 8), np.full(8, 12.0)]), [400.0, 300.0]
+    script = resources.files("heatsketch.reports").joinpath("names.js").read_text("utf-8")
+    given = points.ravel(), codes, sizes, window, 2.0
+    text = f"console.log(JSON.stringify(placeNames(...{json.dumps(plain(list(given)))})));"
+    done = subprocess.run(
+        [node, "-"], input=script + text, capture_output=True, check=True, text=True
+    )
+    found = json.loads(done.stdout)
+    places, homes = place_names(points, codes, sizes, np.array(window), 2.0)
+    assert np.isfinite(places).any()
+    np.testing.assert_allclose([spot["home"] for spot in found], homes)
+    shown = [spot["place"] or [np.nan, np.nan] for spot in found]
+    np.testing.assert_allclose(shown, places)

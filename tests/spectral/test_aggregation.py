@@ -35,7 +35,7 @@ def uneven(shape=(60, 40)):
     K = lazy_torus(*shape)
     w = np.exp(np.random.default_rng(1).normal(size=K.shape[0]))
     d = hs.Diffusion.from_affinity(hs.Sparse(sparse.diags(w) @ K @ sparse.diags(w)))
-    return d.deflated()
+    return d.deflated
 
 
 def test_the_leading_vector_stays_and_what_was_taken_out_is_taken_out():
@@ -69,7 +69,7 @@ def test_components_have_the_eigenvalue_of_the_top_each():
 
 def test_slow_eigenvectors_are_near_those_of_the_finer_graph():
     X = np.random.default_rng(0).uniform(size=(3000, 2)) * [2, 1]
-    A = hs.Diffusion.from_points(X, alpha=0).deflated()
+    A = hs.Diffusion.from_points(X, alpha=0).deflated
     (B, prolongation), exact = coarser(A, 8), hs.eigh(A, 8, rng=0)
     near = np.linalg.qr(prolongation @ hs.eigh(B, 8, rng=0).vectors)[0]
     assert np.linalg.svd(near.T @ exact.vectors[:, :5])[1].min() > 0.98
@@ -91,4 +91,4 @@ def test_a_graph_that_spreads_everywhere_at_once_has_no_coarser_one():
     n, rng = 3000, np.random.default_rng(0)
     links = sparse.coo_matrix((np.ones(10 * n), rng.integers(n, size=(2, 10 * n))), (n, n))
     d = hs.Diffusion.from_graph((links + links.T).tocsr())
-    assert coarser(d.deflated(), 8) is None
+    assert coarser(d.deflated, 8) is None

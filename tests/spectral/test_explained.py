@@ -84,7 +84,7 @@ def test_a_share_out_of_reach_is_a_warning_and_never_nothing(monkeypatch):
 
 def test_any_coordinates_that_span_the_same_hold_the_same():
     diffusion = hs.Diffusion.from_graph(lazy_torus(12, 10))
-    A, f = diffusion.deflated(), hs.Power(3)
+    A, f = diffusion.deflated, hs.Power(3)
     pairs = hs.eigh(A, 4, rng=0)
     mixed = pairs.vectors @ np.random.default_rng(0).normal(size=(4, 4))
     found = explained_variance(A, f, np.hstack([mixed, mixed]))  # the others add nothing
@@ -118,7 +118,7 @@ def test_fewer_probes_make_the_interval_wider():
 def test_points_that_hardly_differ(scale):
     """Eigenvalues are of size scale², and f there is as small beside f(1)."""
     X = scale * np.random.default_rng(0).normal(size=(60, 3))
-    A, f = hs.diffusion(X, affinity="dense", epsilon=1.0).deflated(), hs.Heat(4).minus_constant()
+    A, f = hs.diffusion(X, affinity="dense", epsilon=1.0).deflated, hs.Heat(4).minus_constant()
     pairs = hs.eigh(A, 2, rng=0)
     known = explained_variance(A, f, pairs.vectors, values=pairs.values)
     assert_allclose(explained_variance(A, f, pairs.vectors).cumulative, known.cumulative, rtol=0.01)
@@ -138,7 +138,7 @@ def test_intervals_hold_as_often_as_they_say(monkeypatch):
     """Of eigenvectors and of other columns, for which they may be too wide."""
     monkeypatch.setattr(traces, "SPECTRAL_LIMIT", 500)
     diffusion = hs.Diffusion.from_graph(lazy_torus(*TORUS))
-    A, f, level, trials = diffusion.deflated(), hs.Power(8), 0.9, 60
+    A, f, level, trials = diffusion.deflated, hs.Power(8), 0.9, 60
     pairs = hs.eigh(A, 12, rng=0)
     lam = lazy_torus_eigenvalues(*TORUS)[1:]
     share = np.sum(pairs.values**16) / np.sum(lam**16)

@@ -101,7 +101,7 @@ def test_rows_at_a_time_below_one_are_refused():
     d = hs.diffusion(normals(30, 2), affinity="dense", epsilon=1.0)
     with pytest.raises(ValueError, match=r"time=0.5 is less than one step"):
         d.rows(0.5)
-    rows = d.rows(1.5).of(np.arange(30))  # a dense Gaussian is positive semidefinite
+    rows = d.rows(1.5).array(np.arange(30))  # a dense Gaussian is positive semidefinite
     root = np.sqrt(d.expand(d.measure))
     expected = power(of_points(d), 1.5) / root[:, None]
     assert_allclose(pdist(rows), pdist(expected), rtol=1e-9)

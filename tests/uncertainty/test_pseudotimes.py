@@ -139,7 +139,7 @@ def test_intervals_hold_as_often_as_they_say_by_the_law_of_chi_square(monkeypatc
     moved = summed_rows(d, 1)
     moved -= moved[7]
     exact = np.linalg.norm(moved, axis=1)
-    leading = np.linalg.eigh(d.deflated() @ np.eye(d.n))[1][:, -4:]
+    leading = np.linalg.eigh(d.deflated @ np.eye(d.n))[1][:, -4:]
     left = exact**2 - np.square(moved @ leading).sum(axis=1)  # of which there is a sketch
     one_by_one(monkeypatch)
     trials, level = 100, 0.9

@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
 from heatsketch import __version__
-from heatsketch._checks import check_number
+from heatsketch._checks import check_number, warn_if_transposed
 from heatsketch.comparison.audit import Audit
 from heatsketch.comparison.audit import audit as audit_picture
 from heatsketch.estimators import DiffusionMap, HeatEmbedding, HeatSketch
@@ -482,6 +482,7 @@ def _target(adata: Any, copy: bool) -> Any:
 
 def _points(adata: Any, use_rep: str | None, n_pcs: int | None, layer: str | None) -> Any:
     """Return the representation of the cells (n, d) that scanpy would choose."""
+    warn_if_transposed(adata.obs_names, adata.var_names)
     if layer is not None:
         if use_rep not in (None, "X") or n_pcs:
             raise ValueError(f"layer={layer!r} and use_rep or n_pcs; pass one.")

@@ -21,17 +21,18 @@ class Embedding(Embedder):
 
     diagnostics_: dict[str, Any]
     _fit_metric: Any = "euclidean"
+    _takes_graphs = False  # sparse distances, those between neighbours
 
     @property
     def _precomputed(self) -> bool:
         """Whether the method compares distances, given ones or in a metric without coordinates."""
-        return Distances.of(self._fit_metric) is not None
+        return Distances.from_metric(self._fit_metric) is not None
 
     def _read(self, X: Any, reset: bool) -> Any:
         """Return X as finite float32 or float64, or raise; also raises before `fit`."""
         metric = getattr(self, "metric", "euclidean")
         if reset:
-            Distances.of(metric)  # raises for an unknown one
+            Distances.from_metric(metric)  # raises for an unknown one
         else:
             check_is_fitted(self)
         sparse_too = self.__sklearn_tags__().input_tags.sparse
@@ -48,7 +49,7 @@ class Embedding(Embedder):
     def _read_either(self, X: Any, reset: bool) -> Any:
         """Return points or, for a metric without coordinates, distances (m, n) to the data."""
         X = self._read(X, reset)
-        distances = Distances.of(self._fit_metric)
+        distances = Distances.from_metric(self._fit_metric)
         if distances is None:
             return in_metric(X, self._fit_metric)
         if distances.precomputed:
@@ -66,13 +67,15 @@ class Embedding(Embedder):
         options: dict[str, Any] = {name: getattr(self, name, None) for name in names}
         if self._precomputed:
             options["neighbors"] = Distances("precomputed")
-            X = options["neighbors"].points(X, training=True)
+            if not sparse.issparse(X):
+                X = options["neighbors"].points(X, training=True)
         return neighborhood_graph(X, **options)
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse &= getattr(self, "metric", "euclidean") != "precomputed"
+        if getattr(self, "metric", "euclidean") == "precomputed":
+            tags.input_tags.sparse = self._takes_graphs
         return tags
 
 

@@ -12,7 +12,7 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
-from heatsketch._checks import check_number, refuse_masked
+from heatsketch._checks import check_number, is_missing, name_rows, read_labels
 from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding
@@ -48,8 +48,14 @@ class Discriminant(Embedding):
         if y is None:
             name = type(self).__name__
             raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-        refuse_masked(y, "y")
         check_consistent_length(X, y)
+        y = read_labels(y)
+        missing = np.flatnonzero([is_missing(value) for value in y.tolist()])
+        if len(missing):
+            raise ValueError(
+                f"y has no label in {len(missing)} row(s) ({name_rows(missing)}); leave out these "
+                "points."
+            )
         encoder = LabelEncoder()
         labels = encoder.fit_transform(y)
         check_classification_targets(y)

@@ -24,6 +24,7 @@ class PathScaling(Embedding):
     """Abstract base: classical scaling of shortest paths in a neighbourhood graph."""
 
     _takes_sparse = True
+    _takes_graphs = True
 
     n_components: int = 2
     _: KW_ONLY
@@ -34,6 +35,8 @@ class PathScaling(Embedding):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Embed points (n, d), dense or sparse, or the distances (n, n) between them.
+
+        Sparse distances, as a `KNeighborsTransformer` returns them, are those between neighbours.
 
         Raises
         ------
@@ -63,7 +66,8 @@ class PathScaling(Embedding):
     def transform(self, X: Any) -> Array:
         """Embed points (m, d), each row independently; warn of points far from all training points.
 
-        With ``metric="precomputed"`` X holds the distances to the training points, (m, n).
+        With ``metric="precomputed"`` X holds the distances to the training points, (m, n); a sparse
+        X those to the nearest of them.
 
         Raises
         ------
@@ -79,7 +83,6 @@ class PathScaling(Embedding):
                 far,
                 "are farther from every training point than the longest path in the graph; their "
                 "coordinates are unreliable.",
-                stacklevel=3,
             )
         return self._place(rows).astype(X.dtype)
 
@@ -137,7 +140,7 @@ class Isomap(PathScaling):
         Search for neighbours, or known ones, as in `HeatSketch`.
     metric : str or callable, default "euclidean"
         The distance between points, as in `HeatSketch`. "precomputed": X holds the distances
-        between all points (n, n).
+        between all points (n, n), or, if it is sparse, those to at least `n_neighbors` of them.
 
     Attributes
     ----------
@@ -152,7 +155,8 @@ class Isomap(PathScaling):
     Raises
     ------
     ValueError
-        Too few points for the neighbours or coordinates; invalid numbers in X.
+        Too few points for the neighbours or coordinates; invalid numbers in X; a sparse graph of
+        distances with several components.
     MemoryError
         The paths would take more memory than is available.
 

@@ -1,14 +1,13 @@
 """The Laplacian eigenmap: eigenvectors of the random walk on a neighbourhood graph."""
 
 import math
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 from scipy import ndimage, sparse
 
-from heatsketch._checks import ScaleWarning, check_choice, check_number, name_rows
+from heatsketch._checks import ScaleWarning, check_choice, check_number, name_rows, warn
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding
 from heatsketch.graphs.neighborhoods import (
@@ -19,7 +18,7 @@ from heatsketch.graphs.neighborhoods import (
     warn_of_faint_points,
 )
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.novelty import PointRows
+from heatsketch.markov.out_of_sample import OutOfSamplePoints
 from heatsketch.neighbors import NeighborIndex, pair_distances
 from heatsketch.neighbors.exact import ExactSearch
 from heatsketch.operators.operator import Sparse
@@ -168,15 +167,15 @@ class LaplacianEigenmap(Embedding):
         A = Sparse(K + sparse.identity(n, format="csr"))
         diffusion = Diffusion.from_affinity(A, alpha=0.0)
         top = slowest_eigenpairs(
-            diffusion.deflated(), self.n_components, tol=self.tol, rng=self.random_state
+            diffusion.deflated, self.n_components, tol=self.tol, rng=self.random_state
         )
-        self._R, self._lam = top.vectors / np.sqrt(diffusion.measure)[:, None], top.values
+        self._R, self._lam = top.vectors / diffusion.root[:, None], top.values
         if diffusion.diagnostics["is_constant"]:
             self._R[:] = 0.0  # eigenvectors of equal eigenvalues would be arbitrary
         self._reach = None  # distance (n,) to the farthest neighbour, if needed for new points
         if self.radius is None and isinstance(self.neighbors, NeighborIndex | None):
             self._reach = graph.max(axis=1).toarray().ravel()
-        self._novelty = PointRows(X, int(self.n_neighbors), vertices)
+        self._novelty = OutOfSamplePoints(X, int(self.n_neighbors), vertices)
         self.eigenvalues_ = np.maximum(1.0 - top.values, 0.0)
         self.residuals_ = top.residuals
         self.embedding_ = vertices.spread(self._R).astype(X.dtype, copy=False)
@@ -274,4 +273,4 @@ def _check_extension(lam: Array) -> None:
     )
     if np.abs(lam).min() < _MIN_LAMBDA:
         raise ValueError(message)
-    warnings.warn(message, ScaleWarning, stacklevel=3)
+    warn(ScaleWarning, message)

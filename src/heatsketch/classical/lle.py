@@ -1,6 +1,5 @@
 """Locally linear embedding: each point stays the same combination of its neighbours."""
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -10,7 +9,7 @@ from scipy.linalg import orth, svd
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
 
-from heatsketch._checks import DisconnectedWarning, check_number, name_rows
+from heatsketch._checks import DisconnectedWarning, check_number, name_rows, warn
 from heatsketch._random import seed_entropy
 from heatsketch._tiles import for_each_tile, single_threaded_blas
 from heatsketch._typing import Array, Points
@@ -144,12 +143,11 @@ class LocallyLinearEmbedding(Embedding):
         closed = closed_components(W)
         count, sizes = len(closed), [len(points) for points in closed]
         if count > 1:
-            warnings.warn(
+            warn(
+                DisconnectedWarning,
                 f"The graph has {count} components (sizes {name_rows(sizes)}) without neighbours "
                 f"outside: the first {min(k, count - 1)} coordinate(s) only separate these. Raise "
                 "n_neighbors or radius to connect them, or embed one component.",
-                DisconnectedWarning,
-                stacklevel=2,
             )
         with single_threaded_blas():  # the same bits for any number of threads
             self.eigenvalues_, vectors = lowest_eigenpairs(L, closed, k, self.random_state)

@@ -1,6 +1,5 @@
 """Multidimensional scaling: classical, by landmarks, and of the least stress."""
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -10,7 +9,7 @@ from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.manifold import smacof
 from sklearn.preprocessing import KernelCenterer
 
-from heatsketch._checks import ConvergenceWarning, check_number, logger, require
+from heatsketch._checks import ConvergenceWarning, check_number, logger, require, warn
 from heatsketch._tiles import filled, single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding, check_fewer_components
@@ -370,11 +369,10 @@ class MetricMDS(Embedding):
                 D, init=start, n_init=1, max_iter=max_iter, eps=tol, return_n_iter=True
             )
         if self.n_iter_ == max_iter:
-            warnings.warn(
+            warn(
+                ConvergenceWarning,
                 f"The stress still falls after max_iter={max_iter} iterations; raise max_iter or "
                 "tol.",
-                ConvergenceWarning,
-                stacklevel=2,
             )
         U, sizes, _ = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)
         self._Y = fix_signs(U) * sizes  # along the principal axes

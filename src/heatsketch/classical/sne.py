@@ -14,7 +14,14 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 from sklearn import manifold
 
-from heatsketch._checks import ConvergenceWarning, check_choice, check_number, check_points, logger
+from heatsketch._checks import (
+    ConvergenceWarning,
+    check_choice,
+    check_number,
+    check_points,
+    logger,
+    warn,
+)
 from heatsketch._random import seed_entropy
 from heatsketch._tiles import filled, for_each_tile, sum_over_tiles
 from heatsketch._typing import Array
@@ -276,11 +283,10 @@ class SNE(NeighborEmbedding):
                     rates = rates / 2
             Y = best
         if not lowered:
-            warnings.warn(
+            warn(
+                ConvergenceWarning,
                 "The steps of the descent after its early phase did not lower the divergence; pass "
                 "a smaller learning_rate, or a larger n_iter.",
-                ConvergenceWarning,
-                stacklevel=3,
             )
         self.affinities_, self.n_iter_, self.diagnostics_["setbacks"] = P, n_iter, setbacks
         self.kl_divergence_ = _cost(L, Y) + float(P.data @ np.log(P.data))

@@ -85,6 +85,8 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         ("transform", "--info", None, "describe MODEL, without INPUT"),
         ("embed transform", "--metadata", "FILE", "record how the output was made, for score"),
         ("score", "--metadata", "FILE", "FILE of embed --metadata", {"dest": "made"}),
+        ("score audit", "--coordinates", "NAME[,NAME...]", "columns of EMBEDDING or PICTURE "
+         "(default: those with the names of coordinates, such as UMAP1, UMAP2, or x, y)"),
         ("score", "--embedding-key", "KEY", "array of EMBEDDING to read (.npz, .h5ad)"),
         ("score", "--pairs", "N", "random pairs (default: all of 2,048 points)"),
         ("score scales", "--json", None, "print the result as JSON"),

@@ -1,6 +1,7 @@
 """heatsketch audit: find where a picture of points can be believed."""
 
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,9 @@ import heatsketch as hs
 from heatsketch import io
 from heatsketch._typing import Array
 from heatsketch.cli import common
+from heatsketch.cli.joining import coordinates
 from heatsketch.cli.report import about_points, save
+from heatsketch.comparison.audit import MOST_LABELS
 from heatsketch.comparison.methods import defaults
 from heatsketch.reports.facts import AUDITED
 from heatsketch.reports.writer import SUFFIXES
@@ -22,10 +25,18 @@ def run(args: Namespace) -> dict[str, str]:
     options = common.parameters(args, defaults(hs.HeatSketch), "heat-sketch", **given)
     table = common.read_points(args)
     common.warn_of_units(options, table)
-    Y = _picture(args, table, args.picture)
-    beside = None if args.beside is None else {args.beside: _picture(args, table, args.beside)}
-    groups = common.groups_of(table)
-    found = hs.audit(table.values, Y, labels=groups if any(groups) else None, **options)
+    Y, shown = _picture(args, table, args.picture, args.coordinates or ())
+    beside, lines = None, {"picture": shown}
+    if args.beside is not None:
+        other, lines["beside"] = _picture(args, table, args.beside)
+        beside = {args.beside: other}
+    groups, notes = common.groups_of(table), list(table.notes)
+    count = len(set(groups.tolist()) - {None})
+    labels = groups if count else None
+    if count and not 2 <= count <= MOST_LABELS and args.label is None:  # found, not asked for
+        labels = None
+        notes.append(f"the {count:,} value(s) of {table.label!r} are not compared as labels")
+    found = hs.audit(table.values, Y, labels=labels, **options)
     X = None if "precomputed" in options.values() else table
     page = hs.report(found, X, beside=beside, **about_points(args, table, args.picture))
     save(args, page)
@@ -34,11 +45,19 @@ def run(args: Namespace) -> dict[str, str]:
         columns = [getattr(found, name).tolist() for name in header[1:]]
         rows = zip(common.names_of(args, table), *columns, strict=True)
         io.files.write_rows(args.table, [header, *rows], force=args.force)
-    return {"changed": "; ".join(table.notes)} | dict(page.facts["lines"])
+    return {"changed": "; ".join(notes)} | lines | dict(page.facts["lines"])
 
 
-def _picture(args: Namespace, table: io.Table, name: str) -> Array:
-    """Read a picture (n, c), a file or an entry of obsm of INPUT, in the order of the points."""
+def _picture(
+    args: Namespace, table: io.Table, name: str, columns: Sequence[str] = ()
+) -> tuple[Array, str]:
+    """Read a picture (n, c), a file or an entry of obsm of INPUT, in the order of the points.
+
+    Also returned is a line on its coordinates and how rows were matched.
+    """
     in_input = Path(table.source).suffix in (".h5ad", ".zarr") and not Path(name).exists()
-    picture = io.formats.read_embedding(*((args.input, name) if in_input else (name,)))
-    return np.asarray(common.coordinates(args, table, picture), dtype=float)
+    where = (args.input, name) if in_input else (name,)
+    ids = args.ids or ()
+    picture = io.formats.read_embedding(*where, ids=ids, coordinates=columns)
+    Y, line = coordinates(args, table, picture)
+    return np.asarray(Y, dtype=float), line

@@ -3,7 +3,6 @@
 import csv
 import os
 import sys
-import warnings
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -12,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from heatsketch import __version__, io, plot
-from heatsketch._checks import feature_names, logger, warn_of_scales
+from heatsketch._checks import feature_names, logger, warn, warn_if_transposed, warn_of_scales
 from heatsketch._typing import Array
-from heatsketch._words import did_you_mean
+from heatsketch._words import did_you_mean, no_parameter
 from heatsketch.cli.arguments import FORMAT
 from heatsketch.cli.printing import OUTPUTS
 from heatsketch.comparison.methods import ESTIMATORS, classes, defaults, embedded, needs_labels
@@ -55,12 +54,14 @@ def read_points(args: Namespace, recorded: Any = None) -> io.Table:
         return io.read_graph(args.input, **options)
     table = io.read_table(args.input, **{"missing": "error"} | options)
     words = {name: set(x.tolist()) for name, x in table.extra.items() if x.dtype.kind in "OU"}
+    n = table.values.shape[0]
+    warn_if_transposed(next((x for x in words.values() if len(x) == n), ()), table.columns)
     if len(words) == 2 and table.values.shape[1] == 1:  # two columns of names, one of weights?
         tails, heads = words.values()
         if 2 * len(tails & heads) >= min(len(tails), len(heads)):
             what = "{} looks like the edges of a graph from {!r} to {!r}"
             remedy = "pass --graph to embed its nodes, not its rows."
-            warnings.warn(f"{what.format(table.source, *words)}; {remedy}", stacklevel=2)
+            warn(UserWarning, f"{what.format(table.source, *words)}; {remedy}")
     return table
 
 
@@ -80,29 +81,6 @@ def read_for_model(args: Namespace, model: Any, known: dict[str, Any]) -> io.Tab
         options |= {name: recorded[name] for name in names if name in recorded}
         learned = known
     return read_like(args.input, learned, **options | reading(args))
-
-
-def coordinates(args: Namespace, table: io.Table, mapped: io.Table) -> Array:
-    """Return coordinates (n, k) of the points, matched by ids if both files have them, else by row.
-
-    Columns that a table passes through from the points are not coordinates; those with the name of
-    a coordinate have got another, see `Table.named_extra`.
-    """
-    passed: Collection[str] = ()
-    if suffix_of(mapped.source) in (*text.SUFFIXES, ".xlsx", ".parquet"):
-        known = (*mapped.columns, *mapped.extra)
-        passed = table.named_extra([name for name in known if f"{name}_input" in known])
-    columns = [j for j, name in enumerate(mapped.columns) if name not in passed]
-    Y = np.asarray(mapped.values[:, columns])
-    if mapped.metadata.get("dtype") == "float32":  # text of float32 reads as float64
-        Y = Y.astype(np.float32)
-    ids, theirs = ids_of(args, table), ids_of(args, mapped)
-    if ids and theirs and ids != theirs:
-        return Y[rows_of(theirs, ids, mapped.source)]
-    if len(Y) != table.values.shape[0]:
-        n, rows = table.values.shape[0], f"{mapped.source} has {len(Y):,} rows"
-        raise ValueError(f"{rows} but {args.input} has {n:,}; pass the same rows, or ids.")
-    return Y
 
 
 # Ids and labels of points
@@ -178,8 +156,7 @@ def parameters(args: Namespace, known: Collection[str], name: str, **chosen: Any
         if parameter not in known:
             owners = [one for one, make in ESTIMATORS.items() if parameter in defaults(make)]
             hint = f"; it belongs to {', '.join(owners)}" if owners else ""
-            hint = hint or did_you_mean(parameter, known, end="")
-            args.usage_error(f"{name} has no parameter {parameter!r}{hint}")
+            args.usage_error(no_parameter(name, parameter, known, hint))
     if args.graph is not None and "affinity" not in known:
         args.usage_error(f"--graph: {name} is about points; choose a diffusion method")
     seed = {"random_state": 0} if "random_state" in known else {}

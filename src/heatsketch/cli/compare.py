@@ -8,7 +8,9 @@ import numpy as np
 import heatsketch as hs
 from heatsketch import io, plot
 from heatsketch.cli import common
-from heatsketch.comparison.methods import defaults
+from heatsketch.cli.joining import shared_ids, warn_of_order
+from heatsketch.cli.printing import say
+from heatsketch.comparison.methods import defaults, fitting
 from heatsketch.comparison.run import DEFAULT_METHODS, FILES
 from heatsketch.io.formats import read_like
 from heatsketch.uncertainty import sample_discrepancy
@@ -38,14 +40,19 @@ def _compare_methods(args: Namespace) -> dict[str, str]:
     table = common.read_points(args)
     common.warn_of_units({}, table)
     label = None if table.label is None else table.extra[table.label]
-    methods = "all" if "all" in names else names
+    if "all" in names:
+        names = fitting(table.values.shape[0], len(set(common.groups_of(table)) - {None}))
+        if not args.quiet:
+            listed = f"{len(names)} methods may take minutes: {', '.join(names)}"
+            say(f"{listed}; name fewer with --methods")
     seeds = 2 if args.seeds is None else args.seeds
-    result = hs.compare(table.values, methods, label, seeds=seeds, **options)
+    result = hs.compare(table.values, names, label, seeds=seeds, **options)
     result.write(folder, whole=args.whole)
     print(result, end="\n\n")
     if not result.embeddings:
         raise ValueError(f"no method computed an embedding; {folder / FILES[0]} says why.")
-    return {"written": f"{folder}: {', '.join(FILES)}"}
+    written = f"{folder}: {', '.join(FILES)}"
+    return {"changed": "; ".join(table.notes), "written": written}
 
 
 def _compare_data(args: Namespace) -> dict[str, str]:
@@ -64,11 +71,14 @@ def _compare_data(args: Namespace) -> dict[str, str]:
     common.check_files(args, *common.ROW_SUFFIXES)
     first = common.read_points(args)
     tables = first, _read_other(args, first)
-    ids = [common.ids_of(args, table) for table in tables]
+    shared = shared_ids(args, *tables)
+    ids = [[], []] if shared is None else [shared.first, shared.second]
     names = [common.names_of(args, table) for table in tables]
     how = {name: options[name] for name in sizes} | {"rng": options["random_state"]}
     of_diffusion = defaults(hs.Diffusion.from_points)
     diffusion = {name: x for name, x in options.items() if name in of_diffusion}
+    if args.same_rows:
+        warn_of_order(args, *tables)
     if args.same_rows or len(set(ids[0]) & set(ids[1])) > 1:
         models = [
             hs.HeatSketch(1, 1, random_state=0, **diffusion).fit(table.values, ids=own)
@@ -103,12 +113,13 @@ def _compare_data(args: Namespace) -> dict[str, str]:
 def _read_other(args: Namespace, first: io.Table) -> io.Table:
     """Read OTHER in the units of INPUT: in its own units a shift of all points would vanish."""
     second = common.read_points(Namespace(**vars(args) | {"input": args.other}))
-    if args.graph is None and first.columns != second.columns:
+    if args.graph is None and {*first.columns} != {*second.columns}:
         raise ValueError(
             f"{first.source} and {second.source} have different features; name those of both with "
             "--features."
         )
-    if not args.standardize and args.missing != "median":
+    same_order = args.graph is not None or first.columns == second.columns
+    if same_order and not args.standardize and args.missing != "median":
         return second
     how = common.reading(args)
     known = ("features", "exclude", "standardize")

@@ -5,8 +5,10 @@ from argparse import Namespace
 import numpy as np
 
 import heatsketch as hs
+from heatsketch import io
 from heatsketch._typing import Array
 from heatsketch.cli import common
+from heatsketch.cli.joining import naming_columns
 from heatsketch.io.formats import STDOUT
 from heatsketch.reports.summary import summary
 
@@ -23,8 +25,7 @@ def run(args: Namespace) -> dict[str, str]:
         args.usage_error("--time names several times; distances are those of one")
     table = common.read_points(args)
     Y = common.fit(args, sketch, table)
-    names = common.names_of(args, table)
-    i, j = _pairs(args, names)
+    names, i, j = _pairs(args, table)
     diffusion = sketch.diffusion_
     a, b, labels = diffusion.vertex[i], diffusion.vertex[j], diffusion.operator.components()
     joined = np.full(len(i), True) if labels is None else labels[a] == labels[b]
@@ -57,11 +58,16 @@ def run(args: Namespace) -> dict[str, str]:
     }
 
 
-def _pairs(args: Namespace, names: list[str]) -> tuple[Array, Array]:
-    """Return the rows (i, j) of the requested pairs."""
+def _pairs(args: Namespace, table: io.Table) -> tuple[list[str], Array, Array]:
+    """Return the names of the points, and the rows (i, j) of the requested pairs.
+
+    Points without ids have the numbers of their rows, or the texts of a column with those asked
+    for.
+    """
     if args.origin is not None:
+        names = _names_of(args, table, [args.origin])
         origin = common.rows_of(names, [args.origin], args.input)
-        return np.repeat(origin, len(names)), np.arange(len(names))
+        return names, np.repeat(origin, len(names)), np.arange(len(names))
     text = args.pairs_file.read_text(encoding="utf-8-sig")
     lines = [line for line in text.splitlines() if line.strip()] or [""]
     separator = next((c for c in "\t,;" if c in lines[0]), None)
@@ -70,5 +76,13 @@ def _pairs(args: Namespace, names: list[str]) -> tuple[Array, Array]:
         if len(row) != 2:
             where = f"{args.pairs_file}, line {number},"
             raise ValueError(f"{where} does not hold a pair; write two ids with a comma between.")
-    ends = common.rows_of(names, [name for row in cells for name in row], args.input)
-    return ends[::2], ends[1::2]
+    wanted = [name for row in cells for name in row]
+    names = _names_of(args, table, wanted)
+    ends = common.rows_of(names, wanted, args.input)
+    return names, ends[::2], ends[1::2]
+
+
+def _names_of(args: Namespace, table: io.Table, wanted: list[str]) -> list[str]:
+    usual = common.names_of(args, table)
+    found = [usual, *naming_columns(args, table).values()]
+    return next((names for names in found if {*wanted} <= {*names}), usual)

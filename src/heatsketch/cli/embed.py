@@ -73,7 +73,7 @@ def run(args: Namespace) -> dict[str, str]:
         found = estimator.pseudotime(root)
         extra |= zip(PSEUDOTIME, found, strict=True)
         reached = np.isfinite(found.value)
-        width = (found.high - found.low)[reached] / 2
+        width = (found.high[reached] - found.low[reached]) / 2
         words = f"known to ± {np.median(width):.1g}, at worst ± {width.max():.1g}"
         lines["pseudotime"] = words if width.any() else "exact for these points"
         if lost := np.count_nonzero(~reached):

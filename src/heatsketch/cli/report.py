@@ -2,6 +2,7 @@
 
 import shlex
 from argparse import Namespace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,16 @@ from heatsketch.anndata import coloring
 from heatsketch.cli import common
 from heatsketch.cli.embed import described
 from heatsketch.io.files import need
+from heatsketch.markov.rows import leading_pairs
 from heatsketch.reports import Report, report
 from heatsketch.reports.writer import SUFFIXES
-from heatsketch.spectral.eigenpairs import caching
 
 
-@caching()
 def run(args: Namespace) -> dict[str, str]:
     """Embed the points, write the page, return the summary of `embed`."""
     common.check_files(args, *SUFFIXES)
     estimator, table = common.estimator_of(args, args.method), common.read_points(args)
+    estimator._leading_pairs = cache(leading_pairs)  # the page needs those of the fit
     Y = common.fit(args, estimator, table)
     X = None if "precomputed" in estimator.get_params().values() else table
     found = report(estimator, X, times=args.times, **about_points(args, table, args.method))

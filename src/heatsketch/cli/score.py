@@ -1,17 +1,21 @@
 """heatsketch score: measure how an embedding distorts the diffusion distance."""
 
-import warnings
 from argparse import Namespace
+from functools import cache
 from typing import Any
 
 import heatsketch as hs
 from heatsketch import io
+from heatsketch._checks import warn
 from heatsketch.cli import common
+from heatsketch.cli.joining import coordinates
 from heatsketch.cli.printing import print_json
-from heatsketch.comparison.methods import chosen_time, defaults
+from heatsketch.comparison.methods import defaults, resolve_time
 from heatsketch.io.metadata import read_metadata
+from heatsketch.markov.rows import leading_pairs
+from heatsketch.metrics.distances import DiffusionDistances
+from heatsketch.metrics.distortions import distortion_from
 from heatsketch.reports.summary import kept
-from heatsketch.spectral.eigenpairs import caching
 from heatsketch.spectral.filters import FILTERS
 
 # The distances depend on these; other parameters control how they are approximated.
@@ -21,26 +25,26 @@ _OF_THE_DISTANCE = (
 )
 
 
-@caching()
 def run(args: Namespace) -> dict[str, str] | None:
     """Compare the distances of the embedding with the diffusion distances of the points."""
     common.parameters(args, (*_OF_THE_DISTANCE, "random_state"), "the distance")
     made = None if args.made is None else read_metadata(args.made)
-    embedding = io.formats.read_embedding(args.embedding, args.embedding_key, made)
+    asked = {"ids": args.ids or (), "coordinates": args.coordinates or ()}
+    embedding = io.formats.read_embedding(args.embedding, args.embedding_key, made, **asked)
     model = embedding.metadata.get("model")  # that mapped the points, if any
     model = model if isinstance(model, dict) else {}
     made = model | embedding.metadata
     table = common.read_points(args, made.get("reading"))
-    F = common.coordinates(args, table, embedding)
+    F, shown = coordinates(args, table, embedding)
     data, n = io.data_hash(table.values), table.values.shape[0]
     if embedding.metadata.get("data", data) != data:
         text = f"{args.embedding} was made from other numbers than those in {args.input}"
-        warnings.warn(f"{text}; pass the file it was made from.", stacklevel=2)
+        warn(UserWarning, f"{text}; pass the file it was made from.")
     if model.get("data", data) != data:
         points = f"{model.get('n', 0):,} points (others, or a sample)"
         text = f"was mapped by a model of {points}. Its distances are those of walks among these"
         walks = f"the walks compared here are among the {n:,} points of {args.input}"
-        warnings.warn(f"{args.embedding} {text}; {walks}.", stacklevel=2)
+        warn(UserWarning, f"{args.embedding} {text}; {walks}.")
     recorded = common.graph_options(common.reading(args, made.get("reading")))
     parameters = made.get("parameters")
     if isinstance(parameters, dict) and "affinity" in parameters:  # a method with a diffusion
@@ -54,7 +58,7 @@ def run(args: Namespace) -> dict[str, str] | None:
     other = {name: x for name, x in given.items() if recorded.get(name, x) != x}
     if other:
         words = ", ".join(f"{name} {x} instead of {recorded[name]}" for name, x in other.items())
-        warnings.warn(f"{args.embedding} was made for other distances: {words}.", stacklevel=2)
+        warn(UserWarning, f"{args.embedding} was made for other distances: {words}.")
     options = {"filter": "accumulated", "time": "auto"} | recorded | given
     filter, asked = options["filter"], options["time"]
     if asked == 0 and "time" not in given:
@@ -67,10 +71,12 @@ def run(args: Namespace) -> dict[str, str] | None:
     make: Any = hs.Diffusion.from_affinity if precomputed else hs.Diffusion.from_points
     known = {name: options[name] for name in defaults(make) if name in options}
     diffusion = make(table.values, **known)
-    time = chosen_time(diffusion, time, filter=filter)
-    result = hs.metrics.diffusion_distortion(
-        F, diffusion, time, filter=filter, n_pairs=args.pairs, rng=seed
+    leading = cache(leading_pairs)  # the choice of the time and the distances need the same
+    time = resolve_time(diffusion, time, filter=filter, leading=leading)
+    wanted = DiffusionDistances.from_operator(
+        diffusion, time, filter, within_components=True, leading=leading
     )
+    result = distortion_from(F, wanted, args.pairs, seed)
     whence = "given" if "time" in given else "recorded in the file of the embedding"
     whence = "chosen as heat-embedding does" if asked == "auto" else whence
     if args.json:
@@ -83,6 +89,7 @@ def run(args: Namespace) -> dict[str, str] | None:
     quantiles = ", ".join(f"{level}: {ratio:.3g}" for level, ratio in result.quantiles.items())
     return {
         "changed": "; ".join(table.notes),
+        "embedding": shown,
         "time": f"{time:g} ({whence})",
         "pairs": f"{result.n_pairs:,}: {result.looked_at} (seed {seed})",
         "distances": kept(result),

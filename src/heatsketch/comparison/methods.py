@@ -81,22 +81,24 @@ def fitting(n: int, n_classes: int = 0) -> list[str]:
     ]
 
 
-def chosen_time(
-    diffusion: Diffusion, time: Any = "auto", *, n_components: int = 2, filter: str = "power"
+def resolve_time(
+    diffusion: Diffusion, time: Any = "auto", *, n_components: int = 2, **options: Any
 ) -> Any:
     """Return the time given, or for "auto" the one that `HeatEmbedding` chooses.
+
+    Options are those of `choose_time`.
 
     Examples
     --------
     >>> import heatsketch as hs
-    >>> from heatsketch.comparison.methods import chosen_time
+    >>> from heatsketch.comparison.methods import resolve_time
     >>> X, angle = hs.datasets.circle(100, rng=0)
     >>> d = hs.diffusion(X)
     >>> model = hs.HeatEmbedding(random_state=0).fit(X)
-    >>> chosen_time(d) == model.time_, chosen_time(d, 8)
+    >>> resolve_time(d) == model.time_, resolve_time(d, 8)
     (True, 8)
     """
     if time != "auto":
         return time
     k = min(n_components, max(1, diffusion.n - 1))
-    return choose_time(diffusion, k, filter=filter).time
+    return choose_time(diffusion, k, **options).time

@@ -12,20 +12,21 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.spatial.distance import pdist
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from heatsketch import metrics
 from heatsketch._checks import check_number, check_points, logger
 from heatsketch._tiles import track
 from heatsketch._typing import Array, Points
+from heatsketch._words import did_you_mean
 from heatsketch.comparison.methods import (
     ESTIMATORS,
-    chosen_time,
     classes,
     defaults,
     embedded,
     fitting,
     needs_labels,
+    resolve_time,
 )
 from heatsketch.graphs.neighborhoods import neighborhood_graph
 from heatsketch.graphs.shortest_paths import shortest_paths
@@ -161,7 +162,8 @@ class Comparison:
         """
         notes = {}
         for row in self.rows:
-            note = f"{row.seconds:.1f} s, trust {row.trustworthiness:.3f}"
+            note = "" if math.isnan(row.seconds) else f"{row.seconds:.1f} s, "
+            note += f"trust {row.trustworthiness:.3f}"
             if not math.isnan(row.knn_accuracy):
                 note += f", kNN {row.knn_accuracy:.3f}"
             notes[row.method] = note
@@ -213,10 +215,12 @@ def compare(
     ----------
     X : array or CSR matrix (n, d)
         Points.
-    methods : "all", sequence of names or estimators, or mapping of name -> name or estimator
-        Names such as "pca", which the command ``heatsketch methods`` lists; "all": those that fit
-        the size of the data. A method given by its name has its defaults, except for the parameters
-        below; of an estimator a copy is run, with the shared neighbours. By default seven methods.
+    methods : "all", sequence of methods, or mapping of name -> method
+        A method is a name, an estimator, or an array of coordinates (n, c). Names such as "pca" are
+        those that the command ``heatsketch methods`` lists; "all": those that fit the size of the
+        data. A method given by its name has its defaults, except for the parameters below; of an
+        estimator a copy is run, with the shared neighbours. Coordinates are measured as they are.
+        By default seven methods.
     labels : array (n,), optional
         For the accuracy of neighbours, the colours, and the methods that are fitted to labels.
         Fractions, and numbers of more than 20 values, are colours only.
@@ -242,7 +246,8 @@ def compare(
     Raises
     ------
     ValueError
-        If a method is unknown or lacks its labels, or a parameter is out of range.
+        If a method is unknown or lacks its labels, coordinates are not a finite table of a row for
+        each point, or a parameter is out of range.
 
     Notes
     -----
@@ -281,7 +286,7 @@ def compare(
     size = _SAMPLED_POINTS_OF_LARGE_DATA if large else _SAMPLED_POINTS
     sample = np.sort(np.random.default_rng(random_state).permutation(X.shape[0])[:size])
     diffusion = Diffusion.from_points(X, n_neighbors=n_neighbors, neighbors=index)
-    chosen = chosen_time(diffusion, time, n_components=n_components)
+    chosen = resolve_time(diffusion, time, n_components=n_components)
     logger.info("reference distances between %d points", len(sample))
     known = reference_distances(X, sample, diffusion, n_neighbors, index, chosen)
     rows, embeddings = [], {}
@@ -312,23 +317,28 @@ def compare(
 def _estimators(methods: Any, groups: Array, options: dict[str, Any]) -> dict[str, Any]:
     """Return the estimators by name, made and checked before any of them is run.
 
-    An estimator has the name of its class, numbered if there are several.
+    An estimator has the name of its class, numbered if there are several; so have coordinates.
     """
     n_classes = len(set(groups) - {None})
     if isinstance(methods, str):
         methods = fitting(len(groups), n_classes) if methods == "all" else [methods]
-    if hasattr(methods, "fit_transform"):
+    if hasattr(methods, "fit_transform") or getattr(methods, "ndim", 0) == 2:
         methods = [methods]
     named = methods.items() if isinstance(methods, Mapping) else ((None, one) for one in methods)
     made: dict[str, Any] = {}
     for name, method in named:
         if not isinstance(method, str):
-            kind = type(method).__name__
+            is_estimator = hasattr(method, "fit_transform")
+            kind = type(method).__name__ if is_estimator else "coordinates"
             count = sum(known.partition("-")[0] == kind for known in made)
-            made[str(name or (f"{kind}-{count + 1}" if count else kind))] = clone(method)
+            name = str(name or (f"{kind}-{count + 1}" if count else kind))
+            made[name] = clone(method) if is_estimator else _given(method, name, len(groups))
             continue
         if method not in ESTIMATORS:
-            raise ValueError(f"no method {method!r}; choose from {', '.join(ESTIMATORS)}.")
+            raise ValueError(
+                f"no method {method!r}; choose from {', '.join(ESTIMATORS)}"
+                f"{did_you_mean(method, ESTIMATORS)}"
+            )
         parameters = defaults(ESTIMATORS[method])
         given = {option: value for option, value in options.items() if option in parameters}
         if method == "multiple-discriminant" and n_classes:
@@ -340,6 +350,24 @@ def _estimators(methods: Any, groups: Array, options: dict[str, Any]) -> dict[st
     if lacking:
         raise ValueError(f"{lacking} need(s) labels of at least two classes; pass labels.")
     return made
+
+
+@dataclass(eq=False)
+class Given(BaseEstimator):
+    """Coordinates (n, c) that a caller gives, in place of an estimator that computes some."""
+
+    coordinates: Array
+
+
+def _given(coordinates: Any, name: str, n: int) -> Given:
+    """Return coordinates of n points, or raise."""
+    shape: tuple[int, ...] = tuple(getattr(coordinates, "shape", ()))
+    if len(shape) != 2 or shape[0] != n:
+        raise ValueError(
+            f"{name} is of type {type(coordinates).__name__} and shape {shape}; pass a name, an "
+            f"estimator, or an array of coordinates ({n}, c)."
+        )
+    return Given(check_points(coordinates, name, accept_sparse=False))
 
 
 def _shared_index(
@@ -361,6 +389,8 @@ def _runs(
     estimator: Any, X: Points, groups: Array, index: Any, seeds: int, random_state: int
 ) -> tuple[list[Array], float, float]:
     """Return the embeddings of all seeds, and the seconds and memory of the first fit."""
+    if isinstance(estimator, Given):
+        return [estimator.coordinates], math.nan, math.nan
     parameters = estimator.get_params()
     if "neighbors" in parameters and parameters["neighbors"] is None:
         estimator.set_params(neighbors=index)

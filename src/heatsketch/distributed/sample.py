@@ -80,7 +80,7 @@ def gather(
         start = stop
     sample, others = (joined(tables) for tables in found)
     table = refined(replace(sample, extra={"half": half}), how)
-    notes = []
+    notes = [*points.notes]
     if n_gaps:
         note = note_of_gaps(how.missing, first_gaps, points.n, n_gaps)
         notes.append(note.replace("with medians", "with medians of the sample"))

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from heatsketch import _checks
-from heatsketch._checks import check_choice, check_number, features_named, rows_message
+from heatsketch._checks import check_choice, check_number, features_named, rows_message, warn
 from heatsketch._tiles import in_one_thread, track
 from heatsketch._version import __version__
 from heatsketch.distributed.run import Run, Warned, assemble, check_output
@@ -50,7 +50,7 @@ class Streamed(NamedTuple):
         Relative difference of distances between fits of two halves of the sample, see `embed`; None
         if fewer than 20 points are outside of the sample.
     of_points : (float, float) or None
-        The part of it that comes from the choice of points, not from the random columns of a
+        The discrepancy due to the sampled points alone, without that of the random columns of a
         `HeatSketch`: an interval of about 95 %. None for other methods.
     output : path
     notes : tuple of str
@@ -372,7 +372,7 @@ def _map(run: Run, mapped: Iterator[list[Warned]], count: int) -> None:
     for matter, one in run.facts["warned"].items():
         category = getattr(_checks, one["kind"], getattr(builtins, one["kind"], UserWarning))
         about_rows = rows_message(one["first"], matter, one["count"])
-        warnings.warn(about_rows if one["count"] else matter, category, stacklevel=3)
+        warn(category, about_rows if one["count"] else matter)
 
 
 def _here(points: Blocks, keep: Keep, rows: int, missing: list[int]) -> Iterator[list[Warned]]:

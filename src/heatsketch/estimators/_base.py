@@ -1,8 +1,8 @@
 """The abstract bases of estimators: of all, and of those whose coordinates are products by A."""
 
+import inspect
 import numbers
 import time
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
@@ -11,12 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    clone,
-)
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, check_memory
 
 from heatsketch._checks import (
@@ -29,20 +24,17 @@ from heatsketch._checks import (
     logger,
     read_points,
     returned_for,
+    warn,
 )
 from heatsketch._random import check_ids, seed_entropy
 from heatsketch._typing import Array
+from heatsketch._words import no_parameter
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
-from heatsketch.markov.affinity import as_matrix
-from heatsketch.markov.diffusion import (
-    AFFINITIES,
-    NORMALIZATIONS,
-    Diffusion,
-    reweighted,
-    times_columns,
-)
+from heatsketch.markov.affinity import AFFINITIES, as_matrix
+from heatsketch.markov.diffusion import NORMALIZATIONS, Diffusion, reweighted, times_columns
+from heatsketch.markov.rows import Step
 from heatsketch.operators.graph import Graph, as_graph, is_graph
-from heatsketch.operators.operator import Deflated, Operator, multiply
+from heatsketch.operators.operator import Deflated, Operator
 from heatsketch.operators.torch import on_device
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.filters import FILTERS, make_filter, times_of
@@ -61,6 +53,17 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     embedding_: Array
     _takes_sparse: bool = False
+    # Whether summaries state the explained variance. That of a `HeatSketch` takes as long as the
+    # sketch, and its distances are right on average however small it is.
+    _states_variance: bool = False
+
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+        """Make an estimator, or suggest the name of a parameter in place of an unknown one."""
+        known = inspect.signature(cls).parameters
+        unknown = [name for name in parameters if name not in known]
+        if unknown and not any(one.kind is one.VAR_KEYWORD for one in known.values()):
+            raise TypeError(no_parameter(cls.__name__, unknown[0], known))
+        return super().__new__(cls)
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -150,8 +153,11 @@ class DiffusionEstimator(Embedder):
         """Raise if parameters of the subclass are out of range, before the graph is built."""
 
     @abstractmethod
-    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Array]:
-        """Return H (n, k) for every time."""
+    def _factor(self, diffusion: Diffusion, times: list[Any]) -> tuple[list[Array], Any]:
+        """Return H (n, k) for every time, and what `_judge` needs to know of them."""
+
+    def _judge(self, X: Any, wanted: Any) -> None:
+        """Measure how good `embedding_` of the points X is."""
 
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
         """Fit the diffusion on points X (n, d), array, DataFrame or sparse matrix, and embed them.
@@ -189,28 +195,27 @@ class DiffusionEstimator(Embedder):
         self._points: Any = None  # after an update: the current points, not those of the fit
         self.diagnostics_ = dict(diffusion.diagnostics)
         if "bipartite" in diffusion.diagnostics and self.filter != "heat":
-            warnings.warn(
+            warn(
+                UserWarning,
                 f"{diffusion.diagnostics['bipartite']} component(s) of the graph are bipartite: a "
                 "walk is in one half after an even number of steps and in the other after an odd "
                 "one, so that the halves never come nearer. Pass filter='heat', whose walks wait "
                 "for random times.",
-                stacklevel=2,
             )
         started = time.perf_counter()
         logger.info("embedding %s points", f"{len(diffusion.vertex):,}")
-        H = np.hstack(self._factor(diffusion, times, X)).astype(
-            diffusion.operator.dtype, copy=False
-        )
+        blocks, wanted = self._factor(diffusion, times)
+        H = np.hstack(blocks).astype(diffusion.operator.dtype, copy=False)
         if diffusion.diagnostics["is_constant"]:  # H is rounding alone
             H[:] = 0
-        self._H = np.column_stack([H, np.sqrt(diffusion.measure, dtype=H.dtype)])
+        step = diffusion.step()
+        self._H = step.beside_root(H)
         self._fit_times = times_of(getattr(self, "time_", self.time))
         self.epsilon_ = diffusion.expand(diffusion.epsilon)
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
         dtype = diffusion.operator.dtype if isinstance(X, Diffusion) else X.dtype
-        self.embedding_ = diffusion.expand(
-            self._coordinates_of(diffusion.last_step(self._H), dtype)
-        )
+        self.embedding_ = diffusion.expand(self._checked(step @ H, dtype))
+        self._judge(X, wanted)
         self.diagnostics_["embed_seconds"] = time.perf_counter() - started
         if diffusion.operator.device is not None:  # a model may be used without its device
             operator = on_device(diffusion.operator, None)
@@ -313,7 +318,7 @@ class DiffusionEstimator(Embedder):
         times = self._fit_times
         index = check_number(index, "index", low=0, high=len(times) - 1, integer=True)
         width = self.embedding_.shape[1] // len(times)
-        A, labels = self._compared()
+        A, labels = self._explained_operator()
         return explained_variance(
             A,
             make_filter(self._fit_filter, times[index]).minus_constant(),
@@ -331,9 +336,9 @@ class DiffusionEstimator(Embedder):
         count = range(len(self._fit_times))
         return np.concatenate([self.explained_diffusion_variance(index=i).ratio for i in count])
 
-    def _compared(self) -> tuple[Deflated, Array | None]:
+    def _explained_operator(self) -> tuple[Deflated, Array | None]:
         """Return A without directions that change no distance, and labels of separate maps."""
-        return self.diffusion_.deflated(), None
+        return self.diffusion_.deflated, None
 
     def pseudotime(self, root: Any, *, time: Any = 8, level: float = 0.95) -> Interval:
         """Compute how late each point is, from 0 at a root to 1 at the farthest, with intervals.
@@ -445,7 +450,8 @@ class DiffusionEstimator(Embedder):
         def embed(weights: Array) -> Array:
             weighed, columns = reweighted(diffusion, weights)
             model = copy.fit(weighed, ids=self.ids_)
-            return model._coordinates_of(multiply(times_columns(rows, columns), model._H), X.dtype)
+            step = Step(times_columns(rows, columns), weighed.measure, is_markov=True)
+            return model._checked(step @ model._H[:, :-1], X.dtype)
 
         return embed
 
@@ -473,7 +479,7 @@ class DiffusionEstimator(Embedder):
             X = Diffusion.from_affinity(X, **options)
         if isinstance(X, Diffusion):
             self._data_hash = None  # of an earlier fit
-            self.n_features_in_ = getattr(X.affinity_rows, "width", X.n)
+            self.n_features_in_ = X.n if X.out_of_sample is None else X.out_of_sample.width
             self.__dict__.pop("feature_names_in_", None)
             return X, X
         graph = as_graph(X, "X") if is_a_graph else None
@@ -494,13 +500,11 @@ class DiffusionEstimator(Embedder):
 
     def _placed(self, X: Any) -> Array:
         """Return the coordinates of points that have been read (m, k)."""
-        return self._coordinates_of(self.diffusion_.last_step(self._H, X), X.dtype)
+        product = self.diffusion_.last_step(self._H, X)
+        return self._checked(self.diffusion_.step().divided(product), X.dtype)
 
-    def _coordinates_of(self, product: Array, dtype: np.dtype) -> Array:
-        """Return the coordinates (m, k) of a product with H (m, k + 1): its last column is M √π."""
-        rows = product[:, :-1]
-        if self.diffusion_.normalization == "markov":
-            rows = rows / product[:, -1:]
+    def _checked(self, rows: Array, dtype: np.dtype) -> Array:
+        """Return coordinates (m, k) in this precision, or raise if they are not finite."""
         if not np.isfinite(rows).all():
             raise CertificateError("The embedding is not finite; pass affinities in range.")
         return np.ascontiguousarray(rows, dtype)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._checks import check_number
+from heatsketch._checks import check_number, warn
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.markov.diffusion import Diffusion
@@ -136,6 +135,8 @@ class DiffusionMap(DiffusionEstimator):
     delta: float = 0.2
     cut: float = WIDE_CUT
 
+    _states_variance = True
+
     def _check_parameters(self, times: list[Any]) -> None:
         rules = [t for t in times if isinstance(t, str)]
         if rules and rules[0] not in _TIME_RULES:
@@ -156,30 +157,31 @@ class DiffusionMap(DiffusionEstimator):
         for t in times if not rules else ():
             FILTERS[self.filter].check_time(t)
 
-    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Array]:
+    def _factor(self, diffusion: Diffusion, times: list[Any]) -> tuple[list[Array], Any]:
         if self._is_fraction:
             spectrum = self._explaining(diffusion, min(times))
         else:
             spectrum = self._eigenpairs(diffusion, times)
         lam, k = spectrum.values, len(spectrum.values)
         if isinstance(times[0], str):
-            times, k = [self._chosen_time(times[0], lam)], k - 1
+            times, k = [self._time_by_gap(times[0], lam)], k - 1
         elif self.n_components == "auto":
             f = make_filter(self.filter, min(times))
             weights = f.scaled(np.abs(lam) if f.of_powers else lam)[0]
             counts = weights > self.delta * weights[0]
             k = 1 + int(np.max(np.flatnonzero(counts), initial=0))
             if k == MOST_AUTO_COMPONENTS:
-                warnings.warn(
+                warn(
+                    UserWarning,
                     f"All {k} computed eigenvalues count at delta={self.delta} and time="
                     f"{min(times)}; pass a larger time or delta, or n_components.",
-                    stacklevel=4,
                 )
         self.time_ = times if len(times) > 1 else times[0]
-        V, root = spectrum.vectors[:, :k], np.sqrt(diffusion.measure)[:, None]
+        V, root = spectrum.vectors[:, :k], diffusion.root[:, None]
         self.eigenvalues_, self.residuals_ = lam[:k], spectrum.residuals[:k]
         self.eigenvectors_ = diffusion.expand(V / root if self.normalization == "markov" else V)
-        return [V * _step_weights(self.filter, t, lam[:k], diffusion.operator) for t in times]
+        f_by_time = [_step_weights(self.filter, t, lam[:k], diffusion.operator) for t in times]
+        return [V * f for f in f_by_time], None
 
     @property
     def _is_fraction(self) -> bool:
@@ -210,7 +212,7 @@ class DiffusionMap(DiffusionEstimator):
 
     def _explaining(self, diffusion: Diffusion, time: Any) -> Spectrum:
         """Return the eigenpairs that explain the wanted fraction, or warn and return too few."""
-        A, wanted_fraction = diffusion.deflated(), float(self.n_components)
+        A, wanted_fraction = diffusion.deflated, float(self.n_components)
         f = make_filter(self.filter, time).minus_constant()
         most = diffusion.n - 1
         count = most if diffusion.n <= SPECTRAL_LIMIT else MOST_AUTO_COMPONENTS
@@ -224,11 +226,11 @@ class DiffusionMap(DiffusionEstimator):
             # Each further one explains no more than the last one, as long as it is positive.
             missing = (wanted_fraction - known.cumulative[-1]) / max(known.ratio[-1], 1e-300)
             if count + missing > min(most, _MOST_EXPLAINING):
-                warnings.warn(
+                warn(
+                    UserWarning,
                     f"n_components={wanted_fraction:g} of the diffusion variance at time={time} "
                     f"takes more than {_MOST_EXPLAINING} coordinates; {count} are kept, which "
                     f"explain {known.cumulative[-1]:.3f}. Pass a larger time, or a number.",
-                    stacklevel=5,
                 )
                 return found
             count = min(max(2 * count, count + math.ceil(missing)), most, _MOST_EXPLAINING)
@@ -245,9 +247,9 @@ class DiffusionMap(DiffusionEstimator):
                     f"{count} distinct points have {count - 1}; pass n_components <= {count - 2}, "
                     "or a time."
                 )
-        return slowest_eigenpairs(diffusion.deflated(), count, tol=self.tol, rng=self.random_state)
+        return slowest_eigenpairs(diffusion.deflated, count, tol=self.tol, rng=self.random_state)
 
-    def _chosen_time(self, rule: str, lam: Array) -> float:
+    def _time_by_gap(self, rule: str, lam: Array) -> float:
         """Return the time at which λ_{k+1} is negligible, or the gap before it is largest.
 
         For filters that count steps it is an integer.

@@ -11,12 +11,13 @@ from heatsketch._checks import check_choice, check_number
 from heatsketch._random import numbers_at, seed_entropy
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
-from heatsketch.layout.learn import MAX_ROWS, OBJECTIVES, PAIRS, first_equal, learn
+from heatsketch.layout.linear import OBJECTIVES, first_equal, learn_linear_map
 from heatsketch.layout.objective import sampled_pairs
-from heatsketch.markov.diffusion import Diffusion, component_labels, deflate_components
-from heatsketch.markov.rows import N_LEADING, Coordinates
-from heatsketch.metrics.distances import ComponentCoordinates, compared_rows
-from heatsketch.metrics.distortions import Distortion, distortion_of_rows
+from heatsketch.markov.components import ComponentCoordinates, component_labels, deflate_components
+from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.rows import N_LEADING, Coordinates, LeadingPairs, leading_pairs
+from heatsketch.metrics.distances import DiffusionDistances
+from heatsketch.metrics.distortions import Distortion, compare_distances
 from heatsketch.metrics.picture import PictureQuality, picture_quality
 from heatsketch.neighbors import COORDINATES, in_metric, pair_distances
 from heatsketch.operators.operator import Deflated
@@ -31,6 +32,7 @@ _BEYOND = 4  # doublings of the chosen time up to which the curve goes
 _HELD_OUT = 0.2  # fraction of the sampled rows that measure a map and take no part in learning it
 _ROWS_TO_SPARE = 500  # with fewer rows none are held out
 _LEAST_ROWS = 64  # for the map of a component, if it has so many
+_SCALE_PAIRS = 20_000  # of which a map keeps the median distance
 _ROUNDING = 1e-13  # of an eigenvalue
 _DEGENERATE = 1e-12  # size of a component next to the largest, below which it is one place
 _GAP, _LEAST_GAP = 0.2, 0.1  # between discs: of the median radius, and of the largest
@@ -98,7 +100,7 @@ class HeatEmbedding(DiffusionEstimator):
         For the bistochastic form: largest |row sum - 1| (0 < tol <= 1e-3), and largest number of
         iterations. The other normalizations ignore them.
     random_state : int, RandomState, Generator or None, default None
-        Seed of the random starts, which there are only if `n_init` is above 4.
+        Seed of the random starts. Unused if `n_init` <= 4.
     memory : str or joblib.Memory, optional
         Folder of a cache of diffusions, so that a search over `time` builds one graph.
 
@@ -109,8 +111,8 @@ class HeatEmbedding(DiffusionEstimator):
     quality_ : PictureQuality or None
         How well the picture agrees with the data X rather than with diffusion distances:
         neighbours, large distances, far points. `quality_.describe()` summarises it in one line.
-        None for precomputed affinities, for metrics other than "euclidean", "cosine" and
-        "correlation", and if all points have the same affinities.
+        None for precomputed affinities, for metrics other than "euclidean", "cosine",
+        "correlation" and "precomputed", and if all points have the same affinities.
     distortion_ : Distortion
         How well the diffusion distances of `Diffusion.rows` are kept, by `diffusion_distortion`,
         which ``heatsketch score`` computes too; `distortion_.describe()` summarises it in one line.
@@ -162,6 +164,9 @@ class HeatEmbedding(DiffusionEstimator):
     n_init: Any = "auto"
     factor: float = 1.5
 
+    _states_variance = True
+    _leading_pairs = staticmethod(leading_pairs)
+
     def _check_parameters(self, times: list[Any]) -> None:
         check_number(self.n_components, "n_components", low=1, integer=True)
         if len(times) > 1:
@@ -171,14 +176,15 @@ class HeatEmbedding(DiffusionEstimator):
         else:
             FILTERS[self.filter].check_time(times[0], whole=True)
         check_number(self.n_sketch, "n_sketch", low=1, high=MOST_COLUMNS, integer=True)
-        check_choice(self.objective, "objective", OBJECTIVES)
+        check_choice(self.objective, "objective", tuple(OBJECTIVES))
         check_number(self.n_init, "n_init", low=1, integer=True, rules=("auto",))
         check_number(self.factor, "factor", low=1, open_low=True)
 
-    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Array]:
-        """Return H (n, k), whose rows after the last step are the embedding.
+    def _factor(self, diffusion: Diffusion, times: list[Any]) -> tuple[list[Array], Any]:
+        """Return H (n, k), whose last step is the embedding, and the distances it should keep.
 
-        F and H are coordinates before the last step, `rows` and Y the same after it.
+        F (n, r) and H = F W are coordinates before the last step. After it they are `wide` (n, r),
+        whose distances the map W should keep, and Y = wide W. Sets `time_` and `time_curve_`.
         """
         k = self.n_components
         if k >= diffusion.n:
@@ -188,95 +194,119 @@ class HeatEmbedding(DiffusionEstimator):
             )
         self.time_: Any = 1 if times[0] == "auto" else times[0]
         self.time_curve_: TimeCurve | None = None
-        self.distortion_: Distortion | None = None
-        self.quality_: PictureQuality | None = None
-        H, Y = np.zeros((diffusion.n, k)), np.zeros((diffusion.n, k))
-        known = ComponentCoordinates.of(diffusion, max(N_LEADING, 4 * k))
-        components = known.components
-        values = np.concatenate([one.values for one in known.each])
+        coordinates = ComponentCoordinates.from_diffusion(
+            diffusion, max(N_LEADING, 4 * k), self._leading_pairs
+        )
+        components = coordinates.components
+        values = np.concatenate([component.values for component in coordinates.each])
         rounding = max(_ROUNDING, diffusion.diagnostics.get("exponent_error", 0.0))
-        is_constant = np.abs(values).max(initial=0.0) < rounding
-        if not is_constant:
+        H = np.zeros((diffusion.n, k))
+        Y = np.zeros_like(H)
+        wanted = None
+        if np.abs(values).max(initial=0.0) >= rounding and not diffusion.diagnostics["is_constant"]:
             if times[0] == "auto":
-                self.time_curve_ = time_curve(known.each[0], self.filter, k)
+                self.time_curve_ = direction_curve(coordinates.each[0], self.filter, k)
                 self.time_ = self.time_curve_.time
             ends = values.min(), values.max()
-            compared = compared_rows(
+            distances = DiffusionDistances.from_operator(
                 diffusion, self.time_, self.filter, within_components=True, ends=ends
             )
             numbers = None
             if self.ids_ is not None:
                 numbers = numbers_at(self.ids_, diffusion.vertex, diffusion.n)
             exact = self.objective == "worst"
-            F, error = known.under(compared.filter, self.n_sketch, numbers=numbers, exact=exact)
-            with_root = np.column_stack([F, np.sqrt(diffusion.measure, dtype=F.dtype)])
-            rows = self._coordinates_of(diffusion.last_step(with_root), F.dtype)
-            maps, held_out = self._maps(diffusion, components, rows)
+            F, error = coordinates.under(
+                distances.rows.filter, self.n_sketch, numbers=numbers, exact=exact
+            )
+            wide = self._checked(diffusion.step() @ F, F.dtype)
+            maps, held_out_log_L = self._maps(diffusion, components, wide)
             for vertices, W in zip(components, maps, strict=True):
-                H[vertices], Y[vertices] = F[vertices] @ W, rows[vertices] @ W
+                H[vertices] = F[vertices] @ W
+                Y[vertices] = wide[vertices] @ W
+            wanted = WantedDistances(wide, distances, error, held_out_log_L)
         if len(components) > 1:
             # Components, which all have their mean at 0, are moved beside each other.
             self.diagnostics_["layout"] = "components side by side"
             mass = np.array([diffusion.measure[vertices].sum() for vertices in components])
             markov = self.normalization == "markov"
-            constant = np.sqrt(diffusion.measure) if markov else np.ones(len(H))  # after a step: 1
+            constant = diffusion.root if markov else np.ones(len(H))  # after a step: 1
             for vertices, shift in zip(components, side_by_side(Y, components, mass), strict=True):
                 H[vertices] += constant[vertices, None] * shift
-                Y[vertices] += shift
-        if not is_constant:
-            Y, rows = diffusion.expand(Y), diffusion.expand(rows)
-            distortion = distortion_of_rows(Y, rows, compared, error)
-            self.distortion_ = distortion._replace(held_out_log_L=held_out)
-            if self.affinity != "precomputed" and self.metric in COORDINATES:
-                X = in_metric(X, self.metric)
-                self.quality_ = picture_quality(X, Y, diffusion, distortion)
-        return [H]
+        return [H], wanted
+
+    def _judge(self, X: Any, wanted: Any) -> None:
+        """Measure `embedding_` by the distances it should keep, and by the points X."""
+        self.distortion_: Distortion | None = None
+        self.quality_: PictureQuality | None = None
+        if wanted is None:
+            return
+        Y = np.asarray(self.embedding_, dtype=float)
+        wide = self.diffusion_.expand(wanted.coordinates)
+        distortion = compare_distances(Y, wide, wanted.distances, wanted.error)
+        self.distortion_ = distortion._replace(held_out_log_L=wanted.held_out_log_L)
+        given = self.metric == "precomputed"
+        if self.affinity != "precomputed" and (given or self.metric in COORDINATES):
+            X = X if given else in_metric(X, self.metric)
+            self.quality_ = picture_quality(X, Y, self.diffusion_, distortion, distances=given)
 
     def _maps(
-        self, diffusion: Diffusion, components: list[Array], rows: Array
+        self, diffusion: Diffusion, components: list[Array], wide: Array
     ) -> tuple[list[Array], float]:
         """Learn a map (r, k) from sampled rows of each component; return log L of unseen ones.
 
         Rows are chosen by the values of the points, not by their order. Maps have the scale that
         keeps the median distance.
         """
-        k, rng = self.n_components, np.random.default_rng(seed_entropy(self.random_state))
-        rank = np.argsort(diffusion.sample(diffusion.n))
-        most = max(_LEAST_ROWS, MAX_ROWS[self.objective] // len(components))
-        samples = [rows[vertices[np.argsort(rank[vertices])[:most]]] for vertices in components]
+        k = self.n_components
+        rng = np.random.default_rng(seed_entropy(self.random_state))
+        objective = OBJECTIVES[self.objective]
+        place = np.argsort(diffusion.sample(diffusion.n))  # in the order of content
+        count = max(_LEAST_ROWS, objective.rows // len(components))
+        samples = [wide[vertices[np.argsort(place[vertices])[:count]]] for vertices in components]
         size = max(float(np.abs(S).max()) for S in samples) or 1.0
-        maps, held_out = [], math.nan
+        maps, held_out_log_L = [], math.nan
         for S in samples:
-            S, W = S / size, np.zeros((rows.shape[1], k))
+            W = np.zeros((wide.shape[1], k))
+            S = S / size
             S = S[np.unique(first_equal(S))]
             used = np.flatnonzero(np.ptp(S, axis=0) > _DEGENERATE)
             if len(used):  # else the component is one place
                 spared = self.objective == "most" and len(S) >= _ROWS_TO_SPARE
                 S = S[:, used]
-                learned = learn(
+                learned = learn_linear_map(
                     S,
                     k,
                     rng,
-                    objective=self.objective,
+                    objective=objective,
                     factor=self.factor,
                     n_init=self.n_init,
                     validation_fraction=_HELD_OUT * spared,
                 )
-                map_ = learned.components.T
-                i, j = sampled_pairs(len(S), PAIRS["worst"])
-                ratios = pair_distances(S @ map_, S @ map_, i, j) / pair_distances(S, S, i, j)
+                images = S @ learned.components.T
+                i, j = sampled_pairs(len(S), _SCALE_PAIRS)
+                ratios = pair_distances(images, images, i, j) / pair_distances(S, S, i, j)
                 median, largest = float(np.median(ratios)), float(ratios.max())
-                W[used] = map_ / (median if median > _DEGENERATE * largest else largest)
-                held_out = np.fmax(held_out, learned.held_out_log_L)
+                scale = median if median > _DEGENERATE * largest else largest
+                W[used] = learned.components.T / scale
+                held_out_log_L = np.fmax(held_out_log_L, learned.held_out_log_L)
             maps.append(W)
-        return maps, float(held_out)
+        return maps, float(held_out_log_L)
 
-    def _compared(self) -> tuple[Deflated, Array | None]:
+    def _explained_operator(self) -> tuple[Deflated, Array | None]:
         """Return A without directions that change no distance, and labels of separate maps."""
         labels = component_labels(self.diffusion_)
         if labels is None:
-            return super()._compared()
+            return super()._explained_operator()
         return deflate_components(self.diffusion_, labels), labels
+
+
+class WantedDistances(NamedTuple):
+    """Coordinates whose distances an embedding should keep, and what is known of them."""
+
+    coordinates: Array  # (n, r), of the vertices, after the last step
+    distances: DiffusionDistances  # the exact ones
+    error: float  # of a mean squared distance by the coordinates
+    held_out_log_L: float  # of the map, over rows that it was not learned from
 
 
 class TimeCurve(NamedTuple):
@@ -301,14 +331,19 @@ class TimeCurve(NamedTuple):
 
 
 def choose_time(
-    diffusion: Diffusion, n_components: int = 2, *, filter: str = "accumulated"
+    diffusion: Diffusion,
+    n_components: int = 2,
+    *,
+    filter: str = "accumulated",
+    leading: LeadingPairs = leading_pairs,
 ) -> TimeCurve:
-    """Choose the time as `HeatEmbedding` does, without the embedding; see `time_curve`."""
-    known = ComponentCoordinates.of(diffusion, max(N_LEADING, 4 * n_components))
-    return time_curve(known.each[0], filter, n_components)
+    """Choose the time as `HeatEmbedding` does, without the embedding; see `direction_curve`."""
+    count = max(N_LEADING, 4 * n_components)
+    coordinates = ComponentCoordinates.from_diffusion(diffusion, count, leading)
+    return direction_curve(coordinates.each[0], filter, n_components)
 
 
-def time_curve(coordinates: Coordinates, filter: str, k: int) -> TimeCurve:
+def direction_curve(coordinates: Coordinates, filter: str, k: int) -> TimeCurve:
     """Choose the diffusion time for a picture in k dimensions.
 
     A linear map from m directions to k dimensions keeps most distances if m is not much larger than
@@ -319,7 +354,7 @@ def time_curve(coordinates: Coordinates, filter: str, k: int) -> TimeCurve:
     are required.)
     """
     wanted = float(DIRECTIONS_PER_DIMENSION * k)
-    count = len(coordinates.values) + coordinates.others.counts.sum()  # of eigenvalues
+    count = len(coordinates.values) + coordinates.remaining.counts.sum()  # of eigenvalues
     f = FILTERS["power" if filter == "accumulated" else filter]  # also for sums, one time
     low, time, high = 0, 1, _LAST_TIME  # too many directions at low, few enough at high
     while high - low > 1:

@@ -13,7 +13,7 @@ from heatsketch._random import check_ids, numbers_at, random_block
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.novelty import PointRows
+from heatsketch.markov.out_of_sample import OutOfSamplePoints
 from heatsketch.spectral.apply import sketch_blocks
 from heatsketch.spectral.filters import FILTERS
 from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS
@@ -43,10 +43,9 @@ class HeatSketch(DiffusionEstimator):
         Diffusion time: the power t of A. With ``filter="heat"`` any positive number. A sequence
         gives the sketches of all times side by side, with the same G, in one pass.
     filter : "power", "heat" or "accumulated", default "power"
-        "power": λ^t. "heat": e^{-t(1-λ)} - e^{-t}, without the walks that have not moved yet,
-        because new points have no such walks (e^{-t} is 3e-4 at t = 8). "accumulated": squared
-        distances added up over the times t, ..., 64 t - 1, so that far points stay far (see
-        `Accumulated`).
+        "power": λ^t. "heat": e^{-t(1-λ)} - e^{-t}; the term e^{-t} (no jump yet, 3e-4 at t = 8) is
+        left out, because it is not defined for new points. "accumulated": squared distances added
+        up over the times t, ..., 64 t - 1, so that far points stay far (see `Accumulated`).
     kind : "gaussian" or "rademacher", default "gaussian"
         Entries of G: N(0, 1) or ±1, see `sketch`.
     affinity : "knn", "variable", "dense", "radius" or "precomputed", default "knn"
@@ -85,9 +84,9 @@ class HeatSketch(DiffusionEstimator):
     alpha : float, default 1
         For the Markov form: the power of the density by which affinities are divided. With
         "variable", and with "radius" and "dense" at one small ε, 1 removes the effect of the
-        density of the sample and 0 keeps it. With self-tuning "knn" (the default) and "dense" no
-        alpha removes it: where points are dense, steps are short, so distances are large, at any
-        number of points.
+        density of the sample and 0 keeps it. With a self-tuning bandwidth ("knn", the default, and
+        "dense") no value of `alpha` removes it, because steps are short where points are dense; use
+        ``affinity="variable"`` instead.
     tol, max_iter : float and int, default 1e-8 and 1000
         For the bistochastic form: largest |row sum - 1| (0 < tol <= 1e-3), and largest number of
         iterations. The other normalizations ignore them.
@@ -149,8 +148,8 @@ class HeatSketch(DiffusionEstimator):
         for t in times:
             FILTERS[self.filter].check_time(t, whole=True)
 
-    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Array]:
-        A = diffusion.deflated()
+    def _factor(self, diffusion: Diffusion, times: list[Any]) -> tuple[list[Array], Any]:
+        A = diffusion.deflated
         filters = [FILTERS[self.filter](float(t)).reduced() for t in times]
         k: Any = columns_for(self.tolerance) if self.n_components == "auto" else self.n_components
         vertex, seed = diffusion.vertex, self.random_state
@@ -159,7 +158,7 @@ class HeatSketch(DiffusionEstimator):
         else:
             numbers = numbers_at(self.ids_, vertex, diffusion.n)
             G = random_block(diffusion.n, k, self.kind, seed, numbers)
-        return sketch_blocks(A, filters, G)
+        return sketch_blocks(A, filters, G), None
 
     def distance(
         self,
@@ -254,7 +253,7 @@ class HeatSketch(DiffusionEstimator):
         >>> model.refresh().embedding_.shape
         (58, 8)
         """
-        points, all_ids = self._present()
+        points, all_ids, training = self._present()
         Y = self.embedding_
         if removed is not None:
             rows = np.atleast_1d(np.asarray(removed))
@@ -280,7 +279,7 @@ class HeatSketch(DiffusionEstimator):
             all_ids = check_ids([*all_ids.tolist(), *new_ids.tolist()], len(Y) + X.shape[0])
             Y = np.vstack([Y, self._placed(X).astype(Y.dtype)])
             stack = sparse.vstack if sparse.issparse(points) else np.vstack
-            points = stack([points, self.diffusion_.affinity_rows.compared(X)]).astype(points.dtype)
+            points = stack([points, training.as_training(X)]).astype(points.dtype)
         self._points, self.embedding_, self.ids_ = points, Y, all_ids
         return self
 
@@ -292,23 +291,23 @@ class HeatSketch(DiffusionEstimator):
         NotFittedError, ValueError, TypeError, MemoryError
             Before `fit`; as `fit`, for the current points.
         """
-        points, ids = self._present()
+        points, ids, _ = self._present()
         names = getattr(self, "feature_names_in_", None)
         self.fit(points, ids=ids)
         if names is not None:
             self.feature_names_in_ = names
         return self
 
-    def _present(self) -> tuple[Any, Array]:
-        """Return the current points and their ids, or raise if the model cannot be updated."""
+    def _present(self) -> tuple[Any, Array, OutOfSamplePoints]:
+        """Return the current points, their ids and the rule of the fit, or raise without them."""
         check_is_fitted(self)
         if self.ids_ is None:
             raise ValueError(
                 "The points have no ids, by which they would keep their random rows; pass them to "
                 "fit(X, ids=...)."
             )
-        rows = self.diffusion_.affinity_rows
-        if not isinstance(rows, PointRows):
+        training = self.diffusion_.out_of_sample
+        if not isinstance(training, OutOfSamplePoints):
             raise ValueError(
                 "The diffusion was not built from points, so that there is no rule for others; fit "
                 "points, with an affinity other than 'precomputed'."
@@ -318,7 +317,7 @@ class HeatSketch(DiffusionEstimator):
                 "neighbors holds those of the points of the fit alone; pass a transformer, or "
                 "leave it out."
             )
-        return (rows.points if self._points is None else self._points), self.ids_
+        return (training.points if self._points is None else self._points), self.ids_, training
 
     @property
     def neighbor_confidence_(self) -> Array:

@@ -77,7 +77,7 @@ def initialization(
             f"n_components={k} but there are {d.n} different points; pass at most {d.n - 1}."
         )
     generator = np.random.default_rng(rng)
-    A = d.deflated()
+    A = d.deflated
     G = random_block(A.n, min(k + _EXTRA_COLUMNS, A.n - 1), "gaussian", generator)
     times = [longest]
     while times[-1] > 1:
@@ -90,7 +90,7 @@ def initialization(
         Y = block @ axes[:, ::-1][:, :k] / np.where(sizes > 0, sizes, 1.0)
         if sizes[-1] >= _LEAST * sizes[0]:
             break
-    Y = np.asarray(d.expand(Y / np.sqrt(d.measure)[:, None]))
+    Y = np.asarray(d.expand(Y / d.root[:, None]))
     Y = Y - Y.mean(axis=0)
     spread = Y.std(axis=0)
     Y = Y / np.where(spread > 0, spread, 1.0) + _JITTER * generator.standard_normal(Y.shape)

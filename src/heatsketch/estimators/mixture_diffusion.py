@@ -13,7 +13,7 @@ from heatsketch._random import seed_entropy
 from heatsketch._typing import Array
 from heatsketch.estimators._base import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
-from heatsketch.markov.novelty import fraction_less_new, warn_of_new_points
+from heatsketch.markov.out_of_sample import fraction_less_new, warn_of_new_points
 from heatsketch.mixture import CholeskyMap, MixtureKernel, Whitening
 from heatsketch.mixture.cholesky_map import draw
 from heatsketch.mixture.fitting import fit_mixture, refitted, rescaled
@@ -172,7 +172,7 @@ class MixtureDiffusion(Embedder):
         """Set the mixture of points (n, m), its coordinates, its ε and its kernel."""
         sample, self.whitening_ = _sample(X, seed), None
         if self.epsilon == "auto" and not hasattr(self.mixture, "fit"):
-            self.whitening_ = Whitening.of(sample, seed)
+            self.whitening_ = Whitening.from_points(sample, seed)
             if X.shape[1] > len(self.whitening_.lengths):
                 warn_of_scales(X, getattr(self, "feature_names_in_", None))
         z, sample = self._coordinates(X), self._coordinates(sample)
@@ -259,7 +259,7 @@ class MixtureDiffusion(Embedder):
                 mixture = refitted(self.mixture_, z[~out])
                 kernel = MixtureKernel.from_sklearn(mixture, self.epsilon_)
                 # Principal components leave out less of the points from which they were computed.
-                rest = None if self.whitening_ is None else Whitening.of(x[~out], seed)
+                rest = None if self.whitening_ is None else Whitening.from_points(x[~out], seed)
                 scores[out] = self._log_density(x[out], kernel, rest)
         return np.quantile(scores, np.linspace(0, 1, _QUANTILES))
 

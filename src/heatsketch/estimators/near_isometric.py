@@ -13,7 +13,7 @@ from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.estimators._base import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
-from heatsketch.layout.learn import MAX_ROWS, OBJECTIVES, first_equal, learn
+from heatsketch.layout.linear import OBJECTIVES, first_equal, learn_linear_map
 from heatsketch.metrics import row_distortion
 from heatsketch.operators.kernel import centre_of, centred
 
@@ -142,7 +142,7 @@ class NearIsometricProjection(Embedder):
             range or of another type; more components than rows have directions.
         """
         X = read_points(self, X, reset=True)
-        check_choice(self.objective, "objective", OBJECTIVES)
+        objective = OBJECTIVES[check_choice(self.objective, "objective", tuple(OBJECTIVES))]
         check_number(self.factor, "factor", low=1, open_low=True)
         k = check_number(self.n_components, "n_components", low=1, integer=True)
         width = X.shape[1]
@@ -164,12 +164,12 @@ class NearIsometricProjection(Embedder):
         # their places nor on rounding.
         fixed = np.random.default_rng(0)
         order = np.argsort(points[rows] @ fixed.standard_normal(X.shape[1]), kind="stable")
-        rows = rows[order[fixed.permutation(len(rows))[: MAX_ROWS[self.objective]]]]
+        rows = rows[order[fixed.permutation(len(rows))[: objective.rows]]]
         if len(rows) < 2:
             raise ValueError(f"All {len(X)} rows of X are equal; pass two different rows or more.")
-        names = ("objective", "factor", "rank", "n_init", "max_iter", "validation_fraction")
+        names = ("factor", "rank", "n_init", "max_iter", "validation_fraction")
         options = {name: getattr(self, name) for name in names}
-        learned = learn(points[rows], self.n_components, rng, **options)
+        learned = learn_linear_map(points[rows], k, rng, objective=objective, **options)
         W = learned.components
         distortion = row_distortion(points @ W.T, points)
         scale = distortion.median

@@ -7,7 +7,6 @@ makes products faster. `Neighborhoods.vertex` maps input points to vertices.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,6 +20,7 @@ from heatsketch._checks import (
     ScaleWarning,
     check_number,
     name_rows,
+    warn,
     warn_of_rows,
 )
 from heatsketch._typing import Array, Points
@@ -77,18 +77,25 @@ class Neighborhoods:
         return found | self.recall
 
     def connected(self, graph: sparse.csr_matrix) -> sparse.csr_matrix:
-        """Return max(G, Gᵀ), every two components joined by the shortest link, with a warning."""
+        """Return max(G, Gᵀ), every two components joined by the shortest link, with a warning.
+
+        Raises ValueError where only the distances in a graph are known.
+        """
         graph = symmetric(graph)
         count, labels = connected_components(graph, directed=False)
         if count == 1:
             return graph
         sizes = np.sort(np.bincount(labels))[::-1]
-        warnings.warn(
+        if self.search.columns is not None:
+            raise ValueError(
+                f"X is a graph of {count} components (sizes {name_rows(sizes)}) without a distance "
+                "between them; pass more neighbours of each point, or all distances as an array."
+            )
+        warn(
+            DisconnectedWarning,
             f"The neighbourhood graph has {count} components (sizes {name_rows(sizes)}); they are "
             "joined by shortest links, so distances between components are inaccurate. Raise "
             "n_neighbors or radius to connect them.",
-            DisconnectedWarning,
-            stacklevel=3,
         )
         i, j, d = links_of_points(self.points, labels, self.search.distances)
         links = sparse.csr_matrix((positive(d), (i, j)), shape=graph.shape)
@@ -190,13 +197,12 @@ def _warn_of_ties(search: Search, nearest: Neighbors) -> None:
     last = search.query(search.points[:_LOOKED_AT], k + 2).distances[:, k:]
     tied = float(np.mean(last[:, 1] <= last[:, 0] * (1 + _ROUNDING)))
     if tied > _MOST_TIED:
-        warnings.warn(
+        warn(
+            ScaleWarning,
             f"n_neighbors={k}, but neighbours number {k} and {k + 1} of {tied:.0%} of the points "
             "are equally far, so that the points alone do not say which are neighbours (ties go by "
             "a hash of the coordinates). Pass affinity='dense' or 'radius' where there is one, "
             "another n_neighbors, or features with more values.",
-            ScaleWarning,
-            stacklevel=6,
         )
 
 
@@ -206,7 +212,6 @@ def warn_of_far_points(rows: Array) -> None:
         rows,
         "are too far from all training points; each gets its nearest training point as its only "
         "neighbour.",
-        stacklevel=5,
     )
 
 
@@ -216,9 +221,8 @@ def warn_of_faint_points(rows: Array) -> None:
         warn_of_rows(
             rows,
             "have hardly any affinity to the training points at the scale learned (below 1e-6): "
-            "their coordinates are those of training points nearby, however far. See novelty(X), "
-            "or leave them out.",
-            stacklevel=5,
+            "their coordinates are extrapolated from the nearest training points, which may be far "
+            "away. See novelty(X), or leave them out.",
         )
 
 
@@ -226,9 +230,7 @@ def feasible_neighbors(k: int, n: int) -> int:
     """Return k, or n - 1 with a warning where k >= n."""
     if k < n:
         return k
-    warnings.warn(
-        f"n_neighbors={k} but X has {n} distinct points; using n_neighbors={n - 1}.", stacklevel=5
-    )
+    warn(UserWarning, f"n_neighbors={k} but X has {n} distinct points; using n_neighbors={n - 1}.")
     return n - 1
 
 

@@ -4,7 +4,6 @@ Groups of h5py and of zarr have the same methods, so one code reads both.
 """
 
 import shutil
-import warnings
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from heatsketch._checks import warn
 from heatsketch._typing import Array
 from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in
 from heatsketch.io.files import blame, listed, need, suffix_of
@@ -31,10 +31,10 @@ def default_array(n_genes: int, obsm: Container[str], what: str, do: str) -> str
         return "X"
     if _COMPONENTS in obsm:
         return _COMPONENTS
-    warnings.warn(
+    warn(
+        UserWarning,
         f"{what} has no {_COMPONENTS}, so that distances are those of all {n_genes} genes in X; "
         f"run scanpy.pp.pca(adata) first, or pass {do} if that is what you mean.",
-        stacklevel=6,
     )
     return "X"
 

@@ -28,6 +28,7 @@ class Blocks:
     source: str
     read: Callable[[int], Iterator[Table]]  # tables of any sizes from a row on
     stored: int | None = None  # entries of all rows, if they are sparse
+    notes: tuple[str, ...] = ()  # on the choice of features
     stamp: Callable[[], dict[str, Any]] = dict  # differs if the source has changed; JSON
 
     def tables(self, rows: int, start: int = 0) -> Iterator[Table]:
@@ -84,7 +85,8 @@ def of_parts(parts: list[Blocks], folder: Path) -> Blocks:
         return {Path(part.source).name: part.stamp() for part in parts}
 
     n = sum(part.n for part in parts)
-    return Blocks(n, first.columns, first.dtype, str(folder), tables, stamp=stamps)
+    facts = first.columns, first.dtype, str(folder)
+    return Blocks(n, *facts, tables, stamp=stamps, notes=first.notes)
 
 
 def rows_in(size: int, d: int) -> int:

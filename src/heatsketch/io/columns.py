@@ -16,7 +16,16 @@ import numpy as np
 from heatsketch._typing import Array
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import listed
-from heatsketch.io.table import Names, Reading, Table, is_id, is_label, refuse_merged, require
+from heatsketch.io.table import (
+    Names,
+    Reading,
+    Table,
+    coded_labels,
+    is_id,
+    is_label,
+    refuse_merged,
+    require,
+)
 
 # Kinds of cells, with decimal points. Missing numbers are written as spreadsheets, R, Python
 # and pandas do. Notation: decimal commas, groups of three digits, a currency, per cent, a
@@ -113,8 +122,9 @@ def table_of(
     """Return the points of an Arrow table, with its other columns as ids and labels.
 
     Features are the requested columns, or else all numeric ones that are not ids, labels or
-    excluded. They are float32 if all columns are; gaps are NaN. With `text_place`, which names the
-    places of rows, all cells are text, and ids and labels that are numbers become numbers.
+    excluded; a note names labels in numbers. They are float32 if all columns are; gaps are NaN.
+    With `text_place`, which names the places of rows, all cells are text, and ids and labels that
+    are numbers become numbers.
 
     Raises
     ------
@@ -139,13 +149,18 @@ def table_of(
                 raise ValueError(f"{what}; name features that are numbers.")
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
+    coded = [] if how.features else coded_labels(columns)
+    coded = coded if len(coded) < len(columns) else []  # something is left
+    for name in coded:
+        del columns[name]
+        notes.append(_note_of_labels(name))
     if not columns:
         reason = f"no numeric column to use as a feature; its columns are {listed(names)}"
         reason = reason if table.num_rows else "no rows below its header; pass a table with some"
         raise ValueError(f"{path} has {reason}.")
     for name in [name for name in names if name not in columns]:
         if text_place:  # a column that could have been a feature holds something else
-            may_be_number = bool(how.features or name in passed)
+            may_be_number = bool(how.features or name in (*passed, *coded))
             may_be_number = may_be_number and not (name in how.ids or is_id(name))
             extra[name] = _from_text(table[name].combine_chunks(), how.decimal, may_be_number)
         else:  # in chunks, because Arrow limits the size of one
@@ -153,6 +168,11 @@ def table_of(
     values = np.stack([*columns.values()], axis=1)
     label = how.choose_label(extra)
     return Table(values, tuple(columns), extra, label, str(path), notes=tuple(notes))
+
+
+def _note_of_labels(name: str) -> str:
+    what = f"{name!r} is passed through as labels, for it holds few whole numbers"
+    return f"{what} (to embed it, name all features: --features)"
 
 
 def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array | None, str]:
@@ -253,7 +273,8 @@ def blocks_of(
             yield replace(table_of(rows, known, path, first_row=start), notes=())
             start += batch.num_rows
 
-    return Blocks(n, first.columns, first.values.dtype, str(path), tables)
+    notes = tuple(note for note in first.notes if note in map(_note_of_labels, first.extra))
+    return Blocks(n, first.columns, first.values.dtype, str(path), tables, notes=notes)
 
 
 def arrow_table(embedding: Array, names: Sequence[str], table: Table) -> Any:

@@ -47,7 +47,7 @@ def read_graph(
     source : str or path
         An edge list: .csv, .tsv, .txt (also with .gz), .parquet, or "-" for text on standard
         input, with two columns of names and perhaps one of weights. Or a matrix (n, n): Matrix
-        Market (.mtx), .npz, .npy, or an entry of obsp in .h5ad.
+        Market (.mtx), .npz, .npy, or an entry of obsp in .h5ad. Integers (2, m) in .npy are edges.
     key : str, optional
         The array in .npz; in .h5ad the entry of obsp, by default "connectivities".
     label, ids
@@ -102,6 +102,8 @@ def read_graph(
         elif suffix in _MATRICES:
             table = _MATRICES[suffix](path, how)
             given, extra, preferred = table.values, table.extra, table.label
+            if suffix == ".npy" and given.shape[0] == 2:  # edges are integers
+                given = np.load(path, allow_pickle=False)
         else:
             known = ", ".join([*SUFFIXES, ".parquet", *_MATRICES])
             raise ValueError(f"{path} is not a file of a graph; choose from {known}.")

@@ -65,8 +65,9 @@ def read_table(
         key of `datasets.DATASETS`, drawn with seed 0).
     label : str or sequence of str, default ()
         Label columns; the first one is used for colours. By default this is the first column called
-        label, labels, target, class or label_…, else the first text column with at most 50
-        distinct values. In .npz `y` is a label, in .h5ad the first categorical column is preferred.
+        label, labels, target, class or label_…, else one with few whole numbers called outcome,
+        cluster, species, group or the like, else the first text column with at most 50 distinct
+        values. In .npz `y` is a label, in .h5ad the first categorical column is preferred.
     ids : str or sequence of str, default ()
         Further columns of ids, which are not features. Columns called id or index, or as pandas and
         R name row numbers (rownames, Unnamed: 0, ...), are ids, too, unless they are among
@@ -78,7 +79,7 @@ def read_table(
         in scanpy. In .xlsx: the name of the sheet, by default the first.
     features : str or sequence of str, default ()
         Columns to use as features; by default all numeric ones that are not ids, labels or
-        excluded.
+        excluded. `notes` names a column that is a label by its few whole numbers.
     exclude : str or sequence of str, default ()
         Columns that are not features; they are passed through, like ids.
     missing : "keep", "error", "drop" or "median", default "keep"
@@ -146,18 +147,28 @@ def read_like(source: str | Path, known: Learned, **options: Any) -> Table:
 
 
 def read_embedding(
-    path: str | Path, key: str | None = None, metadata: dict[str, Any] | None = None
+    path: str | Path,
+    key: str | None = None,
+    metadata: dict[str, Any] | None = None,
+    *,
+    ids: Sequence[str] = (),
+    coordinates: Sequence[str] = (),
 ) -> Table:
     """Read the coordinates of an embedding, which `write_table` may have written.
 
     Other columns may hold anything. Without `key`, a .h5ad file gives the embedding that
-    `write_table` wrote to it. `metadata` replaces that in the file.
+    `write_table` wrote to it. `metadata` replaces that in the file. The table has something
+    `learned` if its columns are known to be coordinates: by their names in `coordinates`, or by the
+    record of `write_table`.
     """
     path = Path(path)
     if key is None and suffix_of(path) == ".h5ad" and path.is_file():
         key = anndata_files.key_of_embedding(path)
-    table = _read(path, Reading(key=key, strict=False))
+    how = Reading(key=key, ids=ids, features=coordinates, strict=False)
+    table = _read(path, how)
     table = table if metadata is None else replace(table, metadata=metadata)
+    if coordinates:
+        return refined(table, how)
     recorded = table.metadata.get("columns")
     if isinstance(recorded, list) and recorded and {*map(str, recorded)} <= {*table.columns}:
         return refined(table, Reading(features=map(str, recorded)))

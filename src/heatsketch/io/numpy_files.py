@@ -1,4 +1,4 @@
-"""NumPy files: .npy, an array mapped into memory; .npz, named arrays or a CSR matrix."""
+"""NumPy files: .npy, an array mapped into memory; .npz, named arrays or a matrix of SciPy."""
 
 import zipfile
 from collections.abc import Iterator
@@ -92,7 +92,9 @@ def _table(array: Array, how: Reading, path: Path, what: str = "", names: Names 
 def _read_archive(archive: Any, path: Path, how: Reading) -> Table:
     """Read an array of .npz; other arrays with one item per point are ids or labels."""
     shapes = {name: _shape(archive, name) for name in archive.files}
-    if {"data", "indices", "indptr", "format"} <= set(shapes):
+    if shapes.get("format") == () and {"data", "shape"} <= set(
+        shapes
+    ):  # as `scipy.sparse.save_npz` writes
         how.refuse_key(path)
         matrix = as_float(sparse.load_npz(path), path, path)
         return Table(matrix, default_names(matrix), {}, None, str(path))

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,17 @@ Names = tuple[str, ...]
 # Read again, that index is "Unnamed: 0" for pandas; R's row names are "rownames" or "...1".
 ID_NAMES = ("id", "index", "_index", "", "__index_level_0__", "unnamed: 0", "rownames", "...1")
 LABEL_NAMES = ("label", "labels", "target", "class")
+# Columns with these names are labels if they hold few whole numbers, because features may have
+# them, too.
+_PERHAPS_LABELS = (
+    *("outcome", "outcomes", "classes", "targets", "y", "cluster", "clusters", "leiden", "louvain"),
+    *("species", "category", "group", "diagnosis", "survived"),
+)
 
 WITH_ARRAYS = (".npz", ".xlsx", ".h5ad", ".zarr")  # or sheets, of which a key names one
 MISSING = ("error", "drop", "median")  # missing numbers; "keep" leaves them NaN
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "semicolon": ";", "comma": ","}
-_MAX_TEXT_CATEGORIES = 50  # a text column with more distinct values is not used for colours
+_MAX_CATEGORIES = 50  # a text column with more distinct values is not used for colours
 EXACT = 2.0**53  # from here on, float64 cannot tell neighbouring integers apart
 
 
@@ -105,6 +112,10 @@ class Reading:
             if not all(isinstance(name, str) for name in names):
                 raise TypeError(f"{option}={value!r}; pass the name of a column, or several.")
             object.__setattr__(self, option, tuple(dict.fromkeys(names)))  # each once
+        for name in self.features:
+            if name in self.exclude:
+                given = f"features and exclude (--features and --exclude) both name {name!r}"
+                raise ValueError(f"{given}; leave it out of one of them.")
         check_choice(self.missing, "missing", ("keep", *MISSING))
         check_choice(self.decimal, "decimal", (".", ","))
         for option in ("standardize", "header"):
@@ -131,8 +142,9 @@ class Reading:
         """Return the first column with the name of a label, else of text with few values."""
         names = [n for n in extra if n not in (*self.ids, *self.exclude) and not is_id(n)]
         texts = [name for name in names if extra[name].dtype.kind in "OU"]
-        few = (name for name in texts if len(set(extra[name].tolist())) <= _MAX_TEXT_CATEGORIES)
-        return next(filter(is_label, names), None) or next(few, None)
+        few = (name for name in texts if len(set(extra[name].tolist())) <= _MAX_CATEGORIES)
+        coded = coded_labels({name: extra[name] for name in names})
+        return next(chain(filter(is_label, names), coded, few), None)
 
     def choose_array(self, shapes: dict[str, tuple[int, ...]], source: Any) -> str:
         """Return the array that holds the points: `key`, X, embedding or the only table."""
@@ -167,6 +179,22 @@ def is_label(name: str) -> bool:
     """Return whether a column of this name is a label."""
     name = name.strip().lower()
     return name in LABEL_NAMES or name.startswith("label_")
+
+
+def coded_labels(columns: dict[str, Array]) -> list[str]:
+    """Return the columns (n,) of few whole numbers under names that labels often have.
+
+    A column y beside x is a coordinate.
+    """
+    found = []
+    for name, column in columns.items():
+        if name.strip().lower() not in _PERHAPS_LABELS or column.dtype.kind not in "biuf":
+            continue
+        numbers = np.unique(column[column == column])
+        few = len(numbers) <= min(_MAX_CATEGORIES, len(column) / 2)
+        if few and (numbers == np.round(numbers)).all():
+            found.append(name)
+    return [name for name in found if not (name in ("y", "Y") and {*columns} & {"x", "X"})]
 
 
 def default_names(values: Any) -> Names:
@@ -215,7 +243,8 @@ def as_float(values: Any, what: Any, path: Path | None = None) -> Any:
         check_budget(64 * sum(values.shape), path.stat().st_size, shape)
     if hasattr(values, "check_format"):
         values.check_format(full_check=True)
-    return sparse.csr_matrix(values, dtype=float_type(values.dtype))
+    # Entries of coo that repeat are added as floats, for small integers overflow.
+    return sparse.csr_matrix(values.astype(float_type(values.dtype), copy=False))
 
 
 def refuse_merged(name: str, numbers: Array, cells: Any, place: Callable[[int], str]) -> None:

@@ -221,10 +221,27 @@ def _sheet(path: Path, how: Reading) -> bytes:
     book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
     titles = [sheet.title for sheet in book.worksheets]
     require([how.key] if how.key is not None else [], titles, path, "sheet")
-    out = StringIO()
+    title = how.key or titles[0]
+    out, has_blanks = StringIO(), False
     writer = csv.writer(out, delimiter="\t", lineterminator="\n")
-    for row in book[how.key or titles[0]].iter_rows(values_only=True):
+    for row in book[title].iter_rows(values_only=True):
         cells = [str(x).replace(".", how.decimal) if isinstance(x, float) else x for x in row]
         writer.writerow([] if {*cells} <= {None, ""} else cells)
+        has_blanks |= None in cells
+    if has_blanks:
+        formulas = openpyxl.load_workbook(path, read_only=True, keep_links=False)
+        _refuse_uncomputed(formulas[title], book[title], path)
+        formulas.close()
     book.close()
     return out.getvalue().encode()
+
+
+def _refuse_uncomputed(formulas: Any, values: Any, path: Path) -> None:
+    """Raise for a formula whose value no program has stored: its cell would be read as blank."""
+    for row, computed in zip(formulas.iter_rows(), values.iter_rows(), strict=True):
+        for cell, found in zip(row, computed, strict=True):
+            # A formula whose value is empty text has the type of text.
+            if cell.data_type == "f" and found.value is None and found.data_type == "n":
+                what = f"the formula {str(cell.value)[:80]} without a value in {cell.coordinate}"
+                do = "open it in a spreadsheet program and save it, so that values are stored."
+                raise ValueError(f"{path} has {what}; {do}")

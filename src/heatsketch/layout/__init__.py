@@ -1,1 +1,1 @@
-"""Linear maps to few dimensions that keep distances: the loss, the descent, the choice of pairs."""
+"""Layouts, which bring points into few dimensions: pairs, losses and descent, and each layout."""

@@ -1,4 +1,4 @@
-"""Pairs of points, losses of a linear map over them with their slopes, and the descent.
+"""Pairs of points, losses over them with their slopes, and the descent of any layout.
 
 Losses are functions of the log distance ratios ℓ of pairs. They do not change when all distances
 are multiplied by one number.
@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import eigh
 from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
 
@@ -21,6 +20,7 @@ from heatsketch._typing import Array
 from heatsketch.neighbors import NeighborIndex, all_distances, pair_distances
 
 Pairs = tuple[Array, Array]
+Loss = Callable[..., tuple[float, Array]]  # its value and its slope
 
 ALL_PAIRS_UP_TO = 2_048  # points
 RANDOM_PAIRS = 500_000
@@ -30,14 +30,7 @@ _SEED = 0  # a constant: pairs depend only on the order of the rows
 SEARCH_BETA = 16.0  # of the first J_β
 _WIDTH = 2.0  # width of the window of `outside_fraction`, in units of log factor
 _CENTRING_STEPS = 8
-_MIN_RELATIVE_SCALE = 1e-7  # of a direction: smaller ones are rounding
-_WIDE = 512  # columns beyond which the directions come from their Gram matrix
 _TINY = 1e-24  # squared ratio that counts as zero
-_PERTURBATION = 0.01  # to a map under which pairs coincide, relative to its norm
-_COLLAPSED = -10.0  # ℓ, relative to the mean
-# Penalties on the fraction of variance in spare dimensions, which remove these one by one.
-_PENALTIES = (0.015, 0.05, 0.15, 0.5, 1.5)
-_ANNEALING_STEPS = 30  # for each penalty
 
 
 # Pairs
@@ -57,18 +50,21 @@ def sampled_pairs(
     if labels is None:
         i = rng.integers(0, n, count)
         return i, (i + rng.integers(1, n, count)) % n
-    sizes, order = np.bincount(labels), np.argsort(labels, kind="stable")
-    starts, ends = np.cumsum(sizes) - sizes, np.cumsum(sizes * (sizes - 1))
+    sizes = np.bincount(labels)
+    order = np.argsort(labels, kind="stable")
+    starts = np.cumsum(sizes) - sizes
+    ends = np.cumsum(sizes * (sizes - 1))
     if ends[-1] == 0:
         raise ValueError("No two points are in the same component; pass a larger n_neighbors.")
     drawn = rng.integers(0, ends[-1], count)  # of all ordered pairs
     group = np.searchsorted(ends, drawn, side="right")
-    size, drawn = sizes[group], ends[group] - 1 - drawn
-    i, step = drawn // (size - 1), 1 + drawn % (size - 1)
-    return order[starts[group] + i], order[starts[group] + (i + step) % size]
+    size = sizes[group]
+    place, offset = np.divmod(ends[group] - 1 - drawn, size - 1)
+    partner = (place + 1 + offset) % size
+    return order[starts[group] + place], order[starts[group] + partner]
 
 
-def within(i: Array, j: Array, labels: Array | None) -> Pairs:
+def within_labels(i: Array, j: Array, labels: Array | None) -> Pairs:
     """Return the pairs whose points have the same label; all pairs without labels (n,)."""
     if labels is None:
         return i, j
@@ -78,17 +74,17 @@ def within(i: Array, j: Array, labels: Array | None) -> Pairs:
 
 def nearest_pairs(F: Array, rows: Array, k: int) -> Pairs:
     """Return the pairs of each of the rows and its k nearest other rows of F."""
-    found = NeighborIndex(F).query(F[rows], k + 1).indices
-    i, j = np.repeat(rows, k + 1), found.ravel()
+    i = np.repeat(rows, k + 1)
+    j = NeighborIndex(F).query(F[rows], k + 1).indices.ravel()
     return i[i != j], j[i != j]
 
 
-def near_pairs(F: Array) -> Pairs:
-    """Return the pairs of the first rows of F and their nearest neighbours, the shortest pairs."""
+def shortest_pairs(F: Array) -> Pairs:
+    """Return the pairs of 4,000 rows of F, or all, and their nearest neighbours."""
     return nearest_pairs(F, np.arange(min(len(F), NEAR_ROWS)), min(_NEAR, len(F) - 1))
 
 
-def distortion_evaluator(F: Array) -> Callable[[Array], tuple[Array, Array, Array]]:
+def log_ratio_evaluator(F: Array) -> Callable[[Array], tuple[Array, Array, Array]]:
     """Return a function that evaluates embeddings of F (n, r) on fixed pairs and on near pairs.
 
     It maps an embedding Y (n, k) to its log ratios to F, (m,), and their pairs i, j. Up to 2,048
@@ -96,20 +92,21 @@ def distortion_evaluator(F: Array) -> Callable[[Array], tuple[Array, Array, Arra
     neighbours in each embedding, which include collisions.
     """
     if len(F) <= ALL_PAIRS_UP_TO:
-        first, second = np.triu_indices(len(F), 1)
-        logs = _logs(all_distances(F))
+        fixed_pairs = np.array(np.triu_indices(len(F), 1))
+        fixed_logs = _logs(all_distances(F))
     else:
-        sides = zip(sampled_pairs(len(F), RANDOM_PAIRS // 2), near_pairs(F), strict=True)
-        first, second = (np.concatenate(side) for side in sides)
-        logs = _logs(pair_distances(F, F, first, second))
+        fixed_pairs = np.hstack([sampled_pairs(len(F), RANDOM_PAIRS // 2), shortest_pairs(F)])
+        fixed_logs = _logs(pair_distances(F, F, *fixed_pairs))
 
     def evaluate(Y: Array) -> tuple[Array, Array, Array]:
         if len(Y) <= ALL_PAIRS_UP_TO:
-            return _logs(pdist(Y)) - logs, first, second
-        close = nearest_pairs(Y, np.arange(len(Y)), _COLLIDING)
-        i, j = np.append(first, close[0]), np.append(second, close[1])
-        known = np.append(logs, _logs(pair_distances(F, F, *close)))
-        return _logs(pair_distances(Y, Y, i, j)) - known, i, j
+            i, j = fixed_pairs
+            return _logs(pdist(Y)) - fixed_logs, i, j
+        close_pairs = nearest_pairs(Y, np.arange(len(Y)), _COLLIDING)
+        close_logs = _logs(pair_distances(F, F, *close_pairs))
+        i, j = np.hstack([fixed_pairs, close_pairs])
+        logs = np.append(fixed_logs, close_logs)
+        return _logs(pair_distances(Y, Y, i, j)) - logs, i, j
 
     return evaluate
 
@@ -149,10 +146,12 @@ def outside_fraction(
     centred = log_ratios - centre
     near = np.exp(-((centred / width) ** 2) / 2)
     # c does not contribute to the slope, because it is at a minimum.
-    value, slope = 1 - float(near.mean(dtype=float)), near * centred / (width**2 * len(near))
+    value = 1 - float(near.mean(dtype=float))
+    slope = near * centred / (width**2 * len(near))
     if log_L_weight:
-        log_L, its_slope = log_distortion(log_ratios, SEARCH_BETA)
-        value, slope = value + log_L_weight * log_L, slope + log_L_weight * its_slope
+        log_L, log_L_slope = log_distortion(log_ratios, SEARCH_BETA)
+        value += log_L_weight * log_L
+        slope += log_L_weight * log_L_slope
     return value, slope
 
 
@@ -163,136 +162,98 @@ def log_distortion(log_ratios: Array, beta: float) -> tuple[float, Array]:
     as β grows: log L - 2 log(m) / β <= J_β <= log L.
     """
     low, high = log_ratios.min(), log_ratios.max()
-    up, down = np.exp(beta * (log_ratios - high)), np.exp(beta * (low - log_ratios))
-    total, total_down = float(up.sum(dtype=float)), float(down.sum(dtype=float))
-    rest = math.log(total / len(up)) + math.log(total_down / len(up))
-    return float(high - low) + rest / beta, up / total - down / total_down
+    up = np.exp(beta * (log_ratios - high))
+    down = np.exp(beta * (low - log_ratios))
+    total_up = float(up.sum(dtype=float))
+    total_down = float(down.sum(dtype=float))
+    log_means = math.log(total_up / len(up)) + math.log(total_down / len(up))
+    return float(high - low) + log_means / beta, up / total_up - down / total_down
 
 
 # The descent
 
 
-def principal_axes(F: Array, max_rank: int) -> Array:
-    """Return axes (r, R): coordinates F · axes have variances σ, those of principal components σ².
+class Layout(Protocol):
+    """Map from parameters to points Y (n, k), such as Y = Z Q of a linear map Q."""
 
-    This is between two extremes: with the components themselves the directions of small distances
-    would hardly count in the first steps of a descent, and with whitened ones noise would count as
-    much as any direction. There are at most `max_rank` axes, and none below rounding.
-    """
-    centred = F - F.mean(axis=0)
-    if F.shape[1] > _WIDE:  # a few of very many directions
-        gram, last = centred.T @ centred, F.shape[1] - 1
-        squares, vectors = eigh(gram, subset_by_index=[max(0, last + 1 - max_rank), last])
-        scales, axes = np.sqrt(np.maximum(squares[::-1], 0.0)), vectors[:, ::-1].T
-    else:
-        if len(F) > F.shape[1]:  # the same directions, cheaper
-            centred = np.linalg.qr(centred, mode="r")
-        _, scales, axes = np.linalg.svd(centred, full_matrices=False)
-    used = min(max_rank, int(np.sum(scales > _MIN_RELATIVE_SCALE * scales[0])))
-    return (axes[:used] / np.sqrt(scales[:used, None] / math.sqrt(len(F)))).T
+    def images(self, parameters: Array) -> Array:
+        """Return the points Y (n, k)."""
+
+    def pull(self, parameters: Array, slope: Array) -> Array:
+        """Return dJ/dparameters at some parameters, given dJ/dY (n, k)."""
 
 
 class PairObjective:
-    """Pairs of rows of F whose distances a map Q should keep, up to one factor.
+    """Pairs of points whose distances a layout should keep, up to one factor.
 
-    A map Q (R, k) takes the first R coordinates along the axes. One step takes n R k operations,
-    and m k for m pairs.
+    One evaluation takes m k operations for m pairs, beyond those of the layout.
 
     Parameters
     ----------
-    F : array (n, r)
-    axes : array (r, R)
-        Principal axes.
-    pairs : (i, j)
+    n : int
+        Number of points.
 
     Attributes
     ----------
-    Z : array (n, R)
-        The coordinates.
-    scales : array (R,)
-        Their standard deviations.
-    leading : array (R, R)
-        Map to the principal components; its first columns are the directions of largest variance.
     history : list of dict
         A record of each descent.
     """
 
-    def __init__(self, F: Array, axes: Array, pairs: Pairs) -> None:
-        self.F, self.Z = F, (F - F.mean(axis=0)) @ axes
-        self.variances = self.Z.T @ self.Z / len(F)  # (R, R), the scatter of the coordinates
-        self.scales = np.sqrt(np.diag(self.variances))
-        self.leading = np.diag(self.scales)
+    def __init__(self, n: int) -> None:
         self.history: list[dict[str, Any]] = []
-        self.differences = sparse.csr_array((0, len(F)))  # (m, n): takes rows to (z_i - z_j) / d_ij
-        self.add(*pairs)
+        self.differences = sparse.csr_array((0, n))  # (m, n): takes Y to (y_i - y_j) / d_ij
 
-    def add(self, i: Array, j: Array) -> None:
-        """Add pairs."""
-        inverses = np.repeat(1 / pair_distances(self.F, self.F, i, j), 2)
-        entries, starts = inverses * np.tile([1.0, -1.0], len(i)), np.arange(0, 2 * len(i) + 1, 2)
-        rows = (entries, np.stack([i, j], axis=1).ravel(), starts)
-        more = sparse.csr_array(rows, (len(i), len(self.F)))
-        self.differences = sparse.vstack([self.differences, more], format="csr")
+    def add(self, i: Array, j: Array, distances: Array) -> None:
+        """Add pairs (m,) with the distances to keep."""
+        m = len(distances)
+        entries = np.repeat(1 / distances, 2) * np.tile([1.0, -1.0], m)
+        matrix = (entries, np.stack([i, j], axis=1).ravel(), np.arange(0, 2 * m + 1, 2))
+        added = sparse.csr_array(matrix, (m, self.differences.shape[1]))
+        self.differences = sparse.vstack([self.differences, added], format="csr")
 
-    def log_ratios(self, Q: Array) -> Array:
-        """Return ℓ (m,) of all pairs."""
-        images = self.differences @ (self.Z[:, : len(Q)] @ Q)
-        return np.log(np.einsum("ij,ij->i", images, images) + _TINY) / 2
+    def log_ratios(self, Y: Array) -> Array:
+        """Return ℓ (m,) of all pairs of points Y (n, k)."""
+        return np.log(self._scaled_differences(Y)[1]) / 2
+
+    def evaluate(self, Y: Array, loss: Loss, **options: float) -> tuple[float, Array]:
+        """Return the loss J of points Y (n, k) with its `options`, and its slope dJ/dY (n, k)."""
+        differences, squares = self._scaled_differences(Y)
+        value, slope = loss(np.log(squares) / 2, **options)
+        return value, self.differences.T @ (differences * (slope / squares)[:, None])
+
+    def _scaled_differences(self, Y: Array) -> tuple[Array, Array]:
+        """Return (y_i - y_j) / d_ij of all pairs, (m, k), and their squared lengths (m,)."""
+        differences = self.differences @ Y
+        return differences, np.einsum("ij,ij->i", differences, differences) + _TINY
 
     def descend(
         self,
-        Q: Array,
-        loss: Callable[..., tuple[float, Array]],
+        layout: Layout,
+        start: Array,
+        loss: Loss,
         max_iter: int,
-        kept: int | None = None,
-        penalty: float = 0.0,
-        **parameters: float,
+        penalty: Loss | None = None,
+        **options: float,
     ) -> Array:
-        """Minimise loss + penalty · (fraction of variance beyond column `kept`), from Q (R, k).
+        """Minimise the loss, with its `options`, over the parameters of a layout.
 
-        `parameters` are those of the loss. Columns of the map returned are uncorrelated, and have
-        decreasing variance.
+        The penalty adds a function of the parameters, given with its gradient.
         """
-        Z, differences, transposed = self.Z[:, : len(Q)], self.differences, self.differences.T
-        shape, variances = Q.shape, self.variances[: len(Q), : len(Q)]
-        ratios = self.log_ratios(Q)
-        if ratios.min() <= ratios.mean() + _COLLAPSED:  # points that coincide have no gradient
-            noise = np.random.default_rng(0).standard_normal(shape) * self.scales[: len(Q), None]
-            Q = Q + _PERTURBATION * np.linalg.norm(Q) / np.linalg.norm(noise) * noise
 
-        def objective(q: Array) -> tuple[float, Array]:
-            Q = q.reshape(shape)
-            images = differences @ (Z @ Q)
-            squares = np.einsum("ij,ij->i", images, images) + _TINY
-            value, slope = loss(np.log(squares) / 2, **parameters)
-            gradient = Z.T @ (transposed @ (images * (slope / squares)[:, None]))
-            if penalty:
-                moments = variances @ Q
-                of_columns = np.einsum("ij,ij->j", Q, moments)
-                total = float(of_columns.sum())
-                spare = float(of_columns[kept:].sum()) / total
-                slope = -2 * spare / total * moments
-                slope[:, kept:] += 2 / total * moments[:, kept:]
-                value, gradient = value + penalty * spare, gradient + penalty * slope
+        def objective(flat: Array) -> tuple[float, Array]:
+            parameters = flat.reshape(start.shape)
+            value, slope = self.evaluate(layout.images(parameters), loss, **options)
+            gradient = layout.pull(parameters, slope)
+            if penalty is not None:
+                added, added_gradient = penalty(parameters)
+                value += added
+                gradient += added_gradient
             return value, gradient.ravel()
 
-        options = {"maxiter": max_iter}
-        found = minimize(objective, Q.ravel(), jac=True, method="L-BFGS-B", options=options)
-        record = {"loss": loss.__name__, **parameters, "pairs": differences.shape[0]}
+        limits = {"maxiter": max_iter}
+        found = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options=limits)
+        record = {"loss": loss.__name__, **options, "pairs": self.differences.shape[0]}
         record |= {"objective": float(found.fun), "iterations": int(found.nit)}
         self.history.append(record)
         logger.info("learning the map: %s", record)
-        best = found.x.reshape(shape)
-        best = best @ np.linalg.eigh(best.T @ variances @ best)[1][:, ::-1]
-        return best / np.linalg.norm(best)  # losses do not depend on scale: avoid overflow
-
-    def annealed(self, Q: Array, k: int, max_iter: int) -> Array:
-        """Reduce a map gradually to its first k dimensions, to one of low stress.
-
-        With many dimensions all distances can be kept, so the start hardly matters. The penalty on
-        the variance in the spare dimensions then increases step by step. Parts that would have to
-        cross in the plane can pass each other in the spare dimensions.
-        """
-        for penalty in _PENALTIES if k < Q.shape[1] else ():
-            Q = self.descend(Q, stress, _ANNEALING_STEPS, k, penalty)
-        return self.descend(Q[:, :k], stress, max_iter)
+        return found.x.reshape(start.shape)

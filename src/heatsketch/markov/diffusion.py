@@ -3,52 +3,48 @@
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from heatsketch._checks import (
     CertificateError,
-    DisconnectedWarning,
     ScaleWarning,
     check_choice,
     check_number,
     check_points,
     device_of,
-    name_rows,
     rows_from,
+    warn,
     warn_of_scales,
 )
 from heatsketch._random import content_order, random_block
 from heatsketch._tiles import ROW_TILE, row_tiles
 from heatsketch._typing import Array
-from heatsketch.markov.affinity import (
-    Affinity,
-    PrecomputedRows,
-    as_affinity,
-    dense_affinity,
-    knn_affinity,
-    mixture_affinity,
-    radius_affinity,
-    variable_affinity,
-)
+from heatsketch.markov.affinity import AFFINITIES, Affinity, as_affinity
+from heatsketch.markov.components import connectivity
 from heatsketch.markov.normalization import Scaling, bistochastic_scaling, markov_scaling
-from heatsketch.markov.novelty import PointRows
-from heatsketch.markov.rows import DiffusionRows
+from heatsketch.markov.out_of_sample import (
+    OutOfSampleAffinities,
+    OutOfSampleKernel,
+    OutOfSampleMixture,
+    OutOfSamplePoints,
+)
+from heatsketch.markov.rows import DiffusionRows, Step
 from heatsketch.mixture import MixtureKernel
+from heatsketch.mixture.kernel import affinity_factor
 from heatsketch.neighbors import Distances, in_metric
 from heatsketch.neighbors.metric import Metric
 from heatsketch.operators.graph import as_graph
 from heatsketch.operators.graph import graph as read_graph
 from heatsketch.operators.operator import (
     Deflated,
+    LowRank,
     Operator,
     Scaled,
-    between_components,
     is_large,
     multiply,
     scale_both_sides,
@@ -58,12 +54,10 @@ from heatsketch.scales.bandwidth import RULES, WIDE_CUT
 from heatsketch.spectral.eigenpairs import leading_eigenpairs
 from heatsketch.spectral.filters import make_filter
 
-AFFINITIES = ("knn", "dense", "radius", "variable")
 NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
 _SPARSE_TILE = 2**16  # new points whose sparse rows are computed at a time
 _DENSE_ENTRIES = 2**24  # of rows computed at a time: 128 MB
 _MAX_MEASURE_ERROR = 1e-6  # largest error of A √π = √π that rounding can explain
-_MAX_ENTRIES = 2**25  # between components: as much as some blocks of columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +73,8 @@ class Diffusion:
         A, symmetric, with eigenvalues in [-1, 1]; A √π = √π.
     measure : array (n,)
         Stationary distribution π, summing to 1.
-    affinity_rows : callable or None
-        Affinities K(x, x_j) of new points (m, d), array or CSR (m, n); see `kernel_rows`.
+    out_of_sample : OutOfSampleKernel or None
+        The rule for the affinities of new points (`new_rows`), and how new they are.
     scaling : Scaling or None
         The scaling that makes A of the affinity.
     normalization : "symmetric", "bistochastic" or "markov"
@@ -102,12 +96,14 @@ class Diffusion:
         The nodes of a graph that has names, in the order of the rows of embeddings.
     by_content : array (n,) or None
         The vertices in an order that depends on the data alone, if it is known; see `sample`.
+    weighable : bool
+        Whether points can count more often; see `reweighted`.
     """
 
     operator: Operator
     measure: Array
     vertex: Array
-    affinity_rows: Any = None
+    out_of_sample: OutOfSampleKernel | None = None
     scaling: Scaling | None = None
     normalization: str = "markov"
     directed_step: sparse.csr_matrix | None = None
@@ -115,6 +111,7 @@ class Diffusion:
     diagnostics: dict[str, Any] = field(default_factory=dict)
     names: Array | None = None
     by_content: Array | None = None
+    weighable: bool = True
 
     @classmethod
     def from_points(
@@ -190,22 +187,17 @@ class Diffusion:
         >>> import numpy as np, heatsketch as hs
         >>> X = np.random.default_rng(0).normal(size=(50, 3))
         >>> d = hs.Diffusion.from_points(X)
-        >>> np.allclose(d.operator @ np.sqrt(d.measure), np.sqrt(d.measure))
+        >>> np.allclose(d.operator @ d.root, d.root)
         True
         """
         check_choice(normalization, "normalization", NORMALIZATIONS)
-        check_choice(affinity, "affinity", AFFINITIES)
+        check_choice(affinity, "affinity", tuple(AFFINITIES))
         check_number(cut, "cut", low=0, open_low=True)
         if isinstance(epsilon, str):
             check_choice(epsilon, "epsilon", ("self-tuning", *RULES))
         else:
             check_number(epsilon, "epsilon", low=0, open_low=True)
-        if affinity == "radius" and epsilon == "self-tuning":
-            raise ValueError(
-                "epsilon='self-tuning' gives affinity='radius' no common radius; pass a number or "
-                "'ksum', or affinity='knn'."
-            )
-        distances = Distances.of(metric)
+        distances = Distances.from_metric(metric)
         if distances is not None and neighbors is not None:
             raise ValueError(
                 f"metric={metric!r} and neighbors are both given; pass one of them, such as a "
@@ -218,24 +210,15 @@ class Diffusion:
         else:
             X = in_metric(X, metric)
             warn_of_scales(X)
-        if affinity == "knn":
-            built = knn_affinity(X, epsilon, n_neighbors, search)
-        elif affinity == "variable":
-            built = variable_affinity(X, epsilon, n_neighbors, search)
-        elif affinity == "dense" and distances is None:
-            built = dense_affinity(X, epsilon, n_neighbors)
-        else:
-            widest = cut if affinity == "radius" else None
-            built = radius_affinity(X, epsilon, widest, distances, n_neighbors)
-        near = getattr(built.rows, "neighborhoods", None)
-        rows = PointRows(X, n_neighbors, near, metric, built.rows)
+        built = AFFINITIES[affinity](X, epsilon, n_neighbors, search, cut)
+        kernel = built.kernel
+        out_of_sample = OutOfSamplePoints(X, n_neighbors, kernel.neighborhoods, metric, kernel)
         operator = built.operator if device is None else on_device(built.operator, device)
         built.diagnostics["affinity_seconds"] = time.perf_counter() - started
-        built = replace(built, operator=operator, rows=rows)
-        # Small problems are computed in float64, and steps that wait: 1 - λ has few digits there.
-        single = is_large(X.shape[0]) and affinity != "variable"
-        dtype = X.dtype if single else np.dtype(np.float64)
-        return cls._normalized(built, normalization, alpha, tol, max_iter, dtype)
+        built = replace(built, operator=operator)
+        # Small problems are computed in float64.
+        dtype = built.dtype if is_large(X.shape[0]) else np.float64
+        return cls._normalized(built, out_of_sample, normalization, alpha, tol, max_iter, dtype)
 
     @classmethod
     def from_affinity(
@@ -276,9 +259,11 @@ class Diffusion:
         if operator is not K:  # an operator keeps its numbering
             operator, vertex = operator.near_order()
         _warn_of_distances(operator)
-        built = Affinity(operator, PrecomputedRows.of(operator, vertex), vertex)
-        names = None if named is None else named.names
-        return cls._normalized(built, normalization, alpha, tol, max_iter, names=names)
+        out_of_sample = OutOfSampleAffinities.from_operator(operator, vertex)
+        built, names = Affinity(operator, vertex), None if named is None else named.names
+        return cls._normalized(
+            built, out_of_sample, normalization, alpha, tol, max_iter, names=names
+        )
 
     @classmethod
     def from_graph(
@@ -344,26 +329,40 @@ class Diffusion:
 
         Raises
         ------
-        ValueError
-            The rank of the affinity exceeds 4,096 (ε is too small for these points).
+        ValueError, TypeError
+            The rank of the affinity exceeds 4,096 (ε is too small for these points); `kernel` is
+            not a `MixtureKernel`.
 
         Examples
         --------
         >>> import numpy as np, heatsketch as hs
         >>> kernel = hs.MixtureKernel([1.0], [[0.0]], [1.0], 2.0)
         >>> d = hs.Diffusion.from_mixture(np.linspace(-2, 2, 50)[:, None], kernel)
-        >>> root = np.sqrt(d.measure)
-        >>> d.operator.n, bool(np.allclose(d.operator @ root, root))
+        >>> d.operator.n, bool(np.allclose(d.operator @ d.root, d.root))
         (50, True)
         """
         check_choice(normalization, "normalization", NORMALIZATIONS)
-        built = mixture_affinity(check_points(X), kernel, rank_tol)
-        return cls._normalized(built, normalization, alpha, tol, max_iter)
+        if not isinstance(kernel, MixtureKernel):
+            raise TypeError(
+                f"kernel is of type {type(kernel).__name__}; pass a MixtureKernel, such as "
+                "MixtureKernel.from_sklearn(mixture, epsilon)."
+            )
+        new = OutOfSampleMixture(kernel, check_points(X))
+        K = LowRank(affinity_factor(kernel, new.points, rank_tol, new.log_unit))
+        built = Affinity(
+            K,
+            np.arange(K.n),
+            by_content=content_order(new.points),
+            epsilon=kernel.epsilon,
+            diagnostics={"rank": K.factor.shape[1]},
+        )
+        return cls._normalized(built, new, normalization, alpha, tol, max_iter)
 
     @classmethod
     def _normalized(
         cls,
         built: Affinity,
+        out_of_sample: OutOfSampleKernel,
         normalization: str,
         alpha: float,
         tol: float,
@@ -381,25 +380,25 @@ class Diffusion:
             scaling = bistochastic_scaling(K, tol, max_iter, vertex)
         else:
             scaling = markov_scaling(K, alpha if normalization == "markov" else 1.0, vertex)
-        A, step = scaling.of(K, dtype), built.directed_step
+        A, step = scaling.normalized(K, dtype), built.directed_step
         diagnostics = built.diagnostics | connectivity(K, scaling.row_sums, vertex)
         diagnostics |= scaling.diagnostics | certify(K, A, scaling)
-        kernel: Any = getattr(A, "A", None)
-        if A.dtype == np.float32 and hasattr(kernel, "exponent_error"):
-            diagnostics["exponent_error"] = kernel.exponent_error
+        if A.dtype == np.float32 and A.exponent_error:
+            diagnostics["exponent_error"] = A.exponent_error
         diagnostics["normalize_seconds"] = time.perf_counter() - started
         return cls(
             A,
             scaling.measure,
             built.vertex,
-            built.rows,
+            out_of_sample,
             scaling,
             normalization,
-            None if step is None else scaling.rows(step, dtype),
+            None if step is None else scaling.new_rows(step, dtype),
             epsilon=built.epsilon,
             diagnostics=diagnostics,
             names=names,
             by_content=built.by_content,
+            weighable=built.weighable,
         )
 
     def __repr__(self) -> str:
@@ -410,6 +409,17 @@ class Diffusion:
     def n(self) -> int:
         """Number of vertices."""
         return self.operator.n
+
+    @cached_property
+    def root(self) -> Array:
+        """The trivial direction √π (n,): A √π = √π."""
+        return np.sqrt(self.measure)
+
+    @cached_property
+    def deflated(self) -> Deflated:
+        """A without its trivial direction √π."""
+        # The sum has the same bits for any number of threads, unlike `norm`.
+        return Deflated(self.operator, self.root / np.sqrt(np.sum(self.root**2)))
 
     def expand(self, values: Any) -> Any:
         """Return values of the vertices, (n,) or (n, k), as rows of the input points.
@@ -438,17 +448,23 @@ class Diffusion:
             order = content_order(values, columns=False)
         return order[:count]
 
-    def deflated(self) -> Deflated:
-        """Return A without its trivial eigenvector √π."""
-        root = np.sqrt(self.measure)
-        root /= np.sqrt(np.sum(root**2))  # the same bits for any number of threads, unlike `norm`
-        return Deflated(self.operator, root)
+    def step(self, X: Any = None) -> Step:
+        """Return the last step of the points of the data, or of new points X (m, d).
+
+        Raises
+        ------
+        ValueError, TypeError
+            New points of another form, or for which there is no rule.
+        """
+        M = self.directed_step if X is None else self.kernel_rows(X, self.operator.dtype)
+        M = self.operator if M is None else M
+        return Step(M, self.measure, self.normalization == "markov")
 
     def rows(self, time: Any, X: Any = None, *, filter: str = "power") -> DiffusionRows:
         """Return the rows whose Euclidean distances are the diffusion distances at a time.
 
         Rows of M A^(t-1), A without the trivial direction √π; in the Markov form divided by
-        (M √π)_i. M is the step to the point's own neighbours: `directed_step` where there is one
+        (M √π)_i. M is the `step` to the point's own neighbours: `directed_step` where there is one
         (in a neighbour graph), else A itself. With filter "heat" rows of M (f(A) - f(0)) A⁻¹,
         f(λ) = e^{-t(1-λ)}: of walks that have moved. The distance is the same for new points.
 
@@ -469,20 +485,13 @@ class Diffusion:
         >>> import numpy as np, heatsketch as hs
         >>> X, angle = hs.datasets.circle(60, rng=0)
         >>> d = hs.diffusion(X)
-        >>> old, new = d.rows(8).of(np.arange(3)), d.rows(8, X[:3]).of(np.arange(3))
-        >>> np.allclose(old, new)
+        >>> old, new = d.rows(8), d.rows(8, X[:3])
+        >>> np.allclose(old.array(np.arange(3)), new.array(np.arange(3)))
         True
         """
-        f = make_filter(filter, time)
-        A, root = self.deflated(), np.sqrt(self.measure)
-        first = self.directed_step if X is None else self.kernel_rows(X, self.operator.dtype)
-        weight = root if first is None else np.asarray(first @ root, dtype=float)
-        weight = 1 / weight if self.normalization == "markov" else np.ones_like(weight)
-        g = f.reduced()  # raises at a time below one step
-        if first is None:
-            g = f.minus_constant()
-        vertex = self.vertex if X is None else np.arange(len(weight))
-        return DiffusionRows(A, g, weight, vertex, first)
+        f, step = make_filter(filter, time).reduced(), self.step(X)
+        vertex = self.vertex if X is None else np.arange(step.matrix.shape[0])
+        return DiffusionRows(self.deflated, f, vertex, step)
 
     def kernel_rows(self, X: Any, dtype: Any = np.float64) -> Any:
         """Return the rows a(x, x_j) of A of new points (m, d), array or CSR (m, n).
@@ -506,15 +515,15 @@ class Diffusion:
             New points of another form, or for which there is no rule.
         """
         X = self._checked(X)
-        return np.asarray(self.affinity_rows.novelty(X))
+        return self.out_of_sample.novelty(X)  # type: ignore[union-attr]
 
     def _checked(self, X: Any) -> Any:
         """Return new points, checked, or raise if there is no rule for them."""
-        if self.affinity_rows is None:
+        if self.out_of_sample is None:
             raise ValueError(
                 "This diffusion has no rule for new points; build it from points or an affinity."
             )
-        X, width = check_points(X, min_rows=0), self.affinity_rows.width
+        X, width = check_points(X, min_rows=0), self.out_of_sample.width
         if X.shape[1] != width:
             raise ValueError(
                 f"X has {X.shape[1]} columns, but the diffusion was built with {width}; pass "
@@ -523,7 +532,8 @@ class Diffusion:
         return X
 
     def _kernel_rows(self, X: Any, dtype: Any) -> Any:
-        return self.scaling.rows(self.affinity_rows(X), dtype)  # type: ignore[union-attr]
+        K_rows = self.out_of_sample.new_rows(X)  # type: ignore[union-attr]
+        return self.scaling.new_rows(K_rows, dtype)  # type: ignore[union-attr]
 
     def last_step(self, H: Array, X: Any = None) -> Array:
         """Apply the `kernel_rows` of the data, or of new points X (m, d), to H (n, k).
@@ -536,8 +546,7 @@ class Diffusion:
         """
         H = self.operator.asarray(H)
         if X is None:
-            step = self.directed_step
-            return self.operator @ H if step is None else multiply(step, H)
+            return multiply(self.step().matrix, H)
         X, is_sparse = self._checked(X), self.operator.sparse_matrix() is not None
         tile = _SPARSE_TILE if is_sparse else max(1, min(ROW_TILE, _DENSE_ENTRIES // self.n))
         Y = np.empty((X.shape[0], *H.shape[1:]), H.dtype)
@@ -551,45 +560,6 @@ diffusion = Diffusion.from_points
 
 
 # Checks of a new diffusion, and warnings
-
-
-def connectivity(K: Operator, row_sums: Array, vertex: Array) -> dict[str, Any]:
-    """Count components and isolated points; warn of several, raise where most points are alone.
-
-    `vertex` (points,): that of each input point, for messages.
-    """
-    loops = K.diagonal()  # points whose affinity to all others together is negligible are alone
-    alone = np.flatnonzero(row_sums - (-np.inf if loops is None else loops) <= 1e-12 * row_sums)
-    if len(alone) > max(1, K.n // 2):
-        raise ValueError(
-            f"{len(alone)} of {K.n} points have no affinity to any other: the bandwidth is too "
-            "small; pass a larger epsilon (see heatsketch.ksum and connecting_epsilon)."
-        )
-    labels, counts = K.components(), {"isolated": len(alone)}
-    if labels is None:
-        return counts
-    matrix = K.matrix
-    if sparse.issparse(matrix):
-        # Where there are no self-loops, every step may go from one half to the other. Two copies of
-        # the vertices, joined from copy to copy, have two components for each bipartite one.
-        without_loops = np.bincount(labels, weights=matrix.diagonal() > 0) == 0
-        some = without_loops[labels]
-        if some.any():
-            matrix = matrix[some][:, some]
-            copies = sparse.bmat([[None, matrix], [matrix, None]], format="csr")
-            count = connected_components(copies, directed=False)[0] - without_loops.sum()
-            counts |= {"bipartite": int(count)} if count else {}
-    sizes = np.sort(np.bincount(labels))[::-1]
-    if len(sizes) > 1:
-        points = np.flatnonzero(np.isin(vertex, alone))
-        lone = f"; points {name_rows(points)} stand alone" if len(alone) else ""
-        message = (
-            f"The affinity falls into {len(sizes)} components (sizes {name_rows(sizes)}), between "
-            "which nothing diffuses: distances say only that they are apart. More neighbours (or "
-            f"edges), or a larger epsilon (heatsketch.connecting_epsilon), connects them{lone}."
-        )
-        warnings.warn(message, DisconnectedWarning, stacklevel=5)
-    return {"components": len(sizes)} | counts
 
 
 def certify(K: Operator, A: Operator, scaling: Scaling) -> dict[str, Any]:
@@ -627,7 +597,7 @@ def certify(K: Operator, A: Operator, scaling: Scaling) -> dict[str, Any]:
             "All points have the same affinities, to rounding: the embedding carries no "
             "information, and is zero. Pass a smaller epsilon, or points that differ."
         )
-        warnings.warn(message, ScaleWarning, stacklevel=5)
+        warn(ScaleWarning, message)
     return {"row_sum_error": error, "is_constant": is_constant}
 
 
@@ -643,10 +613,10 @@ def _warn_of_distances(operator: Operator) -> None:
     i, j = np.unravel_index(K.argmax(), K.shape)
     # The triangle inequality, also for squared distances. The largest affinity breaks it.
     if K[i, j] <= 2 * (K[i] + K[j]).min():
-        warnings.warn(
+        warn(
+            UserWarning,
             "K is zero on its diagonal and positive everywhere else: it looks like distances, not "
             "affinities; pass exp(-K**2 / epsilon).",
-            stacklevel=3,
         )
 
 
@@ -670,7 +640,7 @@ def reweighted(diffusion: Diffusion, weights: Array) -> tuple[Diffusion, Array]:
             f"The diffusion has normalization={diffusion.normalization!r}, whose distances depend "
             "on the number of points; pass one with normalization='markov'."
         )
-    if scaling is None or "median_holding_time" in diffusion.diagnostics:
+    if scaling is None or not diffusion.weighable:
         raise ValueError(
             "The points of this diffusion cannot be weighed: its affinity is not one of pairs "
             "alone; pass one of affinity 'knn', 'dense', 'radius' or 'precomputed'."
@@ -684,42 +654,9 @@ def reweighted(diffusion: Diffusion, weights: Array) -> tuple[Diffusion, Array]:
     step = diffusion.directed_step
     step = None if step is None else times_columns(step, columns)
     changed: dict[str, Any] = {"operator": operator, "measure": measure, "directed_step": step}
-    return replace(diffusion, affinity_rows=None, scaling=None, **changed), columns
+    return replace(diffusion, out_of_sample=None, scaling=None, **changed), columns
 
 
 def times_columns(rows: Any, columns: Array) -> Any:
     """Return rows diag(columns) of an array or a CSR matrix (m, n), in its precision."""
     return scale_both_sides(rows, np.ones(rows.shape[0]), columns, rows.dtype)
-
-
-# Components
-
-
-def component_labels(diffusion: Diffusion) -> Array | None:
-    """Return the component of each vertex (n,), or None where only the whole is looked at.
-
-    That is where there is one component, or more than can be taken out (all are up to 2,048 points,
-    335 of 100,000 points); and in the symmetric form, where a component is not a point at large
-    times.
-    """
-    count = diffusion.diagnostics.get("components", 1)
-    if count == 1 or diffusion.normalization == "symmetric" or count * diffusion.n > _MAX_ENTRIES:
-        return None
-    return diffusion.operator.components()
-
-
-def deflate_components(diffusion: Diffusion, labels: Array) -> Deflated:
-    """Return A without the directions that are multiples of √π on each component.
-
-    Distances within a component are the same without them, in the Markov and the bistochastic form.
-    """
-    A = diffusion.deflated()
-    between = between_components(np.sqrt(diffusion.measure), labels, A.n)
-    between /= np.linalg.norm(between, axis=0)
-    return A.deflated(between)
-
-
-def within_component(diffusion: Diffusion, vertices: Array) -> Deflated:
-    """Return A between the vertices of one component, without its trivial direction √π."""
-    root = np.sqrt(diffusion.measure[vertices])
-    return Deflated(diffusion.operator.restricted(vertices), root / np.sqrt(np.sum(root**2)))

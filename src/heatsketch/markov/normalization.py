@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +19,7 @@ from heatsketch._checks import (
     name_rows,
     on_host,
     precision_of,
+    warn,
 )
 from heatsketch._tiles import track
 from heatsketch._typing import Array
@@ -57,7 +57,7 @@ class Scaling:
     alpha: float = 1.0
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
-    def of(self, K: Operator, dtype: Any = np.float64) -> Operator:
+    def normalized(self, K: Operator, dtype: Any = np.float64) -> Operator:
         """Return A, with eigenvalues in [-1, 1], or [0, 1]: scaling keeps their signs.
 
         A large graph is stored in the precision `dtype`; a kernel is computed in it.
@@ -65,7 +65,7 @@ class Scaling:
         spectrum = (0.0 if K.spectrum[0] >= 0 else -1.0), 1.0
         return K.scaled(self.s, spectrum, np.sqrt(self.measure), dtype)
 
-    def rows(self, K_rows: Any, dtype: Any = np.float64) -> Any:
+    def new_rows(self, K_rows: Any, dtype: Any = np.float64) -> Any:
         """Turn affinities K(x, x_j) of new points (m, n) into rows a(x, x_j) of A.
 
         By the rule of `s`: 1 / Σ K s_j (bistochastic), or q^-α / √v with v = q^-α Σ K q_j^-α.
@@ -277,7 +277,7 @@ def bistochastic_scaling(
             f"The bistochastic scaling reached {residual:.1e}, not tol={tol:.1e}, in {iterations} "
             f"iterations, worst at rows {_names(worst, vertex)}; raise max_iter or tol."
         )
-        warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        warn(ConvergenceWarning, message)
     diagnostics = {"scaling_residual": residual, "scaling_iterations": iterations}
     return Scaling(t / np.sqrt(w), w / w.sum(), q, diagnostics=diagnostics)
 
@@ -354,7 +354,7 @@ def _scaled(K: Any, scaling_of: Callable[[Operator], Scaling]) -> Any:
     K = as_matrix(K)
     operator = as_affinity(K)
     scaling = scaling_of(operator)
-    return scaling.of(operator) if operator is K else _like(K, scaling.s, scaling.s)
+    return scaling.normalized(operator) if operator is K else _like(K, scaling.s, scaling.s)
 
 
 def _like(K: Any, left: Array, right: Array) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,9 +12,9 @@ from scipy import sparse
 
 from heatsketch._random import random_block
 from heatsketch._typing import Array, Rng
-from heatsketch.operators.operator import Deflated, multiply
+from heatsketch.operators.operator import Deflated, Operator, multiply
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply, check_range
-from heatsketch.spectral.eigenpairs import all_eigenpairs, cached, leading_eigenpairs
+from heatsketch.spectral.eigenpairs import all_eigenpairs, leading_eigenpairs
 from heatsketch.spectral.filters import Filter
 from heatsketch.spectral.recurrences import SpectralDensity, spectral_density
 
@@ -28,8 +28,76 @@ _TOLERANCE = 1e-3  # of their residuals: what it moves in a distance is less tha
 
 
 @dataclass(frozen=True, eq=False)
+class Step:
+    """The last step S of every walk: H -> M H, in the Markov form divided by M √π.
+
+    M leads from each point, old or new, to its own neighbours. With √π Z in place of H, the Markov
+    form gives means of Z over the neighbours, because the rows of diag(1 / M √π) M diag(√π) sum
+    to 1.
+
+    Attributes
+    ----------
+    matrix : Operator, array or CSR matrix (m, n)
+        M.
+    measure : array (n,)
+        π.
+    is_markov : bool
+
+    Examples
+    --------
+    >>> import numpy as np, heatsketch as hs
+    >>> d = hs.diffusion(hs.datasets.circle(60, rng=0)[0])
+    >>> np.allclose(d.step() @ d.root[:, None], 1)
+    True
+    """
+
+    matrix: Any
+    measure: Array
+    is_markov: bool
+
+    @cached_property
+    def mass(self) -> Array:
+        """M √π (m,)."""
+        root = np.sqrt(self.measure)
+        is_operator = isinstance(self.matrix, Operator)  # A √π = √π
+        return root if is_operator else np.asarray(self.matrix @ root, dtype=float)
+
+    @property
+    def weight(self) -> Array:
+        """w (m,), S = diag(w) M."""
+        return 1 / self.mass if self.is_markov else np.ones_like(self.mass)
+
+    def __matmul__(self, H: Array) -> Array:
+        """Return S H (m, k)."""
+        return self.divided(multiply(self.matrix, self.beside_root(H)))
+
+    def beside_root(self, H: Array) -> Array:
+        """Return H with √π as its last column (n, k + 1): one product then gives M H and M √π."""
+        return np.column_stack([H, np.sqrt(self.measure, dtype=H.dtype)])
+
+    def divided(self, product: Array) -> Array:
+        """Return S H (m, k) from the product M [H, √π]."""
+        rows = product[:, :-1]
+        return rows / product[:, -1:] if self.is_markov else rows
+
+    def transposed(self, Z: Any) -> Array:
+        """Return Sᵀ Z (n, k), Z (m, k) array or sparse."""
+        Z = sparse.diags(self.weight) @ Z
+        if sparse.issparse(Z) and not sparse.issparse(self.matrix):
+            Z = Z.toarray()
+        Z = self.matrix.T @ Z
+        return Z.toarray() if sparse.issparse(Z) else Z
+
+    def restricted(self, vertices: Array) -> Step:
+        """Return the step between some of the vertices, which it does not leave."""
+        M = self.matrix
+        M = M.restricted(vertices) if isinstance(M, Operator) else M[vertices][:, vertices]
+        return Step(M, self.measure[vertices], self.is_markov)
+
+
+@dataclass(frozen=True, eq=False)
 class DiffusionRows:
-    """The matrix R = diag(w) M g(A), not stored: one row for each vertex, or for each new point.
+    """The matrix R = S g(A), not stored: one row for each vertex, or for each new point.
 
     Diffusion distances are the Euclidean distances of its rows. `Diffusion.rows` makes it; a
     `HeatSketch` is R G / √k.
@@ -40,19 +108,17 @@ class DiffusionRows:
         A (n, n) without the trivial direction √π; n vertices.
     filter : Filter
         g.
-    weight : array (m,)
-        w: 1 / (M √π) in the Markov form, else ones.
     vertex : array (points,)
         The row of each input point.
-    first : array or CSR matrix (m, n), or None
-        M, the step to the point's own neighbours; None: there is none before g, and m = n.
+    step : Step or None
+        S, the last step; None: R is g(A).
 
     Examples
     --------
     >>> import numpy as np, heatsketch as hs
     >>> X, angle = hs.datasets.circle(60, rng=0)
     >>> rows = hs.diffusion(X).rows(8)
-    >>> R = rows.of(np.arange(60))  # (60, n), stored
+    >>> R = rows.array(np.arange(60))  # (60, n), stored
     >>> D = np.linalg.norm(R[0] - R[1])
     >>> np.allclose(D, hs.diffusion_distance(hs.diffusion(X), 8, pairs=([0], [1])))
     True
@@ -60,9 +126,8 @@ class DiffusionRows:
 
     operator: Deflated
     filter: Filter
-    weight: Array
     vertex: Array
-    first: Any = None
+    step: Step | None = None
 
     @property
     def n_points(self) -> int:
@@ -71,12 +136,12 @@ class DiffusionRows:
 
     def transposed(self, Z: Any, tol: float | None = None) -> Array:
         """Return Rᵀ Z (n, k), Z (m, k) array or sparse."""
-        weights = sparse.diags(self.weight)
-        Z = weights @ Z if self.first is None else self.first.T @ (weights @ Z)
+        if self.step is not None:
+            Z = self.step.transposed(Z)
         Z = Z.toarray() if sparse.issparse(Z) else Z
         return apply([self.filter], self.operator, Z, tol)[0]
 
-    def of(self, points: Array) -> Array:
+    def array(self, points: Array) -> Array:
         """Return the rows of some points (p, n), or raise if the time is too large.
 
         Cost: that of g(A) on p columns.
@@ -86,10 +151,8 @@ class DiffusionRows:
 
     def unit_columns(self, rows: Array) -> sparse.csc_matrix:
         """Return Z (m, k) for which Rᵀ Z are some of the rows, as columns."""
-        count = len(rows)
-        return sparse.csc_matrix(
-            (np.ones(count), (rows, np.arange(count))), (len(self.weight), count)
-        )
+        m, count = self.operator.n if self.step is None else len(self.step.mass), len(rows)
+        return sparse.csc_matrix((np.ones(count), (rows, np.arange(count))), (m, count))
 
     def sketch(self, k: int, rng: Rng, tol: float | None = None) -> Array:
         """Return R G / √k of the points (points, k), G random: distances within √(1/2k) of them.
@@ -97,12 +160,11 @@ class DiffusionRows:
         `tol` is the largest error of g by a series, as in `apply`; by default rounding.
         """
         G = random_block(self.operator.n, k, "gaussian", rng) / np.sqrt(k)
-        return self.of_points(apply([self.filter], self.operator, G, tol)[0])
+        return self.at_points(apply([self.filter], self.operator, G, tol)[0])
 
-    def of_points(self, H: Array) -> Array:
-        """Take the last step, diag(w) M H of H (n, k): the row of each input point (points, k)."""
-        values = H if self.first is None else multiply(self.first, H)
-        return (values * self.weight.astype(values.dtype)[:, None])[self.vertex]
+    def at_points(self, H: Array) -> Array:
+        """Take the last step, S H of H (n, k): the row of each input point (points, k)."""
+        return (H if self.step is None else self.step @ H)[self.vertex]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,59 +172,59 @@ class Coordinates:
     """The leading eigenpairs of A without its trivial direction, and the density of the others.
 
     Rows of V f(Λ) have the diffusion distances of the filter f, where the other eigenvalues do not
-    count. Where they do, columns of f(A_⊥) G / √r stand beside, with A_⊥ = A without these pairs:
+    count. Where they do, columns of f(A_⊥) G / √r are added, with A_⊥ = A without these pairs:
     only this part of a squared distance has an error, of √(2/r) of it.
     """
 
     operator: Deflated
     values: Array  # (K,), descending; by modulus if they are all
     vectors: Array  # (n, K)
-    others: SpectralDensity
+    remaining: SpectralDensity  # of the eigenvalues whose pairs are not computed
 
-    @staticmethod
-    @cached
-    def of(A: Deflated, count: int) -> Coordinates:
+    @classmethod
+    def from_operator(cls, A: Deflated, count: int = N_LEADING) -> Coordinates:
         """Compute `count` leading pairs; all of up to 512 vertices."""
         if A.n <= max(FEW_VERTICES, count + A.V.shape[1]):
-            return Coordinates.complete(A)
+            return cls.from_all_pairs(A)
         values, vectors, _ = leading_eigenpairs(A, count, _TOLERANCE)
         vectors = vectors.astype(A.dtype)
-        return Coordinates(A, values, vectors, spectral_density(A.deflated(vectors)))
+        return cls(A, values, vectors, spectral_density(A.deflated(vectors)))
 
-    @staticmethod
-    def complete(A: Deflated) -> Coordinates:
+    @classmethod
+    def from_all_pairs(cls, A: Deflated) -> Coordinates:
         """Compute all pairs."""
         values, vectors = all_eigenpairs(A)
         order = np.argsort(-np.abs(values), kind="stable")
         none = SpectralDensity(np.empty(0), np.empty(0))
-        return Coordinates(A, values[order], vectors[:, order], none)
+        return cls(A, values[order], vectors[:, order], none)
 
-    def all_known(self) -> Coordinates:
-        """Return all pairs if the matrix is small enough (2,048 vertices); else the same."""
-        if not len(self.others.values) or self.operator.n > SPECTRAL_LIMIT:
+    @cached_property
+    def completed(self) -> Coordinates:
+        """All pairs if the matrix is small enough (2,048 vertices); else the same."""
+        if not len(self.remaining.values) or self.operator.n > SPECTRAL_LIMIT:
             return self
-        return Coordinates.complete(self.operator)
+        return Coordinates.from_all_pairs(self.operator)
 
     def directions(self, f: Filter) -> float:
         """Return the effective number of directions under a filter: (Σ f²)² / Σ f⁴.
 
         It is m if f² is the same for m eigenvalues and 0 for the others (the participation ratio).
         """
-        squares = f.scaled(np.append(self.values, self.others.values))[0] ** 2
-        counts = np.append(np.ones(len(self.values)), self.others.counts)
+        squares = f.scaled(np.append(self.values, self.remaining.values))[0] ** 2
+        counts = np.append(np.ones(len(self.values)), self.remaining.counts)
         total, squared = float(counts @ squares), float(counts @ squares**2)
         return total**2 / squared if total > 0 else 1.0
 
-    def part_of_others(self, f: Filter) -> tuple[float, bool]:
+    def remaining_part(self, f: Filter) -> tuple[float, bool]:
         """Return the part of Σ f² of the eigenvalues whose pairs are not known, and if they count.
 
         They do if f of one of them is more than 1e-2 of the largest.
         """
-        squares = f.scaled(np.append(self.values, self.others.values))[0] ** 2
-        known, others = np.split(squares, [len(self.values)])
-        left_out = float(self.others.counts @ others)
-        total = float(known.sum()) + left_out
-        counts = others.max(initial=0.0) > _NEGLIGIBLE**2 * squares.max(initial=0.0)
+        squares = f.scaled(np.append(self.values, self.remaining.values))[0] ** 2
+        leading, remaining = np.split(squares, [len(self.values)])
+        left_out = float(self.remaining.counts @ remaining)
+        total = float(leading.sum()) + left_out
+        counts = remaining.max(initial=0.0) > _NEGLIGIBLE**2 * squares.max(initial=0.0)
         return left_out / (total or 1.0), bool(counts)
 
     def under(
@@ -175,7 +237,7 @@ class Coordinates:
         """
         K, blocks, sketched = len(self.values), [], []
         for f in filters:
-            counts = self.part_of_others(f)[1]
+            counts = self.remaining_part(f)[1]
             F = np.empty((len(self.vectors), K + n_sketch * counts), self.vectors.dtype)
             F[:, :K] = self.vectors * f(self.values).astype(F.dtype)
             blocks.append(F)
@@ -186,7 +248,7 @@ class Coordinates:
             rng = np.random.default_rng([seed, start])
             G = random_block(self.operator.n, width, "gaussian", rng, numbers=numbers)
             G /= np.sqrt(n_sketch)
-            images = apply([f for f, _ in sketched], self._rest, G, SERIES)
+            images = apply([f for f, _ in sketched], self._remaining_operator, G, SERIES)
             for (_, F), image in zip(sketched, images, strict=True):
                 F[:, K + start : K + start + width] = image
         return blocks
@@ -199,14 +261,21 @@ class Coordinates:
         """
         G = random_block(self.operator.n, k, "gaussian", seed) / np.sqrt(k)
         F = self.vectors @ (f(self.values)[:, None] * (self.vectors.T @ G))
-        if len(self.others.values):
-            F += apply([f], self._rest, G, SERIES)[0]
+        if len(self.remaining.values):
+            F += apply([f], self._remaining_operator, G, SERIES)[0]
         return F
 
     @cached_property
-    def _rest(self) -> Deflated:
+    def _remaining_operator(self) -> Deflated:
         """A_⊥; to find the ends of its spectrum anew would cost more than most filters."""
-        low = min(float(self.others.values.min()), 0.0)
+        low = min(float(self.remaining.values.min()), 0.0)
         high = max(float(self.values[-1]) + _ERROR * float(np.abs(self.values).max()), 0.0)
         V = self.operator.deflated(self.vectors).V
         return Deflated(self.operator.A, V, (low, high))
+
+
+# What computes the leading pairs of an operator: `leading_pairs`, or a cache of it by a caller who
+# knows that they will be needed again. They are as large as 64 coordinates of all points, too much
+# to be kept by a model.
+LeadingPairs = Callable[[Deflated, int], Coordinates]
+leading_pairs: LeadingPairs = Coordinates.from_operator

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 from scipy.spatial.distance import squareform
@@ -12,19 +14,15 @@ from scipy.spatial.distance import squareform
 from heatsketch._checks import check_in_range
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
-from heatsketch.markov.diffusion import (
-    Diffusion,
-    component_labels,
-    deflate_components,
-    within_component,
-)
-from heatsketch.markov.rows import N_LEADING, SERIES, Coordinates, DiffusionRows
+from heatsketch.markov.components import ComponentCoordinates, component_labels, deflate_components
+from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.rows import N_LEADING, SERIES, DiffusionRows, LeadingPairs, leading_pairs
 from heatsketch.neighbors import all_distances, pair_distances
 from heatsketch.operators.graph import on_vertices
-from heatsketch.operators.operator import Deflated, Interval, members_of
+from heatsketch.operators.operator import Deflated, Interval
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, check_range
 from heatsketch.spectral.eigenpairs import leading_vector
-from heatsketch.spectral.filters import Filter, make_filter
+from heatsketch.spectral.filters import make_filter
 from heatsketch.spectral.recurrences import spectral_density
 
 Pairs = tuple[Any, Any]
@@ -95,23 +93,70 @@ def diffusion_distance(
     >>> hs.diffusion_distance(np.diag([1.0, 0.5]), time=1)
     array([1.11803399])
     """
-    compared = compared_rows(A, time, filter, deflate)
-    n = compared.rows.n_points
+    distances = DiffusionDistances.from_operator(A, time, filter, deflate)
+    n = distances.rows.n_points
     i, j = np.triu_indices(n, 1) if pairs is None else check_pairs(pairs, n)
-    return compared.distances(i, j)
+    return distances.between(i, j)
 
 
 @dataclass(frozen=True, eq=False)
-class ComparedRows:
-    """Rows whose Euclidean distances are wanted, and a further coordinate of each vertex."""
+class DiffusionDistances:
+    """The distances of points that `diffusion_distance` computes: exact ones, or by coordinates."""
 
     rows: DiffusionRows
-    operator: Diffusion | Deflated  # whose eigenpairs give coordinates, component by component
-    filter: Filter  # of coordinates: that of the rows, or one that a product by A makes so
-    trivial: Array | None = None  # (m,), of the direction √π where that counts
+    component_coordinates: Callable[[], ComponentCoordinates]  # before the last step of the rows
+    trivial: Array | None = None  # (m,), a further coordinate: of the direction √π, if it counts
     labels: Array | None = None  # (points,): only distances between equal ones are looked at
 
-    def distances(self, i: Array, j: Array, tol: float | None = None) -> Array:
+    @classmethod
+    def from_operator(
+        cls,
+        A: Any,
+        time: float,
+        filter: str,
+        deflate: bool | None = None,
+        *,
+        within_components: bool = False,
+        ends: Interval | None = None,
+        leading: LeadingPairs = leading_pairs,
+    ) -> Self:
+        """Prepare the distances; A, time, filter and deflate are those of `diffusion_distance`.
+
+        `within_components`: only distances within those of a Diffusion are wanted. `ends` of the
+        spectrum of a Diffusion, if they are known, save the steps that find them.
+        """
+        f = make_filter(filter, time)
+        if isinstance(A, Diffusion):
+            if deflate is False:
+                raise ValueError(
+                    "deflate=False, but the distance of a Diffusion leaves out the trivial "
+                    "direction; pass diffusion.operator for that of the matrix A."
+                )
+            rows = A.rows(time, filter=filter)
+            labels = component_labels(A) if within_components else None
+            if labels is not None:
+                rows = replace(rows, operator=deflate_components(A, labels))
+                labels = labels[rows.vertex]
+            check_range(rows.filter, rows.operator, ends)
+            coordinates = partial(ComponentCoordinates.from_diffusion, A, N_LEADING, leading)
+            return cls(rows, coordinates, labels=labels)
+        A, vertex = on_vertices(A)
+        trivial = None
+        if not A.V.shape[1]:  # else the directions that the caller took out do not count
+            u = leading_vector(A)
+            varying = u - u.mean()
+            # Equal entries cancel, except for rounding.
+            if not deflate and np.abs(varying).max() > 1e-13 * np.abs(u).max():
+                top = float(u @ (A @ u))
+                check_range(f, A, (top, top))
+                trivial = np.asarray(f(np.array([top])) * varying)
+            A = Deflated(A, u)
+        if trivial is None:  # whose differences stay
+            check_range(f, A)
+        coordinates = partial(ComponentCoordinates.from_operator, A, N_LEADING, leading)
+        return cls(DiffusionRows(A, f, vertex), coordinates, trivial)
+
+    def between(self, i: Array, j: Array, tol: float | None = None) -> Array:
         """Return the distances of pairs of points (m,): exact, or by series with an error `tol`."""
         i, j = self.rows.vertex[i], self.rows.vertex[j]  # duplicates share a row
         D, size = np.zeros(len(i)), max(2, _BLOCK_BYTES // (8 * self.rows.operator.n))
@@ -140,16 +185,12 @@ class ComparedRows:
     def coordinates(self, n_sketch: int, *, leading: bool = True) -> tuple[Array, float]:
         """Return coordinates of the points (points, r), and the error of a mean squared distance.
 
-        Their distances are those of the rows, up to this relative error. A product by A comes last,
-        as in embeddings: it removes most of the error of eigenvectors. Without leading eigenpairs
-        all of them are random columns.
+        Their distances are those of the rows, up to this relative error. The last step removes most
+        of the error of eigenvectors. Without leading eigenpairs all of them are random columns.
         """
-        A = self.rows.operator
         if leading:
-            known = ComponentCoordinates.of(self.operator)
-            F, error = known.under(self.filter, n_sketch)
-            product_is_left = isinstance(self.operator, Diffusion) and self.rows.first is None
-            S = self.rows.of_points(A @ F if product_is_left else F)
+            F, error = self.component_coordinates().under(self.rows.filter, n_sketch)
+            S = self.rows.at_points(F)
         else:
             S, error = self.rows.sketch(n_sketch, 0, SERIES), math.sqrt(2 / n_sketch)
         if self.trivial is not None:
@@ -164,95 +205,9 @@ class ComparedRows:
         A = self.rows.operator
         leading = N_LEADING * max(1, A.V.shape[1])  # of each component
         density = spectral_density(A) if A.n > SPECTRAL_LIMIT else None
-        return density is not None and density.fraction_beyond(leading, self.filter) > _SPREAD_OUT
-
-
-def compared_rows(
-    A: Any,
-    time: float,
-    filter: str,
-    deflate: bool | None = None,
-    *,
-    within_components: bool = False,
-    ends: Interval | None = None,
-) -> ComparedRows:
-    """Return the rows that `diffusion_distance` compares, which has the same parameters.
-
-    `within_components`: only distances within those of a Diffusion are wanted. `ends` of the
-    spectrum of a Diffusion, if they are known, save the steps that find them.
-    """
-    f = make_filter(filter, time)
-    if isinstance(A, Diffusion):
-        if deflate is False:
-            raise ValueError(
-                "deflate=False, but the distance of a Diffusion leaves out the trivial direction; "
-                "pass diffusion.operator for that of the matrix A."
-            )
-        rows = A.rows(time, filter=filter)
-        labels = component_labels(A) if within_components else None
-        if labels is not None:
-            rows = replace(rows, operator=deflate_components(A, labels))
-            labels = labels[rows.vertex]
-        check_range(rows.filter, rows.operator, ends)
-        return ComparedRows(rows, A, f.reduced(), labels=labels)
-    A, vertex = on_vertices(A)
-    trivial = None
-    if not A.V.shape[1]:  # else the directions that the caller took out do not count
-        u = leading_vector(A)
-        varying = u - u.mean()
-        # Equal entries cancel, except for rounding.
-        if not deflate and np.abs(varying).max() > 1e-13 * np.abs(u).max():
-            top = float(u @ (A @ u))
-            check_range(f, A, (top, top))
-            trivial = np.asarray(f(np.array([top])) * varying)
-        A = Deflated(A, u)
-    if trivial is None:  # whose differences stay
-        check_range(f, A)
-    return ComparedRows(DiffusionRows(A, f, np.ones(A.n), vertex), A, f, trivial)
-
-
-@dataclass(eq=False)
-class ComponentCoordinates:
-    """Coordinates of the vertices of each component by itself, the largest component first.
-
-    Between components nothing diffuses, so that the same columns serve all of them.
-    """
-
-    components: list[Array]
-    each: list[Coordinates]
-
-    @classmethod
-    def of(cls, A: Diffusion | Deflated, count: int = N_LEADING) -> ComponentCoordinates:
-        """Compute `count` leading eigenpairs of each component; all of up to 512 vertices."""
-        if not isinstance(A, Diffusion):
-            return cls([np.arange(A.n)], [Coordinates.of(A, count)])
-        labels = component_labels(A)
-        if labels is None:
-            return cls.of(A.deflated(), count)
-        components = sorted(members_of(labels), key=len, reverse=True)
-        return cls(components, [Coordinates.of(within_component(A, c), count) for c in components])
-
-    def under(
-        self, f: Filter, n_sketch: int, *, numbers: Array | None = None, exact: bool = False
-    ) -> tuple[Array, float]:
-        """Return the coordinates (n, r) under a filter, and their error.
-
-        The error is the relative one of a mean squared distance. Where the leading eigenpairs are
-        not enough (or if `exact`), all are computed of up to 2,048 vertices; of more, a sketch of
-        the others stands beside. `numbers` (n,) of the vertices choose its random rows.
-        """
-        blocks, error = [], 0.0
-        for c, vertices in enumerate(self.components):
-            if exact or self.each[c].part_of_others(f)[1]:
-                self.each[c] = self.each[c].all_known()
-            named = None if numbers is None else numbers[vertices]
-            blocks += self.each[c].under([f], n_sketch, seed=0, numbers=named)
-            error = max(error, self.each[c].part_of_others(f)[0] * math.sqrt(2 / n_sketch))
-        width = max(block.shape[1] for block in blocks)
-        F = np.zeros((sum(map(len, self.components)), width), blocks[0].dtype)
-        for vertices, block in zip(self.components, blocks, strict=True):
-            F[vertices, : block.shape[1]] = block
-        return F, error
+        return (
+            density is not None and density.fraction_beyond(leading, self.rows.filter) > _SPREAD_OUT
+        )
 
 
 def check_pairs(pairs: Any, n: int) -> tuple[Array, Array]:

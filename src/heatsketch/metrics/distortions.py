@@ -17,9 +17,9 @@ from heatsketch.layout.objective import (
     RANDOM_PAIRS,
     nearest_pairs,
     sampled_pairs,
+    within_labels,
 )
-from heatsketch.layout.objective import within as within_labels
-from heatsketch.metrics.distances import ComparedRows, Pairs, check_pairs, compared_rows
+from heatsketch.metrics.distances import DiffusionDistances, Pairs, check_pairs
 from heatsketch.neighbors import all_distances, pair_distances
 
 LEVELS = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
@@ -31,6 +31,7 @@ _ROUNDING = 1e-12  # of the largest distance: points as near as that count as eq
 _MOST, _LEAST = 1e150, 1e-150  # largest coordinates of which squares are within the range
 _DESCRIBED_FRACTION, _DESCRIBED_FACTOR = 0.99, 2.0
 _N_WORST = 5  # pairs that are named at each end
+_LOOKED_THROUGH = 20_000  # pairs among which they are, each maybe drawn several times
 _LEVEL = 0.95  # of the intervals of fractions
 _GROUPS = 32  # of the sampled points, each left out once to estimate the error of a fraction
 _SAMPLED_POINTS, _SAMPLE_ENTRIES = 256, 12_800_000  # between which all distances are computed
@@ -114,10 +115,12 @@ class Distortion(NamedTuple):
         enough = [factor for factor, kept in self.within.items() if kept >= _DESCRIBED_FRACTION]
         factor = enough[0] if enough else _DESCRIBED_FACTOR
         percent = math.floor(100 * self.within[factor] + 1e-9)  # 100 * 0.57 is less than 57
-        return (
-            f"distances kept within a factor {factor:g} for {percent} % of pairs; "
-            f"worst {self.worst_factor:.3g}"
-        )
+        worst = f"worst {self.worst_factor:.3g}"
+        if math.isinf(self.worst_factor):
+            worst = "some points coincide only in " + (
+                "truth" if self.contraction else "the picture"
+            )
+        return f"distances kept within a factor {factor:g} for {percent} % of pairs; {worst}"
 
 
 def distortion(F: Any, D: Any, *, pairs: Pairs | None = None) -> Distortion:
@@ -219,7 +222,7 @@ def row_distortion(Y: Any, F: Any, *, rng: Rng = 0, n_pairs: int = RANDOM_PAIRS)
     if len(Y) != len(F):
         raise ValueError(f"Y has {len(Y)} rows and F has {len(F)}; pass one row per point in each.")
     n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
-    return distortion_of_rows(Y, F, n_pairs=n_pairs, rng=rng)
+    return compare_distances(Y, F, n_pairs=n_pairs, rng=rng)
 
 
 def diffusion_distortion(
@@ -230,7 +233,6 @@ def diffusion_distortion(
     filter: str = "power",
     n_pairs: int | None = None,
     rng: Rng = 0,
-    coordinates: tuple[Array, float] | None = None,
 ) -> Distortion:
     """Measure how an embedding changes diffusion distances, those of `diffusion_distance`.
 
@@ -265,9 +267,6 @@ def diffusion_distortion(
         as many.
     rng : int, Generator or None, default 0
         For the random points and the sketch: the same numbers for the same seed.
-    coordinates : (array (n, r), float), optional
-        Where they are known, coordinates of the points whose distances are the diffusion distances,
-        in the unit of F, and the relative error of a mean squared distance by them.
 
     Returns
     -------
@@ -294,67 +293,73 @@ def diffusion_distortion(
     >>> q.log_L < 0.5, q.looked_at
     (True, 'all pairs')
     """
-    F, compared = _as_embedding(F), compared_rows(A, time, filter, within_components=True)
-    n = len(F)
-    if n != compared.rows.n_points:
-        raise ValueError(
-            f"F has {n} rows but A has {compared.rows.n_points} points; pass a row for each point."
-        )
+    wanted = DiffusionDistances.from_operator(A, time, filter, within_components=True)
+    return distortion_from(F, wanted, n_pairs, rng)
+
+
+def distortion_from(
+    F: Any, wanted: DiffusionDistances, n_pairs: int | None = None, rng: Rng = 0
+) -> Distortion:
+    """Measure how an embedding F (n, k) changes distances; see `diffusion_distortion`."""
+    F, n = _as_embedding(F), wanted.rows.n_points
+    if len(F) != n:
+        raise ValueError(f"F has {len(F)} rows but A has {n} points; pass a row for each point.")
     if n_pairs is not None:
         n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
-    S, error = (None, math.inf) if coordinates is None else coordinates
-    return distortion_of_rows(F, S, compared, error, n_pairs, rng)
+    return compare_distances(F, None, wanted, math.inf, n_pairs, rng)
 
 
-def distortion_of_rows(
+def compare_distances(
     F: Array,
     S: Any,  # array (n, r), or None
-    compared: ComparedRows | None = None,
+    wanted: DiffusionDistances | None = None,
     error: float = 0.0,
     n_pairs: int | None = None,
     rng: Rng = 0,
 ) -> Distortion:
     """Measure how the rows of F (n, k) keep the distances between the rows of S (n, r).
 
-    Those of S may be diffusion distances, `compared`, up to an error of the mean squared distance.
+    Those of S may be diffusion distances, `wanted`, up to an error of the mean squared distance.
     Where this is above 1 %, S only says which pairs may be extreme, and distances are exact. If S
     is None, it is computed.
     """
-    n, labels = len(F), None if compared is None else compared.labels
-    if compared is not None:
-        spread_out = n > ALL_PAIRS_UP_TO and error > _NEGLIGIBLE and compared.is_spread_out()
+    n, labels = len(F), None
+    if wanted is not None:
+        labels = wanted.labels
+        spread_out = n > ALL_PAIRS_UP_TO and error > _NEGLIGIBLE and wanted.is_spread_out()
         if S is None or spread_out:
-            S, error = compared.coordinates(_SKETCH_COLUMNS, leading=not spread_out)
+            S, error = wanted.coordinates(_SKETCH_COLUMNS, leading=not spread_out)
     within = "" if labels is None else " within components"
     if n <= ALL_PAIRS_UP_TO:
         i, j = np.triu_indices(n, 1)
         kept = slice(None) if labels is None else labels[i] == labels[j]
-        distances = pdist if compared is None else all_distances  # of many columns a tenth as long
+        distances = pdist if wanted is None else all_distances  # of many columns a tenth as long
         after, before = pdist(F)[kept], distances(S)[kept]
         return _summary(after, before, i[kept], j[kept], "all pairs" + within)
     rng = np.random.default_rng(rng)
     sampled = sampled_pairs(n, n_pairs or RANDOM_PAIRS, rng, labels)
     points = rng.permutation(n)[:_NEIGHBOR_ROWS]
-    if compared is not None and sparse.issparse(compared.rows.first):
-        near = _near_in_graph(compared.rows.first, compared.rows.vertex, points)
+    step = None if wanted is None else wanted.rows.step
+    if wanted is not None and step is not None and sparse.issparse(step.matrix):
+        near = _near_in_graph(step.matrix, wanted.rows.vertex, points)
     else:
         near = nearest_pairs(S, points, _N_NEIGHBORS)
     few_dimensions = F.shape[1] <= _MAX_TREE_DIMENSIONS
     rows = np.arange(n) if few_dimensions else rng.permutation(n)[:_MANY_DIMENSIONS_ROWS]
     candidates = {
-        f"nearest in {'the input' if compared is None else 'diffusion'}": near,
+        f"nearest in {'the input' if wanted is None else 'diffusion'}": near,
         "nearest in the embedding": nearest_pairs(F, rows, _N_NEIGHBORS),
     }
     candidates = {name: within_labels(i, j, labels) for name, (i, j) in candidates.items()}
     left_out = None
-    if compared is None or error <= _NEGLIGIBLE:
+    if wanted is None or error <= _NEGLIGIBLE:
         extremes = _extremes(F, S, candidates)
         D = pair_distances(S, S, *np.hstack([sampled, extremes]))
         looked_at = f"{len(sampled[0]):,} random pairs"
     else:
         candidates["random pairs"] = sampled
         extremes = _extremes(F, S, candidates)
-        m = min(_SAMPLED_POINTS, max(_FEWEST_POINTS, _SAMPLE_ENTRIES // compared.rows.operator.n))
+        m = min(_SAMPLED_POINTS, max(_FEWEST_POINTS, _SAMPLE_ENTRIES // wanted.rows.operator.n))
         if n_pairs is not None:
             m = min(n, math.ceil((1 + math.sqrt(1 + 8 * n_pairs)) / 2))
         i, j = rng.permutation(n)[np.array(np.triu_indices(m, 1))]
@@ -363,7 +368,7 @@ def distortion_of_rows(
         if len(sampled[0]) < m:  # hardly any within the components, which are small
             sampled, left_out = sampled_pairs(n, m // 2, rng, labels), None
             looked_at = f"{m // 2:,} random pairs"
-        D = np.hstack([compared.distances(i, j, _SERIES) for i, j in (sampled, extremes)])
+        D = np.hstack([wanted.between(i, j, _SERIES) for i, j in (sampled, extremes)])
     counts = " + ".join(f"{len(i):,} {name}" for name, (i, _) in candidates.items())
     looked_at += f" + the {len(extremes[0])} of most extreme ratio from {counts}{within}"
     i, j = np.hstack([sampled, extremes])
@@ -434,8 +439,8 @@ def _summary(
         contraction=low,
         quantiles=dict(zip(LEVELS, quantiles.tolist(), strict=True)),
         worst_pairs={
-            "contraction": np.column_stack([i, j])[order[:_N_WORST]],
-            "expansion": np.column_stack([i, j])[order[: -_N_WORST - 1 : -1]],
+            "contraction": _first_pairs(i, j, order[:_LOOKED_THROUGH]),
+            "expansion": _first_pairs(i, j, order[: -_LOOKED_THROUGH - 1 : -1]),
         },
         n_pairs=len(kept),
         median=middle,
@@ -445,6 +450,13 @@ def _summary(
         histogram=(EDGES, counts),
         within_interval=dict(zip(FACTORS, map(tuple, ends.T.tolist()), strict=True)),
     )
+
+
+def _first_pairs(i: Array, j: Array, order: Array) -> Array:
+    """Return the first different pairs (m, 2) in an order: some were drawn several times."""
+    pairs = np.column_stack([i[order], j[order]])
+    once = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)[1]
+    return pairs[np.sort(once)[:_N_WORST]]
 
 
 def _median_and_within(ratio: Array) -> tuple[float, Array]:

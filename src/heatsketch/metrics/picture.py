@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
 from sklearn.metrics import euclidean_distances
 
-from heatsketch._checks import check_number, check_points, is_missing, refuse_masked
+from heatsketch._checks import check_number, check_points, grouped
 from heatsketch._tiles import filled
 from heatsketch._typing import Array, Points, Rng
 from heatsketch.markov.diffusion import Diffusion
@@ -31,7 +31,8 @@ NEIGHBORS = 15
 FACTOR = 1.5
 _JUDGED, _SOURCES, _LEAST_SOURCES = 300, 50, 5  # points whose neighbours, geodesics are looked at
 _ENTRIES, _VISITS = 30_000_000, 1_000_000  # of distances to judged points; of steps from sources
-_STRUCTURE = 0.75  # trustworthiness below which neighbours in the picture are hardly neighbours
+LEAST_JUDGED = 50  # points
+_POOR = 0.75  # trustworthiness below which neighbours in the picture are hardly neighbours
 _GOOD_NEIGHBORS, _GOOD_DISTANCES = 0.9, 0.7
 _FRAME, _FAR = 0.98, 2.0  # central fraction of the points; distance in units of its radius
 
@@ -157,8 +158,8 @@ def knn_accuracy(Y: Any, labels: Any, n_neighbors: int = 10) -> float:
     Y : array or CSR matrix (n, c)
         The embedding, or the data.
     labels : array (n,)
-        Categories: text or numbers. None, NaN and empty text are missing labels; such points
-        neither vote nor count.
+        Categories: text, numbers or dates. None, NaN, infinity, the NA of pandas, masked entries
+        and empty text are missing labels; such points neither vote nor count.
     n_neighbors : int in [1, number of labelled points), default 10
         Number k of voters.
 
@@ -185,17 +186,8 @@ def knn_accuracy(Y: Any, labels: Any, n_neighbors: int = 10) -> float:
     1.0
     """
     Y = check_points(Y, "Y")
-    refuse_masked(labels, "labels")
-    if isinstance(labels, list | tuple):  # of text and NaN, NumPy would make text alone
-        labels = np.asarray(labels, dtype=object)
-    labels = np.asarray(labels)
-    if labels.shape != (Y.shape[0],):
-        raise ValueError(
-            f"labels has shape {labels.shape} but Y has {Y.shape[0]} points; pass one for each."
-        )
-    names = [None if is_missing(value) else value for value in labels.tolist()]
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    labelled = np.flatnonzero([name is not None for name in names])
+    codes, _ = grouped(labels, Y.shape[0])
+    labelled = np.flatnonzero(codes >= 0)
     n = len(labelled)
     k = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
     if n <= k:
@@ -203,7 +195,7 @@ def knn_accuracy(Y: Any, labels: Any, n_neighbors: int = 10) -> float:
             f"n_neighbors={k} but Y has {n} labelled points; pass "
             + (f"n_neighbors <= {n - 1}." if n > 1 else "at least two labels.")
         )
-    codes = np.array([numbers[names[row]] for row in labelled])
+    codes = codes[labelled]
     votes = codes[nearest_others(Y[labelled], k)]  # (n, k), nearest first
     counts = np.stack([(votes == voter[:, None]).sum(axis=1) for voter in votes.T], axis=1)
     winner = np.take_along_axis(votes, counts.argmax(axis=1)[:, None], axis=1).ravel()
@@ -234,21 +226,26 @@ def _trust(X: Any, Y: Any, n_neighbors: Any, rng: Rng, of_data: bool = False) ->
     return Estimate(float(1 - lost.mean()), float(error))
 
 
-def losses(X: Points, Y: Points, k: int, rows: Array) -> Array:
-    """Return the loss of trustworthiness at each of some points (m,); their mean is 1 - T."""
+def losses(X: Points, Y: Points, k: int, rows: Array, *, distances: bool = False) -> Array:
+    """Return the loss of trustworthiness at each of some points (m,); their mean is 1 - T.
+
+    With `distances` X (n, n) has the distances between the points.
+    """
     n = X.shape[0]
-    clouds = [centred(P, centre_of(P)) for P in (Y, X)]
+    seen_cloud = centred(Y, centre_of(Y))
+    cloud = None if distances else centred(X, centre_of(X))
+
+    def squares(P: Points, points: Array) -> Array:
+        if not sparse.issparse(P) and len(rows) * n * P.shape[1] <= _MOST_DIFFERENCES:
+            return cdist(P[points], P, "sqeuclidean")
+        # Of a product of matrices, rounded so that points equally far remain so.
+        found = euclidean_distances(P[points], P, squared=True)
+        return np.rint(found / (_EQUAL * float(found.max()) or 1.0))
 
     def of_tile(tile: slice) -> Array:
-        points, blocks = rows[tile], []
-        for P in clouds:
-            if not sparse.issparse(P) and len(rows) * n * P.shape[1] <= _MOST_DIFFERENCES:
-                squares = cdist(P[points], P, "sqeuclidean")
-            else:  # of a product of matrices, rounded so that points equally far remain so
-                squares = euclidean_distances(P[points], P, squared=True)
-                squares = np.rint(squares / (_EQUAL * float(squares.max()) or 1.0))
-            blocks.append(squares)
-        near, far = blocks
+        points = rows[tile]
+        near = squares(seen_cloud, points)
+        far = X[points].astype(float) if cloud is None else squares(cloud, points)
         itself = np.arange(len(points)), points
         near[itself], far[itself] = np.inf, -1.0  # no point is its own neighbour
         excess = np.empty(len(points))
@@ -433,10 +430,12 @@ class PictureQuality(NamedTuple):
     ----------
     neighbors : float
         Trustworthiness at 15 neighbours, of some 300 points: 1 if near points of the picture are
-        near in the data, about 0.5 for a picture that has nothing to do with the data.
+        near in the data, about 0.5 for a picture that has nothing to do with the data. NaN for
+        fewer than 50 distinct points, of which nothing can be said.
     distances : float
         Rank correlation of distances in the picture with geodesic distances along the graph of
-        neighbours, from up to 50 points, within components; NaN without such a graph.
+        neighbours, from up to 50 points, within components; NaN without such a graph, and for fewer
+        than 50 points.
     outside : int
         Points farther from the middle than twice the radius of the central 98 %.
     within : float
@@ -450,9 +449,11 @@ class PictureQuality(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """One word or a few about the use of the picture."""
-        if self.neighbors < _STRUCTURE:
-            return "No structure found at this scale"
+        """One word or a few about the use of this picture; other pictures may show more."""
+        if math.isnan(self.neighbors):
+            return f"Fewer than {LEAST_JUDGED} points, too few to judge"
+        if self.neighbors < _POOR:
+            return "Poor, this picture does not show the neighbours of the data"
         if self.neighbors >= _GOOD_NEIGHBORS:
             poor = self.distances < _GOOD_DISTANCES
             return "Good for neighbours, not for large distances" if poor else "Good"
@@ -468,8 +469,10 @@ class PictureQuality(NamedTuple):
         >>> PictureQuality(0.97, 0.92, 0, 0.89).describe()
         'Good: neighbours .97, large distances .92. It keeps 89 % of distances within 1.5.'
         """
-        distances = "" if math.isnan(self.distances) else f", large distances {self.distances:.2f}"
-        line = f"{self.verdict}: neighbours {self.neighbors:.2f}{distances}.".replace(" 0.", " .")
+        numbers = {"neighbours": self.neighbors, "large distances": self.distances}
+        known = [f"{name} {x:.2f}" for name, x in numbers.items() if not math.isnan(x)]
+        line = ": ".join([self.verdict, *filter(None, [", ".join(known)])])
+        line = f"{line}.".replace(" 0.", " .")
         if self.outside:
             line += f" Far points: {self.outside:,} outside the frame."
         kept = math.floor(100 * self.within + 1e-9)
@@ -477,22 +480,32 @@ class PictureQuality(NamedTuple):
 
 
 def picture_quality(
-    X: Points, Y: Array, diffusion: Diffusion, distortion: Distortion
+    X: Points,
+    Y: Array,
+    diffusion: Diffusion,
+    distortion: Distortion,
+    *,
+    distances: bool = False,
 ) -> PictureQuality:
     """Judge a picture Y (n, k) of points X (n, d) by the points and their graph of neighbours.
+
+    With `distances` X (n, n) has the distances between the points.
 
     The points looked at are chosen by their content, see `Diffusion.sample`. Cost: distances of up
     to 300 points to all, and shortest paths from up to 50.
     """
     X, Y = X[diffusion.first_points], Y[diffusion.first_points]
+    X = X[:, diffusion.first_points] if distances else X
     n = len(Y)
     judged = diffusion.sample(min(_JUDGED, max(30, _ENTRIES // n)))
     k = min(NEIGHBORS, (n - 1) // 2)
     radii = np.linalg.norm(Y - np.median(Y, axis=0), axis=1)
-    correlation, graph = math.nan, diffusion.directed_step
-    if graph is not None:
-        rows = np.repeat(np.arange(n), np.diff(graph.indptr))
-        lengths = pair_distances(X, X, rows, graph.indices)
+    trust, correlation, graph = math.nan, math.nan, diffusion.directed_step
+    if n >= LEAST_JUDGED:
+        trust = 1.0 - float(losses(X, Y, k, judged, distances=distances).mean())
+    if n >= LEAST_JUDGED and graph is not None:
+        rows, columns = np.repeat(np.arange(n), np.diff(graph.indptr)), graph.indices
+        lengths = X[rows, columns] if distances else pair_distances(X, X, rows, columns)
         edges = sparse.csr_matrix((lengths, graph.indices, graph.indptr), graph.shape)
         sources = diffusion.sample(min(_SOURCES, max(_LEAST_SOURCES, _VISITS // n)))
         geodesics = dijkstra(edges, directed=False, indices=sources)
@@ -501,7 +514,7 @@ def picture_quality(
             embedded = euclidean_distances(Y[sources], Y)
             correlation = rank_correlation(geodesics[reached], embedded[reached])
     return PictureQuality(
-        1.0 - float(losses(X, Y, k, judged).mean()) if k else 1.0,
+        trust,
         correlation,
         int(np.count_nonzero(radii > _FAR * np.quantile(radii, _FRAME))),
         distortion.within[FACTOR],

@@ -1,6 +1,5 @@
 """Coordinates whose distances are diffusion distances of a mixture, up to a stated error."""
 
-import warnings
 from functools import cached_property
 from typing import Any, Self
 
@@ -8,7 +7,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.exceptions import NotFittedError
 
-from heatsketch._checks import ConvergenceWarning, check_number, logger
+from heatsketch._checks import ConvergenceWarning, check_number, logger, warn
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch.mixture.cholesky import pivoted_cholesky
@@ -166,13 +165,12 @@ class CholeskyMap:
         left = max(missing_chosen, float(missing.max(initial=0.0)))
         self.error_bound = float(2 * np.sqrt(left * unit))
         if left > limit:
-            warnings.warn(
+            warn(
+                ConvergenceWarning,
                 f"tolerance={tolerance:.3g} is not reached with {len(self.pivots)} of max_features="
                 f"{self.max_features} coordinates: distances have errors of up to "
                 f"{self.error_bound:.3g}; pass a larger tolerance, max_features or epsilon, or "
                 "drop outliers.",
-                ConvergenceWarning,
-                stacklevel=3,
             )
 
     def _take_pivots(self, x: Array, limit: float) -> float:

@@ -39,7 +39,7 @@ class Whitening:
     rest_deviation: float
 
     @classmethod
-    def of(cls, X: Array, seed: int) -> Whitening:
+    def from_points(cls, X: Array, seed: int) -> Whitening:
         """Return the whitening of points (n, m): at most 10 components, without vanishing ones.
 
         `seed` starts the truncated singular value decomposition, which is the cost.

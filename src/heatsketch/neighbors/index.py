@@ -38,6 +38,7 @@ class Search(ABC):
     points: Points
     n: int  # of points
     distances: Distances | None = None  # of a metric without coordinates
+    columns: Array | None = None  # of the points, where all that is known is a graph of distances
 
     def order(self) -> Array | None:
         """An order (n,) that puts neighbours close together, if the search has one."""
@@ -272,12 +273,22 @@ class GraphSearch(Search):
         Distances, at least those of the neighbours.
     transformer : optional
         Fitted to the points; returns the graph of distances from new points, CSR (m, n).
+    columns : array (n,), optional
+        Where points are known by these distances alone: the column of each in `points` and in rows
+        of distances from new points.
     """
 
-    def __init__(self, points: Points, graph: sparse.csr_matrix, transformer: Any = None) -> None:
-        self.points, self.n = points, points.shape[0]
+    def __init__(
+        self,
+        points: Points,
+        graph: sparse.csr_matrix,
+        transformer: Any = None,
+        columns: Array | None = None,
+    ) -> None:
+        self.points, self.n, self.columns = points, points.shape[0], columns
         self._graph, self._transformer = graph, transformer
-        if graph.nnz and (graph.data == 1).all():
+        self._name = "neighbors" if columns is None else "X"
+        if columns is None and graph.nnz and (graph.data == 1).all():
             entries = graph.tocoo()
             step = max(1, graph.nnz // 100)
             distances = pair_distances(points, points, entries.row[::step], entries.col[::step])
@@ -290,7 +301,12 @@ class GraphSearch(Search):
     def _entries(self, x: Any) -> tuple[int, Array, Array, Array]:
         """Return the number of rows, and the stored entries (i, j, distance), row by row."""
         graph = self._graph
-        if x is not None:
+        if x is not None and self.columns is not None:
+            graph = x[:, self.columns]
+            if not sparse.issparse(graph):  # all distances, zeros too
+                ends = np.indices(graph.shape).reshape(2, -1)
+                graph = sparse.csr_matrix((graph.ravel(), tuple(ends)), shape=graph.shape)
+        elif x is not None:
             if self._transformer is None:
                 raise ValueError(
                     "neighbors is a graph of the training points and has no distances to new "
@@ -314,8 +330,9 @@ class GraphSearch(Search):
         if counts.min() < k:
             itself = int(x is None)
             raise ValueError(
-                f"neighbors has only {counts.min() - itself} neighbours for row {counts.argmin()}, "
-                f"but {k - itself} are needed; pass a smaller n_neighbors, or more neighbours."
+                f"{self._name} has only {counts.min() - itself} neighbours for row "
+                f"{counts.argmin()}, but {k - itself} are needed; pass a smaller n_neighbors, or "
+                "more neighbours."
             )
         distances, indices = smallest_of_rows(i, j, d, k)
         return Neighbors(np.maximum(distances, 0.0), indices)
@@ -336,7 +353,8 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> tuple[Sea
     Parameters
     ----------
     neighbors : None, NeighborIndex, Distances, transformer or CSR matrix (n, n)
-        None: a new NeighborIndex. Distances: a search of all pairs in their metric. A transformer
+        None: a new NeighborIndex. Distances: a search of all pairs in their metric, or, where X is
+        a sparse matrix of precomputed ones, among those that it holds. A transformer
         (scikit-learn's KNeighborsTransformer, or any with `fit_transform` and `transform` that
         return sparse graphs of distances) is cloned and fitted to the points. A matrix holds
         distances between rows of X, at least those of the neighbours.
@@ -358,8 +376,10 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> tuple[Sea
             f"neighbors is an index of {neighbors.n} points but X has {X.shape[0]}, or they are "
             "other points, or in another metric; pass NeighborIndex(X) with the same metric."
         )
-    join = join and not sparse.issparse(neighbors)
-    if isinstance(neighbors, Distances) and neighbors.precomputed:
+    precomputed = isinstance(neighbors, Distances) and neighbors.precomputed
+    is_a_graph = precomputed and sparse.issparse(X)
+    join = join and not (sparse.issparse(neighbors) or is_a_graph)
+    if precomputed:
         same = X.argmin(axis=1) if join else np.arange(X.shape[0])  # copies are at distance 0
         first = np.unique(same)
         rows = first[content_order(X[first], columns=False)]
@@ -379,6 +399,8 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> tuple[Sea
         search = neighbors.subset(rows)
     elif neighbors is None:
         search = NeighborIndex(points)
+    elif is_a_graph:
+        search = GraphSearch(points, points[:, rows], columns=rows)
     elif isinstance(neighbors, Distances):
         search = DistanceSearch(points, neighbors)
     elif sparse.issparse(neighbors):

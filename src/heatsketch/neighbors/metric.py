@@ -35,7 +35,7 @@ class Distances:
     metric: Metric
 
     @classmethod
-    def of(cls, metric: Metric) -> Distances | None:
+    def from_metric(cls, metric: Metric) -> Distances | None:
         """Return the distances in a metric, or None where it has coordinates (`in_metric`)."""
         if callable(metric):
             return cls(metric)
@@ -80,8 +80,11 @@ class Distances:
         return D
 
 
-def check_distances(D: Array) -> None:
-    """Raise unless D is non-negative, square, symmetric to rounding, and zero on its diagonal."""
+def check_distances(D: Points) -> None:
+    """Raise unless D is non-negative, square, symmetric to rounding, and zero on its diagonal.
+
+    A sparse D holds distances to neighbours, and need not be symmetric.
+    """
     if D.shape[0] != D.shape[1]:
         raise ValueError(
             f"X has shape {D.shape} but metric='precomputed'; pass the distances between all "
@@ -89,8 +92,10 @@ def check_distances(D: Array) -> None:
         )
     check_non_negative(D)
     rounding = 1e-6 * float(D.max())
-    if np.diagonal(D).max() > rounding:
+    if D.diagonal().max() > rounding:
         raise ValueError("X is not zero on its diagonal; pass distances, not affinities.")
+    if sparse.issparse(D):
+        return
     error = max(float(np.abs(D[rows] - D[:, rows].T).max()) for rows in row_tiles(len(D)))
     if error > rounding:
         raise ValueError(
@@ -99,9 +104,9 @@ def check_distances(D: Array) -> None:
         )
 
 
-def check_non_negative(D: Array) -> None:
+def check_non_negative(D: Points) -> None:
     """Raise if a distance is negative."""
-    if D.min(initial=0.0) < 0:
+    if (D.data if sparse.issparse(D) else D).min(initial=0.0) < 0:
         raise ValueError("X holds negative numbers but metric='precomputed'; pass distances.")
 
 

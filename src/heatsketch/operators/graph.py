@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
-from heatsketch._checks import check_number, is_tensor, on_host, read_array
+from heatsketch._checks import as_csr, check_number, is_tensor, on_host, read_array
 from heatsketch._typing import Array
 from heatsketch.operators.operator import Dense, LinearMap, Operator, Sparse
 from heatsketch.operators.torch import TorchDense, TorchSparse
@@ -33,7 +34,7 @@ def as_operator(A: Any, name: str = "A") -> Operator:
     graph = as_graph(A, name)
     matrix = on_host(A) if graph is None else graph.matrix
     is_sparse = sparse.issparse(matrix)
-    matrix = matrix.tocsr() if is_sparse else read_array(matrix, name)
+    matrix = as_csr(matrix) if is_sparse else read_array(matrix, name)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise ValueError(f"{name} has shape {matrix.shape}; pass a square matrix (n, n), n >= 1.")
     matrix = matrix.astype(np.float64) if matrix.dtype.kind in "iub" else matrix
@@ -186,20 +187,20 @@ def _matrix_and_names(
     node_names: Any = None
     matrix: Any
     if library == "networkx":
-        import networkx as nx
-
         node_names = list(given.nodes)
-        attribute = _known(weight, bool(nx.get_edge_attributes(given, weight)))
-        matrix = nx.to_scipy_sparse_array(given, weight=attribute, dtype=float)
+        number = {node: i for i, node in enumerate(node_names)}
+        edges = [(number[a], number[b], value) for a, b, value in given.edges(data=weight)]
+        matrix = _of_edges(edges, weight, node_names, given.is_directed())
     elif library == "igraph":
-        attribute = _known(weight, weight in given.es.attributes())
-        matrix = given.get_adjacency_sparse(attribute)
         node_names = given.vs["name"] if "name" in given.vs.attributes() else None
+        values = given.es[weight] if weight in given.es.attributes() else [None] * given.ecount()
+        edges = [(*ends, value) for ends, value in zip(given.get_edgelist(), values, strict=True)]
+        matrix = _of_edges(edges, weight, node_names or range(given.vcount()), given.is_directed())
     elif library == "torch_geometric":
         attributes = ("edge_weight", "edge_attr") if weight == "weight" else (weight,)
         values = [getattr(given, str(name), None) for name in attributes]
         values = [np.ravel(on_host(w)) for w in values if w is not None]
-        _known(weight, bool(values))
+        _check_known(weight, bool(values))
         weights = values[0] if values else None
         matrix = _adjacency(np.asarray(on_host(given.edge_index)), weights, int(given.num_nodes))
     else:
@@ -216,11 +217,31 @@ def _matrix_and_names(
     return _checked_matrix(matrix, names if node_names is None else node_names), node_names
 
 
-def _known(weight: str | None, exists: bool) -> str | None:
-    """Return the name of an attribute of edges, None if all weights are 1; or raise."""
+def _check_known(weight: str | None, exists: bool) -> None:
+    """Raise if edges are asked for an attribute, other than the default, that none of them has."""
     if weight not in (None, "weight") and not exists:
         raise ValueError(f"No edge has an attribute {weight!r}; pass weight=None for weights of 1.")
-    return weight if exists else None
+
+
+def _of_edges(
+    edges: list[tuple[int, int, Any]], weight: str | None, names: Sequence[Any], directed: bool
+) -> sparse.csr_matrix:
+    """Add up edges (i, j, weight) between named nodes; a weight of None is 1."""
+    _check_known(weight, any(value is not None for *_, value in edges))
+    weights = np.ones(len(edges))
+    for number, (i, j, value) in enumerate(edges):
+        try:
+            weights[number] = 1.0 if value is None else float(value)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"The weight of edge ({names[i]!r}, {names[j]!r}) is {value!r}; pass a number."
+            ) from None
+    ends = np.array([edge[:2] for edge in edges], dtype=np.int64).reshape(-1, 2).T
+    matrix = _adjacency(ends, weights, len(names))
+    if directed:
+        return matrix
+    across = sparse.triu(matrix, 1) + sparse.tril(matrix, -1).T
+    return sparse.csr_matrix(across + across.T + sparse.diags(matrix.diagonal()))
 
 
 def _adjacency(ends: Array, weights: Any, n_nodes: int | None) -> sparse.csr_matrix:
@@ -238,7 +259,7 @@ def _adjacency(ends: Array, weights: Any, n_nodes: int | None) -> sparse.csr_mat
     least, mentioned = int(ends.min(initial=0)), int(ends.max(initial=-1)) + 1
     n = mentioned
     if n_nodes is not None:
-        n = check_number(n_nodes, "n_nodes", low=1, integer=True)
+        n = check_number(n_nodes, "n_nodes", low=0, integer=True)
     if least < 0 or n < mentioned:
         raise ValueError(
             f"Edges mention nodes {least} to {mentioned - 1}, but there are {n} nodes; pass "
@@ -258,7 +279,7 @@ def _checked_matrix(given: Any, names: Any) -> sparse.csr_matrix:
         raise TypeError(f"The graph has dtype {given.dtype}; pass a matrix of real numbers.")
     if given.shape[0] == 0:
         raise ValueError("The graph has no nodes; pass one with at least 2.")
-    matrix = sparse.csr_matrix(given, dtype=float, copy=True)
+    matrix = sparse.csr_matrix(given.astype(float))  # before parallel edges are added
     matrix.sum_duplicates()
     bad = np.flatnonzero(~(np.isfinite(matrix.data) & (matrix.data >= 0)))
     if len(bad):

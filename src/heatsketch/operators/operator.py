@@ -64,6 +64,12 @@ class Operator:
     leading: Array | None = None
     device: Any = None
     matrix: Any = None
+    exponent_error: float = 0.0  # bound on the error of exponents in products by a kernel
+
+    @property
+    def T(self) -> Operator:
+        """The operator itself: it is symmetric."""
+        return self
 
     def __matmul__(self, X: Any) -> Any:
         """Multiply a block: (n, k) or (n,) -> the same shape, in the precision of the operator."""
@@ -430,6 +436,11 @@ class Composed(Operator):
     def device(self) -> Any:  # type: ignore[override]
         """Where products by A are computed."""
         return self.A.device
+
+    @property
+    def exponent_error(self) -> float:  # type: ignore[override]
+        """That of products by A."""
+        return self.A.exponent_error
 
     def components(self) -> Array | None:
         """Return those of A."""

@@ -7,11 +7,16 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from scipy.ndimage import maximum_filter
 
-from heatsketch._checks import is_missing
+from heatsketch._checks import read_labels
 from heatsketch._typing import Array
 
 MAX_CATEGORIES = 20  # more colours cannot be told apart
+
+_CELLS = 4  # of a name's height: places are looked for in such steps
+_REACH = 2  # longest line to a name, next to the median distance of the category from its median
+_OFF_CENTRE = 0.1  # of the distance between middles, next to that between a name and its home
 
 MAIN_COLOUR = "#3b6ea8"  # of points without labels
 NO_LABEL_COLOUR = "#c9c9c9"
@@ -37,7 +42,8 @@ def categories(labels: Any) -> tuple[Array, tuple[str, ...]] | None:
     Parameters
     ----------
     labels : array of shape (n,)
-        Text, booleans or numbers; None, NaN, infinity and empty text mean missing.
+        Text, booleans, dates or numbers; None, NaN, infinity, the NA of pandas, masked entries and
+        empty text mean missing.
 
     Returns
     -------
@@ -54,7 +60,7 @@ def categories(labels: Any) -> tuple[Array, tuple[str, ...]] | None:
     >>> categories([0.5, 1.5]) is None
     True
     """
-    labels = np.asarray(labels)
+    labels = read_labels(labels)
     words = str, bytes, bool, np.bool_
     if labels.dtype.kind == "O" and not any(isinstance(value, words) for value in labels.flat):
         with suppress(TypeError, ValueError):  # numbers and None
@@ -66,7 +72,7 @@ def categories(labels: Any) -> tuple[Array, tuple[str, ...]] | None:
             return None
         names = tuple(str(int(value)) for value in distinct)
     else:
-        present = np.array([not is_missing(value) for value in labels.flat], dtype=bool)
+        present = np.array([value is not None for value in labels.flat], dtype=bool)
         labels = np.array([str(value) for value in labels.flat], dtype=object)
         distinct = np.unique(labels[present])
         names = tuple(distinct.tolist())
@@ -92,3 +98,63 @@ def legend_of(codes: Array, names: tuple[str, ...]) -> tuple[Array, tuple[str, .
 def palette(count: int) -> Sequence[str]:
     """Return `count` colours that can be told apart, at most `MAX_CATEGORIES`."""
     return next(one[:count] for one in (OKABE_ITO, PETROFF, TABLEAU) if count <= len(one))
+
+
+def place_names(
+    points: Array, codes: Array, sizes: Array, window: Array, radius: float
+) -> tuple[Array, Array]:
+    """Return where names of categories stand in a window: each in the free place next to its home.
+
+    The home is the median of the category. Names cover no point, no other name, and no line from a
+    name before them to its home; lines are short next to the extent of the category. The page does
+    the same (names.js).
+
+    Parameters
+    ----------
+    points : array (n, 2)
+        Points, from 0 to the window's width and height; others are not seen.
+    codes : array of int (n,)
+        The category of each point, from 0 to m - 1; other points have none.
+    sizes : array (m, 2)
+        Width and height of each name. Those of large categories are placed first.
+    window : array (2,)
+        Width and height.
+    radius : float
+        Of a point.
+
+    Returns
+    -------
+    places, homes : arrays (m, 2)
+        The middle of each name, NaN where there is no room; the medians.
+    """
+    members = [points[codes == code] for code in range(len(sizes))]
+    homes = np.array([np.median(own, axis=0) for own in members])
+    places = np.full_like(homes, np.nan)
+    cell = sizes[:, 1].min() / _CELLS
+    shape = np.maximum(window // cell, 1).astype(int)
+    grid = np.meshgrid(*(cell * (np.arange(count) + 0.5) for count in shape), indexing="ij")
+    middles = np.stack(grid, axis=-1)  # of the cells: where names may stand
+    taken = np.zeros(shape, dtype=bool)
+
+    def take(spots: Array) -> None:
+        seen = np.all((spots >= 0) & (spots < shape * cell), axis=1)
+        taken[tuple((spots[seen] // cell).astype(int).T)] = True
+
+    take(points)
+    for name in sorted(range(len(sizes)), key=lambda name: -len(members[name])):
+        home, size = homes[name], sizes[name]
+        limit = _REACH * (np.median(np.hypot(*(members[name] - home).T)) + size[1])
+        reach = np.ceil((size / 2 + radius) / cell).astype(int)
+        offsets = np.abs(middles - home)
+        away = np.linalg.norm(np.maximum(offsets - size / 2, 0), axis=-1)
+        cost = away + _OFF_CENTRE * np.linalg.norm(offsets, axis=-1)
+        cost[maximum_filter(taken, 2 * reach + 1, mode="constant") | (away > limit)] = np.inf
+        cost[np.any((middles < size / 2) | (middles > window - size / 2), axis=-1)] = np.inf
+        best = np.unravel_index(cost.argmin(), cost.shape)
+        if not np.isfinite(cost[best]):
+            continue
+        place = places[name] = middles[best]
+        (x0, y0), (x1, y1) = np.maximum(best - reach, 0), best + reach + 1
+        taken[x0:x1, y0:y1] = True
+        take(np.linspace(place, home, int(2 * np.hypot(*(home - place)) / cell) + 2))
+    return places, homes

@@ -9,15 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import check_points
+from heatsketch._checks import check_points, read_labels
 from heatsketch._typing import Array
-from heatsketch.plot.figures import LETTER, axes_for, finish, new_figure, save, size_in_inches
-from heatsketch.plot.labels import MAIN_COLOUR, NO_LABEL_COLOUR, categories, legend_of, palette
+from heatsketch.plot.figures import axes_for, finish, new_figure, save, size_in_inches
+from heatsketch.plot.labels import (
+    MAIN_COLOUR,
+    NO_LABEL_COLOUR,
+    categories,
+    legend_of,
+    palette,
+    place_names,
+)
 from heatsketch.spectral.eigenpairs import fix_signs
 
 _SIZE = (7.6, 6.0)  # inches
-MAX_WRITTEN_NAMES = 12  # more names on the points would overlap
-MAX_WRITTEN_LETTERS = 13  # a longer name would hide a fifth of the points; the legend has it
 MAX_VECTOR_POINTS = 20_000  # a vector picture of more points is slow to open
 ORDER_SEED = 2_718_281_828  # not a likely seed of the data: equal seeds would show as structure
 CENTRAL = 0.98  # share of the points that the window is made for
@@ -376,7 +381,7 @@ class Picture:
         if labels is None:
             self.values, self.legend = np.ma.zeros(n, int), ()
         elif (groups := categories(labels)) is None:
-            self.values, self.legend = np.ma.masked_invalid(np.asarray(labels).astype(float)), None
+            self.values, self.legend = np.ma.masked_invalid(read_labels(labels).astype(float)), None
         else:
             entries, names = legend_of(*groups)
             self.values = np.ma.masked_less(np.append(entries, -1)[groups[0]], 0)
@@ -389,11 +394,16 @@ class Picture:
         self.scale.autoscale()
         self.rgb = self.scale.to_rgba(self.values)[:, :3]
 
+    @property
+    def dot_size(self) -> float:
+        """Return the diameter of a point, in points of 1/72 inch."""
+        return math.sqrt(np.clip(560 / math.sqrt(len(self.points)), 0.8, 36))
+
     def draw(self) -> None:
         """Draw the points in random order, so that no category is drawn over the others."""
         n = len(self.points)
         order = np.random.default_rng(ORDER_SEED).permutation(n)
-        size = float(np.clip(560 / np.sqrt(n), 0.8, 36))
+        size = self.dot_size**2
         self.ax.scatter(
             *self.points[order].T,
             c=self.rgb[order],
@@ -407,33 +417,47 @@ class Picture:
             self.ax.scatter(*self.points[self.outside].T, s=2.5 * size, **ring)
 
     def write_names(self) -> None:
-        """Write names at medians of categories, largest first, without long or overlapping ones."""
-        from matplotlib import patheffects
+        """Write the names of categories near their medians, with lines to them, over no point.
 
-        names = self.legend or ()
-        if not 0 < len(names) <= MAX_WRITTEN_NAMES:
+        Places are found anew at each drawing, because only then the size of the picture is known.
+        """
+        from matplotlib.artist import Artist
+        from matplotlib.collections import LineCollection
+        from matplotlib.patheffects import withStroke
+
+        ax, names, points = self.ax, self.legend or (), self.points
+        if not names:
             return
-        halo = patheffects.withStroke(linewidth=3, foreground="white")
-        per_inch = float(np.max(np.ptp(self.points, axis=0) / size_in_inches(self.ax)))
-        letter = 1.4 * LETTER * per_inch  # bold, in units of the data
-        taken: list[tuple[Array, Array]] = []  # places and half sizes
         codes = self.values.filled(-1)
-        sizes = np.bincount(codes[codes >= 0], minlength=len(names))
-        for code in np.argsort(-sizes, kind="stable"):
-            place = np.median(self.points[codes == code], axis=0)
-            half = letter * np.array([len(names[code]) / 2, 1.0])  # a letter is twice as high
-            overlaps = any(np.all(np.abs(place - p) < half + h) for p, h in taken)
-            if overlaps or len(names[code]) > MAX_WRITTEN_LETTERS:
-                continue
-            taken.append((place, half))
-            self.ax.text(
-                *(*place, names[code]),
-                ha="center",
-                va="center",
-                fontweight="bold",
-                path_effects=[halo],
-                parse_math=False,
-            )
+        halo = {"path_effects": [withStroke(linewidth=3, foreground="white")], "in_layout": False}
+        bold: dict[str, Any] = {"ha": "center", "va": "center", "fontweight": "bold", **halo}
+        texts = [ax.text(*points[0], name, parse_math=False, **bold) for name in names]
+        lines = LineCollection([], colors="#333333", linewidths=0.8, zorder=2.8, **halo)
+        ax.add_collection(lines, autolim=False)
+        radius = self.dot_size / 2
+
+        class Places(Artist):
+            """Draws nothing; before the names are drawn it moves them."""
+
+            def draw(self, renderer: Any) -> None:
+                corner, window = ax.bbox.min, ax.bbox.size
+                there = ax.transData.transform(points) - corner
+                for text in texts:
+                    text.set_visible(True)  # hidden ones have no size
+                sizes = np.array([text.get_window_extent(renderer).size for text in texts])
+                pixels = radius * ax.figure.dpi / 72
+                places, homes = place_names(there, codes, sizes, window, pixels)
+                back = ax.transData.inverted().transform
+                ends = np.clip(homes, places - sizes / 2, places + sizes / 2)
+                for text, place in zip(texts, places, strict=True):
+                    text.set_visible(bool(np.isfinite(place[0])))
+                    text.set_position(back(np.nan_to_num(place) + corner))
+                lines.set_segments([*zip(back(ends + corner), back(homes + corner), strict=True)])
+
+        places = Places()
+        places.set_in_layout(False)
+        places.set_zorder(2.7)
+        ax.add_artist(places)
 
     def finished(self, legend: bool, path: str | Path | None) -> Any:
         """Name the axes, draw the legend if wanted, write the figure to a path, and return it."""

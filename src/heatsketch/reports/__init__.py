@@ -2,7 +2,7 @@
 
 `summary` describes an estimator in lines of text. `facts` has `report`, which collects what a page
 says, with `frames`, the points at other times, and `columns`, their colours. `writer` puts the
-facts into the page (report.html, report.css, and the scripts scatter.js, charts.js, report.js).
+facts into the page (report.html, report.css, and the scripts).
 """
 
 from heatsketch.reports.facts import report

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import is_missing
+from heatsketch._checks import is_missing, read_labels
 from heatsketch._typing import Array
 from heatsketch.plot.labels import NO_LABEL_COLOUR, categories, legend_of, palette
 
@@ -59,9 +59,9 @@ def columns_of(values: Any, name: str, n: int) -> dict[str, Array]:
         return {}
     names = getattr(values, "columns", values if isinstance(values, Mapping) else None)
     if names is None:
-        columns = {str(getattr(values, "name", None) or name): np.asarray(values)}
+        columns = {str(getattr(values, "name", None) or name): read_labels(values)}
     else:
-        columns = {str(key): np.asarray(values[key]) for key in names}
+        columns = {str(key): read_labels(values[key]) for key in names}
     for key, column in columns.items():
         if column.shape != (n,):
             raise ValueError(

@@ -5,11 +5,18 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import (
+    breadth_first_order,
+    connected_components,
+    minimum_spanning_tree,
+)
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch import __version__
@@ -17,11 +24,15 @@ from heatsketch._checks import logger
 from heatsketch._typing import Array
 from heatsketch.comparison.audit import Audit
 from heatsketch.estimators import HeatSketch
+from heatsketch.graphs.links import shortest_links
+from heatsketch.graphs.neighborhoods import positive
 from heatsketch.io.refine import in_units_of_source
 from heatsketch.io.table import Table
-from heatsketch.markov.rows import N_LEADING, Coordinates
-from heatsketch.metrics import Distortion, diffusion_distortion
+from heatsketch.markov.rows import N_LEADING, LeadingPairs, leading_pairs
+from heatsketch.metrics.distances import DiffusionDistances
+from heatsketch.metrics.distortions import Distortion, distortion_from
 from heatsketch.neighbors import NeighborIndex
+from heatsketch.operators.operator import members_of
 from heatsketch.plot.scatter import ORDER_SEED
 from heatsketch.reports.columns import (
     column,
@@ -42,7 +53,6 @@ from heatsketch.reports.frames import (
 from heatsketch.reports.summary import explained, parameters, summary
 from heatsketch.reports.writer import Report, check_suffix
 from heatsketch.scales.bandwidth import ksum
-from heatsketch.spectral.eigenpairs import caching
 from heatsketch.spectral.traces import heat_trace
 from heatsketch.uncertainty.intervals import mean_root, ratio_bounds
 
@@ -50,13 +60,14 @@ MOST_POINTS = 20_000  # beyond, a random sample is shown
 AUDITED = ("trust", "neighbors_kept", "false_neighbors", "order_kept")
 _TRACE_TIMES = 2.0 ** np.arange(11)
 _COLUMNS, _FEW_POINTS = 64, 5_000  # of a sketch; half of them for more points
-_NEIGHBORS = 6  # of each point, for paths
+_NEIGHBORS, _SEARCHED = 5, 16  # of each point, for paths and for the tree, which they mostly join
+_LARGEST = 2**15 - 1  # whole number of a step
+_MOST_HALVINGS = 255  # of the scale of a step
 _LEVEL = 0.95
 
 Sketch = tuple[Array, str, float]  # rows (n, k), filter and time
 
 
-@caching()
 def report(
     est: Any,
     X: Any = None,
@@ -150,7 +161,9 @@ def report(
     X, in_units = (X.values, in_units_of_source(X)) if isinstance(X, Table) else (X, X)
     is_audit = isinstance(est, Audit)
     model, Y = (est.model, est.picture) if is_audit else (est, est.embedding_)
-    distortion = est.distortion if is_audit else distortion_of(est)
+    # The distortion, the frames and the sketch need the same eigenpairs.
+    leading = cache(getattr(model, "_leading_pairs", leading_pairs))
+    distortion = est.distortion if is_audit else fitted_distortion(est, leading)
     n = len(Y)
     if X is not None and np.shape(X)[0] != n:
         raise ValueError(
@@ -169,7 +182,7 @@ def report(
         "n_points": n,
         "n_coordinates": Y.shape[1],
         "shown": None if len(shown) == n else packed(shown, "i4"),
-        "frames": frames(est, Y, slider_times(est, times), shown),
+        "frames": frames(est, Y, slider_times(est, times), shown, leading),
         "ids": {name: texts(values, shown) for name, values in columns_of(ids, "id", n).items()},
         "columns": columns + feature_columns(in_units, features, shown),
         "distortion": None if distortion is None else distortion_facts(distortion, shown),
@@ -180,7 +193,7 @@ def report(
             **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
             "platform": f"{sys.platform} {platform.machine()}",
         },
-        "sketch": sketch_facts(sketch_of(model), shown),
+        "sketch": sketch_facts(sketch_of(model, leading=leading), _components_of(model, n), shown),
         "beside": beside_facts(beside, shown, n),
         "images": image_facts(X, images, shown),
     }
@@ -212,6 +225,7 @@ def of_audit(audit: Audit, shown: Array) -> dict[str, Any]:
     return {
         "title": "Audit of a picture",
         "command": "heatsketch.audit(X, Y)",
+        "verdict": audit.describe().splitlines()[0],
         "lines": dict(zip(names, audit.describe().splitlines(), strict=True)),
         "own columns": [column(name, values, shown) for name, values in measures.items()],
         "gaps": [gap._asdict() | {"labels": [*map(str, gap.labels)]} for gap in audit.gaps],
@@ -230,14 +244,18 @@ def of_estimator(est: Any, X: Any, shown: Array) -> dict[str, Any]:
     share, scales = None, None
     if diffusion is not None:
         share, scales = explained(est), _scale_facts(est, diffusion)
-        if scales["components"] > 1 and (labels := diffusion.operator.components()) is not None:
-            names = _names_of_components(diffusion.expand(labels))
-            columns.append(column("component", names, shown))
-    points = f"{len(est.embedding_):,} points"
+        if scales["components"] > 1 and (labels := _components_of(est, len(est.embedding_))).any():
+            columns.append(column("component", _names_of_components(labels), shown))
+    lines = summary(est, share)
     return {
         "title": name,
         "command": f"hs.report(hs.{est!r}.fit(X), X)".replace("\n", " "),
-        "lines": {"input": points, "method": f"{name}, {parameters(est)}", **summary(est, share)},
+        "verdict": lines.get("picture", ""),
+        "lines": {
+            "input": f"{len(est.embedding_):,} points",
+            "method": f"{name}, {parameters(est)}",
+            **lines,
+        },
         "own columns": columns,
         "ksum": _ksum_facts(est, X),
         "scales": scales,
@@ -275,6 +293,13 @@ def _scale_facts(est: Any, diffusion: Any) -> dict[str, Any]:
     }
 
 
+def _components_of(est: Any, n: int) -> Array:
+    """Return the component of each of n points; that of all where the diffusion cannot tell."""
+    diffusion = diffusion_of(est)
+    labels = None if diffusion is None else diffusion.operator.components()
+    return np.zeros(n, int) if labels is None else diffusion.expand(labels)
+
+
 def _names_of_components(labels: Array) -> Array:
     """Return a name for the component of each point, numbered by size; single points share one."""
     sizes = np.bincount(labels)
@@ -301,50 +326,93 @@ def distances_of(est: Any) -> tuple[Any, float, str] | None:
     return (diffusion, time, est._fit_filter) if exist else None
 
 
-def distortion_of(est: Any) -> Distortion | None:
+def fitted_distortion(est: Any, leading: LeadingPairs = leading_pairs) -> Distortion | None:
     """Return the distortion of the diffusion distances of an estimator; None if it has none."""
-    known: Distortion | None = getattr(est, "distortion_", None)
-    compared = None if hasattr(est, "distortion_") else distances_of(est)
-    if compared is None:
-        return known
+    measured: Distortion | None = getattr(est, "distortion_", None)
+    kept = None if hasattr(est, "distortion_") else distances_of(est)
+    if kept is None:
+        return measured
     logger.info("how distances are kept")
-    diffusion, time, filter = compared
-    return diffusion_distortion(est.embedding_, diffusion, time, filter=filter)
+    wanted = DiffusionDistances.from_operator(*kept, within_components=True, leading=leading)
+    return distortion_from(est.embedding_, wanted)
 
 
-def sketch_of(est: Any, seed: int = 0) -> Sketch | None:
+def sketch_of(est: Any, seed: int = 0, leading: LeadingPairs = leading_pairs) -> Sketch | None:
     """Return a sketch of the diffusion distances of an estimator; None if it has none."""
     if isinstance(est, HeatSketch):
         return est.embedding_, est._fit_filter, est._fit_times[0]
-    if (compared := distances_of(est)) is None:
+    if (kept := distances_of(est)) is None:
         return None
     logger.info("a sketch of the distances")
-    diffusion, time, filter = compared
+    diffusion, time, filter = kept
     rows = diffusion.rows(time, filter=filter)
     columns = _COLUMNS if diffusion.n <= _FEW_POINTS else _COLUMNS // 2
-    F = Coordinates.of(rows.operator, N_LEADING).sketch(rows.filter, columns, seed)
-    return rows.of_points(F), filter, time
+    F = leading(rows.operator, N_LEADING).sketch(rows.filter, columns, seed)
+    return rows.at_points(F), filter, time
 
 
-def sketch_facts(sketch: Sketch | None, shown: Array) -> dict[str, Any] | None:
-    """Return the sketch of the points shown in half precision, and neighbours, for the page."""
+def sketch_facts(sketch: Sketch | None, labels: Array, shown: Array) -> dict[str, Any] | None:
+    """Return the sketch of the points shown and their neighbours, for the page.
+
+    `labels` (n,) are the components of the points. Each row is kept as its step from another row,
+    in whole numbers of 16 bits with a scale of its own. The steps are the edges of a tree that is
+    nearly the shortest spanning one of the component. So the steps between two points are hardly
+    longer than their distance, and rounding loses no distance, however small it is.
+    """
     if sketch is None:
         return None
     F, filter, time = sketch
-    F = F[shown].astype(float)
+    F, labels = F[shown].astype(float), np.unique(labels[shown], return_inverse=True)[1]
     k = min(F.shape[1], _COLUMNS if len(F) <= _FEW_POINTS else _COLUMNS // 2)
-    F = (F - F.mean(axis=0))[:, :k] * np.sqrt(F.shape[1] / k)
-    scale = float(np.abs(F).max(initial=0.0)) or 1.0
+    F = F[:, :k] * np.sqrt(F.shape[1] / k)
     least, most = ratio_bounds(k, (1 - _LEVEL) / 2)
-    near = NeighborIndex(F).query(None, min(_NEIGHBORS + 1, len(F))).indices  # and the point itself
+    near, before = _neighbors_and_tree(F, labels)
+    steps = F - F[before]
+    lengths = np.abs(steps).max(axis=1)
+    longest = float(lengths.max()) or 1.0
+    shares = np.maximum(lengths / longest, 0.5**_MOST_HALVINGS)
+    halvings = np.floor(-np.log2(shares))
+    steps *= (_LARGEST / longest * 2.0**halvings)[:, None]
     times = "distances added up over times from" if filter == "accumulated" else "distances at"
+    kind = "u2" if len(F) < 2**16 else "i4"
     return {
-        "values": packed(F / scale, "f2"),
-        "scale": scale,
+        "steps": packed(np.rint(steps), "i2"),
+        "halvings": packed(halvings, "u1"),
+        "unit": longest / _LARGEST,
+        "before": packed(before, kind),
+        "near": packed(near, kind),
         "mean": mean_root(k),
         "low": 1 / np.sqrt(most),
         "high": 1 / np.sqrt(least),
         "level": round(100 * _LEVEL),
-        "near": packed(near, "u2" if len(F) < 2**16 else "i4"),
         "what": f"diffusion {times} time {time:g}",
     }
+
+
+def _neighbors_and_tree(F: Array, labels: Array) -> tuple[Array, Array]:
+    """Return neighbours (n, r) of each row in its component, and a spanning tree (n,).
+
+    The tree has for each row the one before it on the way from the first row of its component. It
+    is the shortest one of the neighbours and of the links between the parts that they do not join.
+    Where a row has fewer neighbours, it stands for them; the first one also stands before itself.
+    """
+    n = len(F)
+    near = np.tile(np.arange(n)[:, None], min(_NEIGHBORS, n - 1))
+    firsts = np.unique(labels, return_index=True)[1]
+    links = [(np.full(len(firsts), n), firsts, np.ones(len(firsts)))]  # one more row before all
+    for members in members_of(labels):
+        if len(members) == 1:
+            continue
+        G, count = F[members] - F[members[0]], min(_SEARCHED, len(members))
+        found = NeighborIndex(G).query(None, count)
+        others = members[found.indices[:, 1 : _NEIGHBORS + 1]]  # the first is mostly the row itself
+        near[members, : others.shape[1]] = others
+        i, j = np.repeat(np.arange(len(G)), count), found.indices.ravel()
+        joined = sparse.csr_matrix((np.ones(len(i)), (i, j)), shape=(len(G), len(G)))
+        parts = connected_components(joined, directed=False)[1]
+        for a, b, d in ((i, j, found.distances.ravel()), shortest_links(G, parts)):
+            links.append((members[a], members[b], d))
+    i, j, d = (np.concatenate(side) for side in zip(*links, strict=True))
+    graph = sparse.csr_matrix((positive(d), (i, j)), shape=(n + 1, n + 1))
+    before = breadth_first_order(minimum_spanning_tree(graph), n, directed=False)[1][:n]
+    return near, np.where(before == n, np.arange(n), before)

@@ -14,9 +14,9 @@ from sklearn.base import clone
 
 from heatsketch._checks import logger
 from heatsketch._typing import Array
-from heatsketch.layout.objective import sampled_pairs, within
-from heatsketch.markov.rows import N_LEADING, Coordinates
-from heatsketch.metrics.distances import compared_rows
+from heatsketch.layout.objective import sampled_pairs, within_labels
+from heatsketch.markov.rows import N_LEADING, LeadingPairs, leading_pairs
+from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.metrics.distortions import Distortion, distortion
 from heatsketch.neighbors.exact import pair_distances
 from heatsketch.plot.scatter import principal_axes
@@ -64,24 +64,26 @@ def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
         times = powers[powers >= min(own or 1, 1)].tolist()
     whole = not hasattr(est, "eigenvalues_")  # without eigenvalues a time counts products
     found = {own, *(FILTERS[filter].check_time(t, whole=whole) for t in times)}
-    A = diffusion.deflated()
+    A = diffusion.deflated
     return [t for t in sorted(found) if t == own or time_excess(make_filter(filter, t), A) <= 1]
 
 
-def frames(est: Any, Y: Array, times: Sequence[Any], shown: Array) -> dict[str, Any]:
+def frames(
+    est: Any, Y: Array, times: Sequence[Any], shown: Array, leading: LeadingPairs = leading_pairs
+) -> dict[str, Any]:
     """Return the points `shown` (m,) at the times, one of which is the time of Y, as plain JSON.
 
     `positions` (T, m, d), d from 1 to 3, have mean square 1 at each time; multiplied by `sizes`
     (T,) their distances are diffusion distances. At time number `chosen` they show Y (n, k) itself,
     beyond three coordinates on its principal axes. `distances` (T,) has the distortions of a
-    `HeatEmbedding` over random pairs at the other times.
+    `HeatEmbedding` over random pairs at the other times. `leading` computes eigenpairs.
     """
     at = list(times).index(times_of(est)[0])
     distances: Sequence[Distortion | None] = [None] * len(times)
     Y = np.asarray(Y, dtype=float)
     blocks, centres = Y[None], np.zeros_like(Y)
     if len(times) > 1 and hasattr(est, "time_curve_"):
-        blocks, centres, distances = _mapped(est, times, at)
+        blocks, centres, distances = _mapped(est, times, at, leading)
     elif len(times) > 1:
         blocks = _of_a_copy(est, list(times), at)
     axes, names = np.eye(Y.shape[1]), [f"coordinate {k + 1}" for k in range(Y.shape[1])]
@@ -133,7 +135,7 @@ def _of_a_copy(est: Any, times: list[Any], at: int) -> Array:
 
 
 def _mapped(
-    est: Any, times: Sequence[Any], at: int
+    est: Any, times: Sequence[Any], at: int, leading: LeadingPairs
 ) -> tuple[Array, Array, list[Distortion | None]]:
     """Map the coordinates at other times by the linear map of a `HeatEmbedding`.
 
@@ -144,16 +146,16 @@ def _mapped(
     k), and the distortions at the other times.
     """
     diffusion, filter = est.diffusion_, est._fit_filter
-    compared = compared_rows(diffusion, times[at], filter, within_components=True)
-    operator, labels = compared.rows.operator, compared.labels
-    coordinates = Coordinates.of(operator, N_LEADING)
+    wanted = DiffusionDistances.from_operator(diffusion, times[at], filter, within_components=True)
+    operator, labels = wanted.rows.operator, wanted.labels
+    coordinates = leading(operator, N_LEADING)
     Y = np.asarray(est.embedding_, dtype=float)
-    i, j = within(*sampled_pairs(len(Y), _PAIRS), labels)
+    i, j = within_labels(*sampled_pairs(len(Y), _PAIRS), labels)
     logger.info("the points at %d times", len(times))
     each = [replace(diffusion.rows(t, filter=filter), operator=operator) for t in times]
-    known = coordinates.under([rows.filter for rows in each], _SKETCH_COLUMNS, seed=0)
+    before = coordinates.under([rows.filter for rows in each], _SKETCH_COLUMNS, seed=0)
     # Each block is freed after its use, because those of many points are large.
-    found = [centred(rows.of_points(known.pop(0)).astype(float), labels) for rows in each]
+    found = [centred(rows.at_points(before.pop(0)).astype(float), labels) for rows in each]
     own = found[at]
     inner = centred(Y, labels)
     gram = own.T @ own

@@ -2,16 +2,10 @@
 
 const facts = JSON.parse(document.getElementById("facts").textContent);
 const element = (id) => document.getElementById(id);
-const KINDS = { f2: Uint16Array, f4: Float32Array, f8: Float64Array, i1: Int8Array, i4: Int32Array, u1: Uint8Array, u2: Uint16Array };
 const VIRIDIS = [[68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142],
   [31, 158, 137], [53, 183, 121], [109, 205, 89], [180, 222, 44], [253, 231, 37]];
+const SCALE_HEIGHT = 36; // of the bar below the points
 const LISTED = 200; // rows of a selection in the table; the file has all
-
-function unpack({ kind, data }) {
-  const text = atob(data), bytes = new Uint8Array(text.length);
-  for (let k = 0; k < text.length; k++) bytes[k] = text.charCodeAt(k);
-  return new KINDS[kind](bytes.buffer);
-}
 
 function say(parent, tag, text) {
   const made = document.createElement(tag);
@@ -202,7 +196,7 @@ function drawOver({ scatter: own, overlay }) {
     pen.fill();
     pen.stroke();
   }
-  if (element("names").getAttribute("aria-pressed") === "true") drawNames(pen, place, colour);
+  if (element("names").getAttribute("aria-pressed") === "true") drawNames(pen, own, colour);
   pen.fillStyle = colour("--ink");
   if (path.length && path.own === own) {
     pen.beginPath();
@@ -212,22 +206,31 @@ function drawOver({ scatter: own, overlay }) {
   if (own === scatter) drawScale(pen);
 }
 
-function drawNames(pen, place, colour) { // of the categories, each at its median
+function drawNames(pen, own, colour) { // of the categories, with lines to their medians
   const column = shownColumn();
   if (!column || column.type !== "category") return;
   pen.font = "600 13px system-ui, sans-serif";
+  const boxes = column.legend.map((name) => [pen.measureText(name).width + 4, 14]);
+  const codes = Array.from(column.values, (code) => (code < 0 ? -1 : column.groups[code]));
+  const found = placeNames(own.shown(), codes, boxes, [own.width, own.height - SCALE_HEIGHT], own.size / 2);
   pen.textAlign = "center";
-  pen.lineWidth = 3;
-  column.legend.forEach((name, group) => {
-    const members = [];
-    for (let k = 0; k < n; k++) if (column.values[k] >= 0 && column.groups[column.values[k]] === group) members.push(k);
-    const [x, y] = [0, 1].map((j) => members.map((k) => place[2 * k + j]).sort((a, b) => a - b)[members.length >> 1]);
-    pen.strokeStyle = colour("--page");
-    pen.strokeText(name, x, y);
-    pen.fillStyle = colour("--ink");
-    pen.fillText(name, x, y);
-  });
+  pen.textBaseline = "middle";
+  pen.fillStyle = colour("--ink");
+  for (const [ink, width] of [["--page", 3], ["--ink", 1]])
+    found.forEach((spot, group) => {
+      if (!spot || !spot.place) return; // no room: the legend has it
+      const { home, place } = spot, half = boxes[group].map((size) => size / 2);
+      pen.lineWidth = width;
+      pen.strokeStyle = colour(ink);
+      pen.beginPath();
+      pen.moveTo(...place.map((middle, j) => Math.min(Math.max(home[j], middle - half[j]), middle + half[j])));
+      pen.lineTo(...home);
+      pen.stroke();
+      if (ink === "--page") pen.strokeText(column.legend[group], ...place);
+      else pen.fillText(column.legend[group], ...place);
+    });
   pen.textAlign = "start";
+  pen.textBaseline = "alphabetic";
 }
 
 function drawScale(pen) {
@@ -251,10 +254,10 @@ function choose(k) {
   else if (k === source) return forget();
   else [target, route] = [k, sketch.path(source, k)];
   reach = { type: "number", name: `distance to ${nameOf(source)}`, values: sketch.from(source) };
+  const way = route.length ? `; ${route.length - 1} step${route.length > 2 ? "s" : ""} from neighbour to neighbour` : "";
   element("asked").textContent = target < 0
     ? `Colours are ${facts.sketch.what} to ${nameOf(source)}. Click a second point for the way between them.`
-    : `${nameOf(source)} to ${nameOf(target)}: ${interval(source, target)}; ` +
-      (route.length ? `${route.length - 1} step${route.length > 2 ? "s" : ""} from neighbour to neighbour.` : "no way from neighbour to neighbour.");
+    : `${nameOf(source)} to ${nameOf(target)}: ${interval(source, target)}${way}.`;
   drawLegend();
   recolour();
 }
@@ -267,6 +270,7 @@ function forget() {
 }
 
 function interval(i, j) {
+  if (!sketch.joined(i, j)) return "in two components of the graph, between which nothing diffuses";
   const [value, low, high] = sketch.distance(i, j).map(short);
   return `${value} (${facts.sketch.level} %: ${low} to ${high})`;
 }
@@ -275,17 +279,18 @@ function interval(i, j) {
 
 // How distances are kept at a time, where that is known.
 const distancesAt = (time) => (time === chosen ? facts.distortion : facts.frames.distances[time]);
-let distances = facts.distortion; // shown now
+let distances = facts.distortion; // shown now: those of the nearest time that has some
 
 function moveTo(at) {
   scatter.now = Math.min(times.length - 1, Math.max(0, at));
   element("slider").value = scatter.now;
-  const [i, j, part] = scatter.between, still = part < 1e-6 ? i : part > 1 - 1e-6 ? j : -1;
-  let text = still >= 0 ? `time ${short(times[still])}` : `between ${short(times[i])} and ${short(times[j])}`;
-  if (still === chosen) text += ", that of the embedding";
-  if (still >= 0 && distancesAt(still)) {
-    text += `: ${Math.round(100 * distancesAt(still).within["1.5"])} % of distances kept within a factor 1.5`;
-    showDistances(distancesAt(still));
+  const [i, j, part] = scatter.between, near = part < 0.5 ? i : j, still = Math.min(part, 1 - part) < 1e-6;
+  let text = still ? `time ${short(times[near])}` : `between ${short(times[i])} and ${short(times[j])}`;
+  if (still && near === chosen) text += ", that of the embedding";
+  if (distancesAt(near)) {
+    const share = `${Math.round(100 * distancesAt(near).within["1.5"])} % of distances kept within a factor 1.5`;
+    text += still ? `: ${share}` : `; time ${short(times[near])}: ${share}`;
+    showDistances(distancesAt(near), times[near]);
   }
   element("now").value = text;
   redraw();
@@ -297,6 +302,11 @@ function play(wanted) {
   element("play").textContent = wanted ? "❚❚" : "▶";
   element("play").setAttribute("aria-label", wanted ? "stop" : "move through the times");
   if (wanted) requestAnimationFrame(advance);
+}
+
+function pause() { // at the nearest time: between two, points are on no embedding
+  play(false);
+  moveTo(Math.round(scatter.now));
 }
 
 function advance(now) {
@@ -414,10 +424,6 @@ function listen(view) {
     const step = { ArrowLeft: -0.1, ArrowRight: 0.1 }[event.key], zoom = { "+": 1.2, "-": 1 / 1.2 }[event.key];
     if (step && times.length > 1) moveTo(scatter.now + step);
     if (zoom) own.zoomAt(own.width / 2, own.height / 2, zoom);
-    if (event.key === "Escape") {
-      select([]);
-      forget();
-    }
     if (step || zoom) event.preventDefault();
   });
 }
@@ -438,6 +444,13 @@ function search(words) {
     else if (mine.some((text) => text.includes(wanted))) partly.push(k);
   }
   return exact.length ? exact : partly;
+}
+
+function find(words) {
+  const found = search(words);
+  element("found").value = !words.trim() ? "" : found.length ? `${found.length.toLocaleString("en")} found` : "nothing found";
+  select(found);
+  return found;
 }
 
 // Selection ------------------------------------------------------------------------------------
@@ -506,8 +519,9 @@ function card(id, line, note) {
   return [...found.querySelectorAll(".chart")];
 }
 
-function showDistances(found) {
+function showDistances(found, time) {
   if (found === distances && element("pairs").firstChild) return;
+  element("distances-time").textContent = time === null ? "" : ` at time ${short(time)}`;
   [distances, pair] = [found, null];
   const { line, looked_at, histogram: [edges, counts], worst_pairs: worst, median } = found;
   const total = counts.reduce((a, b) => a + b, 0) || 1, [place] = card("distances", line, `Compared: ${looked_at}.`);
@@ -537,11 +551,11 @@ function showDistances(found) {
 function showGaps(found) { // pairs of labels, the nearest first
   card("gaps");
   const made = element("gap-table"), head = say(made, "tr");
-  ["labels", "true distance", "95 %", "in the picture", "place", "true places", ""].forEach((name) => say(head, "th", name));
+  ["labels", "true distance (95 %)", "in the picture", "place there (true)", ""].forEach((name) => say(head, "th", name));
   for (const gap of found) {
     const row = say(made, "tr"), [value, low, high] = gap.distance;
-    [gap.labels.join(" – "), short(value), `${short(low)} to ${short(high)}`, short(gap.picture), gap.rank,
-      gap.true_ranks.join(" to "), gap.believed ? "believed" : "not in its place"].forEach((text) => say(row, "td", text));
+    [gap.labels.join(" – "), `${short(value)} (${short(low)} to ${short(high)})`, short(gap.picture),
+      `${gap.rank} (${gap.true_ranks.join(" to ")})`, gap.believed ? "believed" : "not in its place"].forEach((text) => say(row, "td", text));
     if (!gap.believed) row.className = "wrong";
   }
 }
@@ -615,6 +629,7 @@ function start() {
   element("subtitle").textContent = rows
     ? `${points(n)} of ${points(facts.n_points)} points are shown, a random sample and the worst pairs; all figures are those of all points.`
     : `${points(n)} points, all shown.`;
+  element("verdict").textContent = facts.verdict;
   element("hint").textContent = `${facts.frames.axes.join(", ")}. ${sketch ? "Click a point: all others take the colour of their true distance to it. " : ""}Drag to ${d > 2 ? "turn or " : ""}move, wheel or two fingers to zoom` +
     (times.length > 1 ? "; each time has a scale of its own (the bar is in units of diffusion distance), and between times points move on straight lines." : ".");
   const choice = element("colour");
@@ -633,9 +648,19 @@ function start() {
     for (const view of views) view.scatter.enlarged = Number(event.target.value);
     redraw();
   });
-  element("search").addEventListener("input", (event) => select(search(event.target.value)));
+  const clear = () => {
+    element("search").value = "";
+    find("");
+  };
+  element("search").addEventListener("input", (event) => find(event.target.value));
   element("search").addEventListener("keydown", (event) => {
-    if (event.key === "Enter") choose(search(event.target.value)[0] ?? -1);
+    if (event.key === "Enter") choose(find(event.target.value)[0] ?? -1);
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    event.preventDefault();
+    clear();
+    forget();
   });
   element("space").disabled = d < 3;
   element("space").title = d < 3 ? "needs three coordinates" : "turn the first three coordinates";
@@ -652,7 +677,7 @@ function start() {
   element("save").addEventListener("click", () => save(new Blob([table()], { type: "text/csv;charset=utf-8" }), "selected.csv"));
   element("png").addEventListener("click", savePNG);
   element("svg").addEventListener("click", saveSVG);
-  element("clear").addEventListener("click", () => select([]));
+  element("clear").addEventListener("click", clear);
   if (times.length > 1) {
     element("time").hidden = false;
     element("slider").max = times.length - 1;
@@ -660,7 +685,7 @@ function start() {
       play(false);
       moveTo(Number(event.target.value));
     });
-    element("play").addEventListener("click", () => play(!playing));
+    element("play").addEventListener("click", () => (playing ? pause() : play(true)));
     moveTo(chosen);
   }
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
@@ -670,7 +695,7 @@ function start() {
   element("command").textContent = facts.command;
   if (facts.gaps && facts.gaps.length) showGaps(facts.gaps);
   if (facts.groups) showGroups(facts.groups);
-  if (facts.distortion) showDistances(facts.distortion);
+  if (facts.distortion) showDistances(facts.distortion, times[chosen]);
   if (facts.scales) showScales(facts.scales);
   if (facts.explained) showExplained(facts.explained);
   if (facts.ksum) showKsum(facts.ksum);

@@ -9,9 +9,6 @@ import numpy as np
 
 from heatsketch.spectral.traces import ExplainedVariance
 
-# HeatSketch has no such line: its distances are right on average for any explained variance, and
-# computing it would take as long as the sketch.
-_EXPLAINING = ("HeatEmbedding", "DiffusionMap")
 _PROBES = 8  # for more than 2,048 points
 
 
@@ -45,7 +42,7 @@ def summary(estimator: Any, share: ExplainedVariance | None = None) -> dict[str,
         held_out, line = estimator.distortion_.held_out_log_L, kept(estimator.distortion_)
         more = "" if math.isnan(held_out) else f", {held_out:.2f} for points not learned from"
         lines["distances"] = line + more
-    if type(estimator).__name__ in _EXPLAINING:
+    if estimator._states_variance:
         times = estimator._fit_times
         shares = [share] if share else [explained(estimator, place) for place in range(len(times))]
         words = [f"{one.describe()} (time {t:g})" for t, one in zip(times, shares, strict=True)]
@@ -63,7 +60,7 @@ def parameters(estimator: Any) -> str:
 def kept(distortion: Any) -> str:
     """Return the line about how well an embedding keeps distances."""
     line: str = distortion.describe().removeprefix("distances ")
-    return f"{line}; log L {distortion.log_L:.2f}"
+    return line if math.isinf(distortion.log_L) else f"{line}; log L {distortion.log_L:.2f}"
 
 
 def explained(estimator: Any, index: int = 0) -> ExplainedVariance:

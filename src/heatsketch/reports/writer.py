@@ -16,7 +16,7 @@ from heatsketch.io.files import write_atomically
 from heatsketch.io.metadata import plain
 
 SUFFIXES = (".html", ".htm")
-_SCRIPTS = ("scatter.js", "charts.js", "distances.js", "report.js")
+_SCRIPTS = ("scatter.js", "names.js", "charts.js", "distances.js", "report.js")
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from heatsketch._checks import warn
 from heatsketch._tiles import row_tiles, single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.operators.operator import Dense
@@ -88,10 +88,10 @@ def classical_scaling(squares: Array, k: int) -> Scaling:
     positive = values > _EIGENVALUE_ROUNDING * max(values[0], 0.0)
     found = np.count_nonzero(positive)
     if found < k:
-        warnings.warn(
+        warn(
+            UserWarning,
             f"Only {found} of {k} eigenvalues are positive beyond rounding, because the distances "
             "have no more Euclidean dimensions, or these are too small relative to the largest (an "
             "outlier?); the other coordinates are zero.",
-            stacklevel=3,
         )
     return Scaling(np.where(positive, values, 0.0), fix_signs(vectors), means)

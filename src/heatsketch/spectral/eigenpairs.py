@@ -6,19 +6,14 @@ graph if there is one.
 
 from __future__ import annotations
 
-import functools
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh as dense_eigh
 from scipy.linalg import qr
 
-from heatsketch._checks import ConvergenceWarning, check_number, logger, to_device
+from heatsketch._checks import ConvergenceWarning, check_number, logger, to_device, warn
 from heatsketch._random import random_block, seed_entropy
 from heatsketch._tiles import for_each_tile, single_threaded_blas, sum_over_tiles, track
 from heatsketch._typing import Array, Rng
@@ -53,12 +48,6 @@ _SMOOTHING_PRODUCTS = 8  # with the constant, if the leading vector is not known
 # Largest residual of the first k pairs, relative to the largest |λ| found, and a number added to
 # it. None: small next to the distance of the k-th eigenvalue from the upper end of the spectrum.
 Limit = tuple[float, float] | None
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-# function, operator, other arguments, result
-_RESULTS: ContextVar[list[tuple[Any, Any, tuple[Any, ...], Any]] | None] = ContextVar(
-    "_RESULTS", default=None
-)
 
 
 class Spectrum(NamedTuple):
@@ -160,11 +149,10 @@ def leading_eigenpairs(A: Operator, k: int, tol: float = 1e-8, rng: Rng = 0) -> 
     values, vectors = values[:k], vectors[:, :k]
     residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
     if residuals.max() > 2 * (limit[0] * float(np.abs(values).max()) + rounding):
-        warnings.warn(
+        warn(
+            ConvergenceWarning,
             f"eigenpairs have residuals up to {residuals.max():.1e}, above tol={tol:.1e}, after "
             f"{_MAX_PRODUCTS} products; read .residuals.",
-            ConvergenceWarning,
-            stacklevel=3,
         )
     return Spectrum(values, fix_signs(vectors), residuals)
 
@@ -388,48 +376,9 @@ def aggregates(matrix: sparse.csr_matrix) -> tuple[Array, Array]:
     return label, roots
 
 
-# Results that several steps need
-
-
-@contextmanager
-def caching() -> Iterator[None]:
-    """Keep the results of `cached` functions until the outermost such block ends.
-
-    The caller opens the block, because it knows that the same results will be needed again. They
-    are as large as 64 coordinates of all points, too much to be kept by a model or a process.
-    """
-    token = _RESULTS.set([] if _RESULTS.get() is None else _RESULTS.get())
-    try:
-        yield
-    finally:
-        _RESULTS.reset(token)
-
-
-def cached(function: _Function) -> _Function:
-    """Make a function of an operator return the result of an earlier call, within `caching`.
-
-    Two operators are equal if the same directions are deflated in the same operator.
-    """
-
-    @functools.wraps(function)
-    def call(A: Any, *others: Any) -> Any:
-        results = _RESULTS.get()
-        for same_function, B, arguments, result in results or ():
-            same = (same_function, arguments) == (function, others)
-            if same and A.undeflated is B.undeflated and np.array_equal(A.V, B.V):
-                return result
-        result = function(A, *others)
-        if results is not None:
-            results.append((function, A, others, result))
-        return result
-
-    return call  # type: ignore[return-value]
-
-
 # The dense matrix
 
 
-@cached
 @single_threaded_blas()  # the same bits for any number of threads
 def all_eigenpairs(A: Operator) -> tuple[Array, Array]:
     """Return all eigenvalues, ascending, and eigenvectors, without those of deflated directions."""
@@ -438,7 +387,6 @@ def all_eigenpairs(A: Operator) -> tuple[Array, Array]:
     return values[deflated:], vectors[:, deflated:]
 
 
-@cached
 @single_threaded_blas()  # the same bits for any number of threads
 def all_eigenvalues(A: Operator) -> Array:
     """Return all eigenvalues, ascending, at half the cost of `all_eigenpairs`."""

@@ -9,7 +9,8 @@ import numpy as np
 
 from heatsketch._checks import check_in_range, check_level
 from heatsketch._typing import Array, Rng
-from heatsketch.markov.diffusion import Diffusion, within_component
+from heatsketch.markov.components import within_component
+from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import DiffusionRows
 from heatsketch.operators.operator import Deflated
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, check_range
@@ -92,9 +93,8 @@ def rows_of_component(
     inside = DiffusionRows(
         within_component(diffusion, vertices),
         rows.filter,
-        rows.weight[vertices],
         np.searchsorted(vertices, rows.vertex[points]),
-        None if rows.first is None else rows.first[vertices][:, vertices],
+        diffusion.step().restricted(vertices),
     )
     return inside, np.searchsorted(points, roots), points
 
@@ -119,7 +119,7 @@ def coordinates_from(
         others = replace(rows, operator=Deflated(A.undeflated, A.deflated(vectors).V, ends))
         sketch = others.sketch(_COLUMNS, rng, _TOLERANCE).astype(float)
     check_range(f, A, (values.min(), values.max()))
-    known = rows.of_points(vectors * f(values).astype(vectors.dtype)).astype(float)
+    known = rows.at_points(vectors * f(values).astype(vectors.dtype)).astype(float)
     known, sketch = (Y - Y[roots].mean(axis=0) for Y in (known, sketch))
     return known, sketch, others
 

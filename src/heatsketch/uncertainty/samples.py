@@ -182,7 +182,7 @@ def sample_discrepancy(
     fields = [math.sqrt(2) * np.cos(P @ frequencies + phases) for P in points]  # (n, k), (m, k)
     of_first = _walked(first, fields[0], steps, Z)
     of_second = _walked(second, fields[1], steps, X)
-    A = pooled.deflated()  # a sketch of the walks from all points
+    A = pooled.deflated  # a sketch of the walks from all points
     (walks,) = sketch_blocks(A, [Power(steps)], random_block(A.n, k, "gaussian", draw))
     rows = pooled.expand(np.asarray(walks, dtype=float))
     differences = of_first[0] - of_second[1], of_first[1] - of_second[0]
@@ -204,21 +204,21 @@ def sample_discrepancy(
 
 def _walked(d: Diffusion, g: Array, steps: int, others: Any) -> tuple[Array, Array]:
     """Return P^t g at the points and at others; the last step is the one that new points take."""
-    root = np.sqrt(d.measure)[:, None]
-    H = np.hstack([root * g[d.first_points], root]).astype(d.operator.dtype)
+    step = d.step()
+    H = step.beside_root(d.root[:, None] * g[d.first_points]).astype(d.operator.dtype)
     for _ in range(steps - 1):
         H = d.operator @ H
     at_own = d.expand(d.last_step(H))
-    with warnings.catch_warnings():  # points that are far from the other sample: that is the result
+    with warnings.catch_warnings():  # points far from the other sample are expected here
         warnings.simplefilter("ignore", ScaleWarning)
         at_others = d.last_step(H, others)
-    own, other = (Y[:, :-1] / Y[:, -1:] for Y in (at_own, at_others))
-    return np.asarray(own, dtype=float), np.asarray(other, dtype=float)
+    own, other = (np.asarray(step.divided(Y), dtype=float) for Y in (at_own, at_others))
+    return own, other
 
 
 def _step_correlation(d: Diffusion, g: Array) -> float:
     """Return Σ π_i E g(x_i) g(x_j) over steps i -> j to other points."""
-    weighted = np.sqrt(d.measure)[:, None] * g[d.first_points]
+    weighted = d.root[:, None] * g[d.first_points]
     stays = d.operator.diagonal()
     stays = np.zeros(d.n) if stays is None else np.asarray(stays, dtype=float)
     squares = np.sum(weighted**2, axis=1)

@@ -1,0 +1,120 @@
+"""Rows of two files that belong together: by ids that both have, else by row."""
+
+import warnings
+from argparse import Namespace
+from typing import NamedTuple
+
+import numpy as np
+
+from heatsketch import io
+from heatsketch._typing import Array
+from heatsketch.cli.common import rows_of
+from heatsketch.io import text
+from heatsketch.io.coordinates import with_coordinates_only
+from heatsketch.io.files import listed, suffix_of
+from heatsketch.io.table import is_id
+
+_TABLES = (*text.SUFFIXES, ".xlsx", ".parquet")  # in which other columns stand beside coordinates
+
+
+class SharedIds(NamedTuple):
+    """The columns of ids in two files, as words, and their entries."""
+
+    columns: str
+    first: list[str]
+    second: list[str]
+
+
+def coordinates(args: Namespace, points: io.Table, mapped: io.Table) -> tuple[Array, str]:
+    """Return coordinates (n, k) of the points, and a line on their names and on how rows match.
+
+    Rows are matched by ids if both files have them, else by their order.
+    """
+    if suffix_of(mapped.source) in _TABLES and not mapped.learned:  # else the columns are known
+        mapped = with_coordinates_only(mapped, points)
+    Y = np.asarray(mapped.values)
+    if mapped.metadata.get("dtype") == "float32":  # text of float32 reads as float64
+        Y = Y.astype(np.float32)
+    named = f"{mapped.source}: {listed(mapped.columns, 5)}"
+    shared, n = shared_ids(args, points, mapped), points.values.shape[0]
+    if shared is None:
+        if len(Y) != n:
+            rows = f"{mapped.source} has {len(Y):,} rows"
+            raise ValueError(f"{rows} but {args.input} has {n:,}; pass the same rows, or ids.")
+        warn_of_order(args, points, mapped)
+        return Y, f"{named}; joined by row"
+    wanted, known = shared.first, {*shared.second}
+    if lost := [name for name in wanted if name not in known]:
+        raise ValueError(
+            f"{mapped.source} has no point {lost[0]!r}; it lacks {len(lost):,} of the {n:,} points "
+            f"of {args.input} (by {shared.columns}); pass a file with all of them."
+        )
+    if wanted != shared.second:
+        Y = Y[rows_of(shared.second, wanted, mapped.source)]
+    more = len(mapped.values) - n
+    unused = f", {more:,} of its rows are not in {args.input}" if more > 0 else ""
+    return Y, f"{named}; joined by {shared.columns}{unused}"
+
+
+def shared_ids(args: Namespace, first: io.Table, second: io.Table) -> SharedIds | None:
+    """Return the ids by which points of two files can be joined, None without any.
+
+    Columns of the same name need common entries; texts of other names most entries of the smaller
+    file; numbers of rows, and columns of numbers that are not called ids, all of them.
+    """
+    found = []
+    for one, a in naming_columns(args, first).items():
+        for other, b in naming_columns(args, second).items():
+            same = one == other or (is_id(one) and is_id(other))
+            columns = first.extra[one], second.extra[other]
+            are_texts = all(column.dtype.kind in "OU" for column in columns)
+            if not (same or are_texts):
+                continue
+            common, least = len({*a} & {*b}), min(len({*a}), len({*b}))
+            counted = [_are_counted(a), _are_counted(b)]
+            is_exact = any(counted) or not (are_texts or is_id(one) or one in (args.ids or ()))
+            if common >= (least if is_exact else 1 if same else least // 2 + 1):
+                named = repr(one) if one == other else f"{one!r} and {other!r}"
+                repeat = len({*a}) < len(a) or len({*b}) < len(b)
+                found.append((all(counted), repeat, not same, SharedIds(named, a, b)))
+    return min(found, key=lambda each: each[:3])[3] if found else None
+
+
+def warn_of_order(args: Namespace, first: io.Table, second: io.Table) -> None:
+    """Warn if rows of two files are joined by their order, but a column of both says otherwise."""
+    ids = {*naming_columns(args, first)} & {*naming_columns(args, second)}
+    for name in [name for name in first.extra if name in second.extra]:
+        a, b = _texts(first.extra[name]), _texts(second.extra[name])
+        disagree = name in ids and not (_are_counted(a) or _are_counted(b))
+        if a != b and len(a) == len(b) and (disagree or sorted(a) == sorted(b)):
+            row = next(row for row, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
+            what = f"{first.source} and {second.source} are joined by row, but column {name!r}"
+            warnings.warn(
+                f"{what} differs: row {row} has {a[row]!r} and {b[row]!r}; put the rows in the "
+                "same order, or name a column of ids with --id.",
+                stacklevel=2,
+            )
+            return
+
+
+def naming_columns(args: Namespace, table: io.Table) -> dict[str, list[str]]:
+    """Return the columns that may name points, as text: those given by --id, if there are any.
+
+    Else these are columns called ids, then texts and whole numbers without a repetition or gap.
+    """
+    asked = [name for name in args.ids or () if name in table.extra]
+    found = {name: _texts(table.extra[name]) for name in asked or filter(is_id, table.extra)}
+    for name, column in () if asked else table.extra.items():
+        words = _texts(column) if column.dtype.kind in "OUiu" else []
+        if len(words) > 1 and len({*words, "None", ""}) == len(words) + 2:
+            found.setdefault(name, words)
+    return found
+
+
+def _texts(column: Array) -> list[str]:
+    return [str(item).strip() for item in column.tolist()]
+
+
+def _are_counted(ids: list[str]) -> bool:
+    """Return whether ids are the numbers of rows, from 0 or 1."""
+    return ids in ([str(row) for row in range(k, k + len(ids))] for k in (0, 1))

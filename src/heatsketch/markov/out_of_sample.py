@@ -1,0 +1,326 @@
+"""New points among training points: their affinities, and how new they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.special import logsumexp
+
+from heatsketch._checks import name_rows
+from heatsketch._typing import Array, Points
+from heatsketch.graphs.neighborhoods import (
+    HARDLY_ANY,
+    Neighborhoods,
+    scale_order,
+    warn_of_faint_points,
+    warn_of_far_points,
+)
+from heatsketch.mixture import MixtureKernel
+from heatsketch.neighbors import Distances, Search, in_metric, ordered_search
+from heatsketch.neighbors.metric import Metric
+from heatsketch.operators.kernel import Kernel
+from heatsketch.operators.operator import Operator, inverse_permutation
+from heatsketch.scales.bandwidth import local_scales
+
+_HARDLY_ANY = float(np.log(HARDLY_ANY))
+_MOST_LEFT_OUT = 2048  # training points: a fraction of 1 % has a standard error of 0.2 %
+_MIN_ROW_SUM = 1e-290  # smaller ones are inexact from underflow, their inverse powers overflow
+_MAX_NEGATIVE_LOG = 500.0  # rows whose largest affinity is below e^-500 are rescaled
+
+
+def fraction_less_new(left_out: Array, affinity: Array) -> Array:
+    """Return which fraction of training points has more affinity than each of these points (m,).
+
+    `left_out` (c,): logarithms of the affinity of training points to the others, ascending.
+    """
+    return 1.0 - np.searchsorted(left_out, affinity, side="right") / len(left_out)
+
+
+def warn_of_new_points(left_out: Array, affinity: Array) -> None:
+    """Warn of points with less than 1e-6 of the least affinity of any training point."""
+    warn_of_faint_points(np.flatnonzero(affinity < left_out[0] + _HARDLY_ANY))
+
+
+class OutOfSampleKernel(Protocol):
+    """The rule by which new points get their affinities to the training points."""
+
+    @property
+    def width(self) -> int:
+        """Columns of the new points."""
+
+    def new_rows(self, X: Any) -> Any:
+        """Return the affinities K(x, x_j) of new points, array or CSR (m, n)."""
+
+    def novelty(self, X: Any) -> Array:
+        """Return the fraction of training points that are less new than each new point (m,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfSamplePoints:
+    """The affinities of new points to training points, and how new these points are.
+
+    Novelty goes by Σ_j exp(-|x - x_j|² / s_j²) over the k nearest training points of x, s_j the
+    distance of x_j to its own (k // 2)-th neighbour. A training point is left out of its neighbours
+    and of their scales.
+
+    Attributes
+    ----------
+    points : array or CSR matrix (n, d)
+        The training points, in the metric.
+    n_neighbors : int
+    neighborhoods : Neighborhoods or None
+        The neighbourhoods of the points with this number of neighbours, if there are any.
+    metric : str or callable
+    kernel : NeighborKernel, DenseKernel or another, optional
+        Its `new_rows` are the affinities of new points in the metric. Novelty needs none.
+    """
+
+    points: Points
+    n_neighbors: int
+    neighborhoods: Neighborhoods | None = None
+    metric: Metric = "euclidean"
+    kernel: Any = None
+
+    @property
+    def width(self) -> int:
+        """Columns of the new points."""
+        return int(self.points.shape[1])
+
+    def new_rows(self, X: Points) -> Any:
+        """Return affinities of new points (m, n), array or CSR."""
+        return self.kernel.new_rows(self.as_training(X))
+
+    def novelty(self, X: Points) -> Array:
+        """Return the novelty of new points (m,)."""
+        distances, nearest = self._near[0].query(self.as_training(X), self._k)
+        affinity = _log_affinity(distances, self._scales(nearest)[0])
+        return fraction_less_new(self._left_out, affinity)
+
+    def as_training(self, X: Points) -> Points:
+        """Return new points (m, d) in the form of the training points `points`."""
+        distances = Distances.from_metric(self.metric)
+        return in_metric(X, self.metric) if distances is None else distances.points(X)
+
+    @cached_property
+    def _near(self) -> tuple[Search, Array]:
+        """A search among the distinct points, by content, and how often each of them occurs."""
+        near = self.neighborhoods
+        if near is not None and near.n_neighbors is not None:
+            return near.search, np.bincount(near.vertex)[near.by_content]
+        search, _, place = ordered_search(Distances.from_metric(self.metric), self.points)
+        return search, np.bincount(place)
+
+    @property
+    def _k(self) -> int:
+        return min(self.n_neighbors, self._near[0].n - 1)
+
+    @cached_property
+    def _left_out(self) -> Array:
+        """The affinities of up to 2,048 training points, each left out; a copy of it stays."""
+        search, copies = self._near
+        by_content = np.repeat(np.arange(len(copies)), copies)
+        count = min(len(by_content), _MOST_LEFT_OUT)
+        points = by_content[np.linspace(0, len(by_content) - 1, count).astype(int)]
+        distances, others = search.query(search.points[points], self._k + 1)
+        scales, without = self._scales(others)
+        copied = _log_affinity(distances[:, :-1], scales[:, :-1])
+        nearer = distances <= scales * (1 + 1e-9)  # a search may round d(i, j) and d(j, i) apart
+        scales = np.where(nearer, without, scales)
+        alone = _log_affinity(distances[:, 1:], scales[:, 1:])
+        return np.sort(np.where(copies[points] > 1, copied, alone))
+
+    def _scales(self, points: Array) -> Array:
+        """Return the scales of training points, and those without a point that is nearer."""
+        search, order = self._near[0], scale_order(self._k)
+        distinct, place = np.unique(points, return_inverse=True)
+        distances, _ = search.query(search.points[distinct], self._k + 1)
+        scales = distances.T[[order, min(order + 1, self._k)]]
+        return scales[:, place.reshape(points.shape)]
+
+
+def _log_affinity(distances: Array, scales: Array) -> Array:
+    """Return log Σ_j exp(-d_j²/s_j²) over the columns, (m,)."""
+    with np.errstate(over="ignore"):
+        ratios = distances / np.maximum(scales, np.finfo(float).tiny)
+        return logsumexp(-(ratios**2), axis=1)
+
+
+# Kernels of points in the metric, from which new points get their affinities
+
+
+@dataclass(frozen=True, eq=False)
+class NeighborKernel:
+    """Affinities of points to their neighbours, those of new points included."""
+
+    neighborhoods: Neighborhoods
+    scales: float | Array  # ε in squared data units, or local scales (n,)
+    order: int | None = None  # of the local scales, see `local_scales`
+    weight: Array | None = None  # (n,), a factor of the affinities to each vertex
+    distinct: Array | None = None  # the first vertex of each point, where copies have their own
+
+    def new_rows(self, X: Any) -> sparse.csr_matrix:
+        """Return affinities of new points, CSR (m, n)."""
+        k, scales = self.neighborhoods.n_neighbors, np.asarray(self.scales)
+        # A training point finds itself first, and a new point has as many neighbours.
+        distances = self.neighborhoods.rows(X, None if k is None else k + 1)
+        starts, row_scales = distances.indptr[:-1], None
+        if scales.ndim:
+            width = self.neighborhoods.search.n if k is None else k + 1
+            lists = distances.data.reshape(-1, width)
+            lists = lists if self.distinct is None else lists[:, self.distinct]
+            row_scales = local_scales(lists, self.order)
+        K = self.weights(distances, row_scales)
+        relative = distances.data / (scales[distances.indices] if scales.ndim else np.sqrt(scales))
+        faint = np.minimum.reduceat(relative, starts) > np.sqrt(-np.log(HARDLY_ANY))
+        far = np.add.reduceat(K.data, starts) < _MIN_ROW_SUM
+        # The search has warned of points beyond the radius, which have one entry.
+        beyond = distances.data[starts] > (self.neighborhoods.radius or np.inf)
+        _warn_of_far_and_faint(far & ~beyond, faint & ~beyond)
+        for i in np.flatnonzero(far):  # the nearest point is the only neighbour
+            row = slice(*distances.indptr[i : i + 2])
+            K.data[row] = 0.0
+            K.data[row.start + distances.data[row].argmin()] = 1.0
+        if self.weight is not None:
+            K.data *= self.weight[K.indices]
+        return K
+
+    def weights(
+        self,
+        distances: sparse.csr_matrix,
+        row_scales: Array | None = None,
+        out: Array | None = None,
+    ) -> sparse.csr_matrix:
+        """Return the affinities at these distances (m, n).
+
+        `row_scales` (m,) are local scales of the rows, by default those of the vertices; `out`
+        (nnz,) may be the distances, which are lost then.
+        """
+        d, scales = distances.data, np.asarray(self.scales)
+        if scales.ndim:
+            row = np.repeat(scales if row_scales is None else row_scales, np.diff(distances.indptr))
+            exponents = -(d / row) * (d / scales[distances.indices])
+        else:
+            exponents = -(d**2) / scales
+        csr = (np.exp(exponents, out=out), distances.indices, distances.indptr)
+        return sparse.csr_matrix(csr, shape=distances.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseKernel:
+    """Affinities of new points to all points by a Gaussian kernel."""
+
+    kernel: Kernel
+    index: Any = None  # a search among the distinct points, for local scales
+    order: int = 0  # the neighbour whose distance is the scale
+    neighborhoods: Neighborhoods | None = None
+
+    def new_rows(self, X: Any) -> Array:
+        """Return affinities of new points (m, n)."""
+        scales = None
+        if self.index is not None:
+            scales = local_scales(self.index.query(X, self.order + 1).distances, self.order)
+        rows = self.kernel.rows(X, scales)
+        with np.errstate(divide="ignore"):  # of log 0
+            if scales is None:
+                relative = np.log(rows.max(axis=1))
+            else:  # at the scale of the training points
+                relative = (np.log(rows) / np.asarray(self.kernel.epsilon)).max(axis=1) * scales
+        far = rows.sum(axis=1) < _MIN_ROW_SUM
+        _warn_of_far_and_faint(far, relative < np.log(HARDLY_ANY))
+        if far.any():  # the nearest point is the only neighbour
+            rows[far] = 0.0
+            rows[far, self.kernel.nearest(X[far])] = 1.0
+        return rows
+
+
+def _warn_of_far_and_faint(far: Array, faint: Array) -> None:
+    """Warn of new points whose affinities underflow, and of others with hardly any."""
+    warn_of_faint_points(np.flatnonzero(faint & ~far))
+    if far.any():
+        warn_of_far_points(np.flatnonzero(far))
+
+
+# Other rules for new points
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfSampleMixture:
+    """Affinities of new points by the kernel of a mixture."""
+
+    kernel: MixtureKernel
+    points: Array
+
+    @cached_property
+    def log_unit(self) -> float:
+        """Logarithm of the unit of the affinities: the largest k(x, x) of a training point."""
+        return float(self.kernel.log_diagonal(self.points).max())
+
+    @property
+    def width(self) -> int:
+        """Columns of the new points."""
+        return int(self.points.shape[1])
+
+    def new_rows(self, X: Any) -> Array:
+        """Return affinities of new points (m, n)."""
+        warn_of_new_points(self._left_out, self.kernel.log_stationary(X))
+        log_k = self.kernel.log_kernel(X, self.points) - self.log_unit
+        # Rows of far points would underflow; normalisation cancels a factor of a row.
+        log_k -= np.minimum(log_k.max(axis=1, keepdims=True) + _MAX_NEGATIVE_LOG, 0.0)
+        return np.exp(log_k)
+
+    def novelty(self, X: Any) -> Array:
+        """Return the novelty (m,), by the stationary density: the integral of the affinities."""
+        return fraction_less_new(self._left_out, self.kernel.log_stationary(X))
+
+    @cached_property
+    def _left_out(self) -> Array:
+        return np.sort(self.kernel.log_stationary(self.points))
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfSampleAffinities:
+    """Affinities of new points to the input points, computed by the caller."""
+
+    points: Array  # (n,), the input point at each vertex
+    left_out: Array  # logarithms of the sums of their affinities to the others, ascending
+
+    @classmethod
+    def from_operator(cls, K: Operator, vertex: Array) -> Self:
+        """Prepare rows for the affinity K with these vertices of input points (n,)."""
+        diagonal = K.diagonal()
+        others = K @ np.ones(K.n, K.dtype) - (0.0 if diagonal is None else diagonal)
+        return cls(inverse_permutation(vertex), np.sort(_logarithm(others)))
+
+    @property
+    def width(self) -> int:
+        """Columns of the affinities of new points."""
+        return len(self.points)
+
+    def new_rows(self, rows: Any) -> Any:
+        """Return the affinities to the vertices, checked."""
+        sums = np.asarray(rows.sum(axis=1)).ravel()
+        least = rows.min(axis=1)
+        least = np.asarray(least.todense() if sparse.issparse(least) else least).ravel()
+        bad = np.flatnonzero((least < 0) | ~(sums > 0) | np.isinf(sums))
+        if len(bad):
+            raise ValueError(
+                "Affinities of new points must be non-negative with positive, finite row sums (bad "
+                f"rows: {name_rows(bad)}); leave these points out."
+            )
+        warn_of_new_points(self.left_out, _logarithm(sums))
+        return rows[:, self.points]
+
+    def novelty(self, rows: Any) -> Array:
+        """Return the novelty of points (m,) with these affinities (m, n), by their sums."""
+        sums = np.asarray(rows.sum(axis=1)).ravel()
+        return fraction_less_new(self.left_out, _logarithm(sums))
+
+
+def _logarithm(sums: Array) -> Array:
+    """Return the logarithm; -∞ where there is nothing, or only rounding."""
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(sums, 0.0))
