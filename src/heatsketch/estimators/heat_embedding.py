@@ -11,6 +11,7 @@ from heatsketch._checks import check_choice, check_number
 from heatsketch._random import numbers_at, seed_entropy
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
+from heatsketch.layout.free import free_layout
 from heatsketch.layout.linear import OBJECTIVES, first_equal, learn_linear_map
 from heatsketch.layout.objective import sampled_pairs
 from heatsketch.markov.components import ComponentCoordinates, component_labels, deflate_components
@@ -35,6 +36,8 @@ _LEAST_ROWS = 64  # for the map of a component, if it has so many
 _SCALE_PAIRS = 20_000  # of which a map keeps the median distance
 _ROUNDING = 1e-13  # of an eigenvalue
 _DEGENERATE = 1e-12  # size of a component next to the largest, below which it is one place
+_LEAST_FREE = 10  # points of a component whose layout is free
+_PAIRS_OF_A_POINT, _MOST_PAIRS = 20, 2_000_000  # whose distances a free layout keeps
 _GAP, _LEAST_GAP = 0.2, 0.1  # between discs: of the median radius, and of the largest
 
 
@@ -163,6 +166,9 @@ class HeatEmbedding(DiffusionEstimator):
     objective: str = "most"
     n_init: Any = "auto"
     factor: float = 1.5
+    layout: str = "auto"
+    neighbor_weight: float = 0.3
+    spread: float = 0.5
 
     _states_variance = True
     _leading_pairs = staticmethod(leading_pairs)
@@ -179,12 +185,25 @@ class HeatEmbedding(DiffusionEstimator):
         check_choice(self.objective, "objective", tuple(OBJECTIVES))
         check_number(self.n_init, "n_init", low=1, integer=True, rules=("auto",))
         check_number(self.factor, "factor", low=1, open_low=True)
+        check_choice(self.layout, "layout", ("auto", "free", "linear"))
+        check_number(self.neighbor_weight, "neighbor_weight", low=0)
+        check_number(self.spread, "spread", low=0, high=1)
+        if self.layout == "free" and not self._may_be_free:
+            raise ValueError(
+                f"layout='free' but n_components={self.n_components} and objective="
+                f"{self.objective!r}; pass layout='linear', or 2 or 3 components and 'most'."
+            )
+
+    @property
+    def _may_be_free(self) -> bool:
+        return self.n_components in (2, 3) and self.objective == "most"
 
     def _factor(self, diffusion: Diffusion, times: list[Any]) -> tuple[list[Array], Any]:
         """Return H (n, k), whose last step is the embedding, and the distances it should keep.
 
         F (n, r) and H = F W are coordinates before the last step. After it they are `wide` (n, r),
-        whose distances the map W should keep, and Y = wide W. Sets `time_` and `time_curve_`.
+        whose distances the map W should keep, and Y = wide W, from which a free layout starts. Sets
+        `time_` and `time_curve_`.
         """
         k = self.n_components
         if k >= diffusion.n:
@@ -223,6 +242,8 @@ class HeatEmbedding(DiffusionEstimator):
             for vertices, W in zip(components, maps, strict=True):
                 H[vertices] = F[vertices] @ W
                 Y[vertices] = wide[vertices] @ W
+            if self.layout != "linear" and self._may_be_free:
+                self._positions = self._free_positions(diffusion, components, wide, Y)
             wanted = WantedDistances(wide, distances, error, held_out_log_L)
         if len(components) > 1:
             # Components, which all have their mean at 0, are moved beside each other.
@@ -230,7 +251,13 @@ class HeatEmbedding(DiffusionEstimator):
             mass = np.array([diffusion.measure[vertices].sum() for vertices in components])
             markov = self.normalization == "markov"
             constant = diffusion.root if markov else np.ones(len(H))  # after a step: 1
-            for vertices, shift in zip(components, side_by_side(Y, components, mass), strict=True):
+            free = self._positions is not None
+            places = self._positions if free else Y
+            for vertices, shift in zip(
+                components, side_by_side(places, components, mass), strict=True
+            ):
+                if free:
+                    places[vertices] += shift
                 H[vertices] += constant[vertices, None] * shift
         return [H], wanted
 
@@ -247,7 +274,10 @@ class HeatEmbedding(DiffusionEstimator):
         given = self.metric == "precomputed"
         if self.affinity != "precomputed" and (given or self.metric in COORDINATES):
             X = X if given else in_metric(X, self.metric)
-            self.quality_ = picture_quality(X, Y, self.diffusion_, distortion, distances=given)
+            free = self._positions is not None
+            self.quality_ = picture_quality(
+                X, Y, self.diffusion_, distortion, distances=given, is_free=free
+            )
 
     def _maps(
         self, diffusion: Diffusion, components: list[Array], wide: Array
@@ -291,6 +321,54 @@ class HeatEmbedding(DiffusionEstimator):
                 held_out_log_L = np.fmax(held_out_log_L, learned.held_out_log_L)
             maps.append(W)
         return maps, float(held_out_log_L)
+
+    def _free_positions(
+        self, diffusion: Diffusion, components: list[Array], wide: Array, start: Array
+    ) -> Array | None:
+        """Return positions (n, k): a free layout of each component of ten points and more.
+
+        It keeps the distances of `wide` (n, r). None if there is no such component. Several
+        components get areas in proportion to their numbers of points.
+        """
+        M = diffusion.sparse_step()
+        if M is None and self.layout == "free":
+            raise ValueError(
+                "layout='free' but the affinity is an operator whose entries are not known; pass a "
+                "matrix, or layout='linear'."
+            )
+        large = [c for c in components if len(c) >= _LEAST_FREE and np.ptp(start[c]) > 0]
+        if M is None or not large:
+            return None
+        place = np.argsort(diffusion.sample(diffusion.n))  # in the order of content
+        Y = start.astype(float)
+        for vertices in large:
+            n, by_content = len(vertices), np.argsort(place[vertices])
+            count = min(_PAIRS_OF_A_POINT * n, max(_MOST_PAIRS, n))
+            i, j = (by_content[side] for side in sampled_pairs(n, count))
+            own = wide[vertices]
+            distances = pair_distances(own, own, i, j)
+            distances = np.maximum(distances, _DEGENERATE * distances.max())
+            step = M[vertices][:, vertices]
+            free = free_layout(
+                step,
+                diffusion.root[vertices],
+                Y[vertices],
+                (i, j),
+                np.log(distances),
+                neighbor_weight=self.neighbor_weight,
+                spread=self.spread,
+            )
+            free -= free.mean(axis=0)
+            ratios = pair_distances(free, free, i, j) / distances
+            Y[vertices] = free / (float(np.median(ratios)) or 1.0)
+        if len(components) > 1:
+            for vertices in components:
+                Y[vertices] -= Y[vertices].mean(axis=0)
+            sizes = [np.sqrt(np.mean(np.square(Y[c]))) for c in components]
+            for vertices, size in zip(components, sizes, strict=True):
+                share = (len(vertices) / len(components[0])) ** (1 / self.n_components)
+                Y[vertices] *= share * sizes[0] / (size or 1.0)
+        return Y
 
     def _explained_operator(self) -> tuple[Deflated, Array | None]:
         """Return A without directions that change no distance, and labels of separate maps."""

@@ -14,7 +14,8 @@ Sᵀ, which smooths it; the steps of Adam (Kingma and Ba 2015) are in units of s
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -22,12 +23,13 @@ from scipy.stats import rankdata
 
 from heatsketch._tiles import for_each_tile, track
 from heatsketch._typing import Array
-from heatsketch.layout import free_loops
-from heatsketch.layout.free_loops import Csr
-from heatsketch.layout.median_loops import medians
 from heatsketch.operators.operator import multiply
 
+if TYPE_CHECKING:
+    from heatsketch.layout.free_loops import Csr
+
 OPENING = 0.25  # θ of the tree: forces are within a thousandth of all their parts
+_UNCOMPILED_UP_TO = 512  # points, which wait for no compiler
 _EXACT_UP_TO = 1_000  # points, whose sums over all pairs are exact
 _STEPS, _LARGE = (300, 150), 20_000  # of the descent, up to so many points and beyond
 _TILE, _NODES, _MEDIANS = 4_096, 512, 1_024  # rows, nodes of the tree and medians of a tile
@@ -39,6 +41,7 @@ _STILL = 1e-3  # typical step, in units of s, below which the descent ends
 _REACH, _NO_SPREAD = 2.0, 0.01  # see `reach`; smaller spreads count as 0
 _CENTRING_STEPS = 20
 _SMALLEST, _QUANTILES = 1e-6, 4_096  # of the table of distances in a ball
+_TINY = 1e-12  # squared distance that is added to those under a logarithm, as in the loops
 _CANCELLING = 1e-2  # distance in a disc below which its distribution is that of a plane
 
 
@@ -145,9 +148,14 @@ class FreeObjective:
         self.pairs = _csr(_symmetric(n, pairs, targets))
         self.neighbor_weight = neighbor_weight
         self.opening = (OPENING if n > _EXACT_UP_TO else 0.0) if opening is None else opening
+        self.is_compiled = n > _UNCOMPILED_UP_TO or self.opening > 0
 
     def gradient(self, Y: Array, s: float) -> Array:
         """Return dJ / dY (n, c)."""
+        if not self.is_compiled:
+            return self._gradient_by_arrays(Y, s)
+        from heatsketch.layout import free_loops  # imports numba
+
         gradient, scale = np.empty_like(Y), 4 * self.neighbor_weight / s
         pull = free_loops.pull[Y.shape[1]]
 
@@ -160,15 +168,37 @@ class FreeObjective:
             gradient -= (scale / max(total, np.finfo(float).tiny)) * force
         return gradient
 
+    def _gradient_by_arrays(self, Y: Array, s: float) -> Array:
+        """Return the same as the compiled loops, to rounding."""
+        scale = 4 * self.neighbor_weight / s
+        m = len(self.pairs[1]) / 2
+        gradient = _forces(Y, self.edges, lambda squares, p: scale / s * p / (1 + squares / s**2))
+
+        def of_pairs(squares: Array, targets: Array) -> Array:
+            squares = squares + _TINY
+            return np.clip(np.log(squares) / 2 - targets, -1, 1) / (m * squares)
+
+        gradient += _forces(Y, self.pairs, of_pairs)
+        differences = [np.subtract.outer(column, column) / s for column in Y.T]
+        q = 1 / (1 + sum(d**2 for d in differences))
+        forces = [np.einsum("ij,ij->i", q**2, d) for d in differences]
+        total = max(q.sum() - len(Y), np.finfo(float).tiny)
+        return gradient - scale / total * np.column_stack(forces)
+
     def edge_length(self, Y: Array) -> float:
         """Return s, the median length of an edge."""
         indptr, indices, p = self.edges
         squares = np.empty(len(p), np.float32)
+        if self.is_compiled:
+            from heatsketch.layout import free_loops  # imports numba
 
-        def work(rows: slice) -> None:
-            free_loops.squared_lengths(indptr, indices, Y, rows.start, rows.stop, squares)
+            def work(rows: slice) -> None:
+                free_loops.squared_lengths(indptr, indices, Y, rows.start, rows.stop, squares)
 
-        for_each_tile(work, len(Y), _TILE)
+            for_each_tile(work, len(Y), _TILE)
+        else:
+            row = np.repeat(np.arange(len(Y)), np.diff(indptr))
+            squares[:] = np.square(Y[row] - Y[indices]).sum(axis=1)
         return max(math.sqrt(float(np.median(squares))), _SHORTEST)
 
 
@@ -193,6 +223,15 @@ def _symmetric(n: int, pairs: tuple[Array, Array], values: Array) -> sparse.csr_
     return matrix.tocsr()
 
 
+def _forces(Y: Array, csr: Csr, weight: Callable[[Array, Array], Array]) -> Array:
+    """Return Σ_j weight(|y_i - y_j|², value) (y_i - y_j) (n, c) over the entries of a CSR matrix."""
+    indptr, indices, values = csr
+    row = np.repeat(np.arange(len(Y)), np.diff(indptr))
+    differences = Y[row] - Y[indices]
+    differences *= weight(np.square(differences).sum(axis=1), values)[:, None]
+    return np.column_stack([np.bincount(row, each, len(Y)) for each in differences.T])
+
+
 def _csr(matrix: sparse.csr_matrix) -> Csr:
     return matrix.indptr, matrix.indices, matrix.data
 
@@ -202,6 +241,8 @@ def repulsion(U: Array, theta: float = OPENING) -> tuple[Array, float]:
 
     By a tree over the points, see `free_loops`; exact with θ = 0.
     """
+    from heatsketch.layout import free_loops  # imports numba
+
     n, c = U.shape
     low = U.min(axis=0)
     width = float((U - low).max()) or 1.0
@@ -286,6 +327,9 @@ def geometric_medians(Y: Array, rows: sparse.csr_matrix) -> Array:
     `rows` (m, n) contains the weights. Of infinite ones only these count: with affinity / distance
     to the neighbours a training point has its own position exactly. A row depends on that row only.
     """
+    from heatsketch.layout.median_loops import medians  # imports numba
+
+    Y = Y.astype(float, copy=False)
     places = np.empty((rows.shape[0], Y.shape[1]))
 
     def work(tile: slice) -> None:

@@ -8,6 +8,8 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
 from heatsketch._checks import name_rows
@@ -20,16 +22,18 @@ from heatsketch.graphs.neighborhoods import (
     warn_of_far_points,
 )
 from heatsketch.mixture import MixtureKernel
-from heatsketch.neighbors import Distances, Search, in_metric, ordered_search
+from heatsketch.neighbors import Distances, Search, in_metric, ordered_search, pair_distances
 from heatsketch.neighbors.metric import Metric
 from heatsketch.operators.kernel import Kernel
-from heatsketch.operators.operator import Operator, inverse_permutation
+from heatsketch.operators.operator import Operator, inverse_permutation, largest_of_rows
 from heatsketch.scales.bandwidth import local_scales
 
 _HARDLY_ANY = float(np.log(HARDLY_ANY))
 _MOST_LEFT_OUT = 2048  # training points: a fraction of 1 % has a standard error of 0.2 %
 _MIN_ROW_SUM = 1e-290  # smaller ones are inexact from underflow, their inverse powers overflow
 _MAX_NEGATIVE_LOG = 500.0  # rows whose largest affinity is below e^-500 are rescaled
+N_NEAREST = 32  # training points, or more where several are equally near, that place a new point
+_SAME_ROW = 1e-10  # relative difference of the keys of equal rows
 
 
 def fraction_less_new(left_out: Array, affinity: Array) -> Array:
@@ -54,6 +58,9 @@ class OutOfSampleKernel(Protocol):
 
     def new_rows(self, X: Any) -> Any:
         """Return the affinities K(x, x_j) of new points, array or CSR (m, n)."""
+
+    def nearness(self, X: Any) -> sparse.csr_matrix:
+        """Return K(x, x_j) / |x - x_j| of new points, CSR (m, n): infinite at a training point."""
 
     def novelty(self, X: Any) -> Array:
         """Return the fraction of training points that are less new than each new point (m,)."""
@@ -93,6 +100,10 @@ class OutOfSamplePoints:
     def new_rows(self, X: Points) -> Any:
         """Return affinities of new points (m, n), array or CSR."""
         return self.kernel.new_rows(self.as_training(X))
+
+    def nearness(self, X: Points) -> sparse.csr_matrix:
+        """Return affinities over distances of new points, CSR (m, n)."""
+        return self.kernel.nearness(self.as_training(X))
 
     def novelty(self, X: Points) -> Array:
         """Return the novelty of new points (m,)."""
@@ -164,6 +175,15 @@ class NeighborKernel:
 
     def new_rows(self, X: Any) -> sparse.csr_matrix:
         """Return affinities of new points, CSR (m, n)."""
+        return self._rows_and_distances(X)[0]
+
+    def nearness(self, X: Any) -> sparse.csr_matrix:
+        """Return affinities over distances of new points, CSR (m, n)."""
+        K, distances = self._rows_and_distances(X)
+        K.data = _over(K.data, distances.data)
+        return K
+
+    def _rows_and_distances(self, X: Any) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
         k, scales = self.neighborhoods.n_neighbors, np.asarray(self.scales)
         # A training point finds itself first, and a new point has as many neighbours.
         distances = self.neighborhoods.rows(X, None if k is None else k + 1)
@@ -186,7 +206,7 @@ class NeighborKernel:
             K.data[row.start + distances.data[row].argmin()] = 1.0
         if self.weight is not None:
             K.data *= self.weight[K.indices]
-        return K
+        return K, distances
 
     def weights(
         self,
@@ -236,6 +256,19 @@ class DenseKernel:
             rows[far, self.kernel.nearest(X[far])] = 1.0
         return rows
 
+    def nearness(self, X: Any) -> sparse.csr_matrix:
+        """Return affinities over distances of new points, CSR (m, n), of the nearest points."""
+        K = largest_of_rows(self.new_rows(X), N_NEAREST)
+        row = np.repeat(np.arange(K.shape[0]), np.diff(K.indptr))
+        K.data = _over(K.data, pair_distances(X, self.kernel.points, row, K.indices))
+        return K
+
+
+def _over(K: Array, distances: Array) -> Array:
+    """Return K / distances, infinite at distance 0."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where(distances > 0, K / distances, np.inf)
+
 
 def _warn_of_far_and_faint(far: Array, faint: Array) -> None:
     """Warn of new points whose affinities underflow, and of others with hardly any."""
@@ -272,6 +305,10 @@ class OutOfSampleMixture:
         log_k -= np.minimum(log_k.max(axis=1, keepdims=True) + _MAX_NEGATIVE_LOG, 0.0)
         return np.exp(log_k)
 
+    def nearness(self, X: Any) -> sparse.csr_matrix:
+        """Return affinities over distances of new points, CSR (m, n)."""
+        return sparse.csr_matrix(_over(self.new_rows(X), cdist(X, self.points)))
+
     def novelty(self, X: Any) -> Array:
         """Return the novelty (m,), by the stationary density: the integral of the affinities."""
         return fraction_less_new(self._left_out, self.kernel.log_stationary(X))
@@ -287,13 +324,15 @@ class OutOfSampleAffinities:
 
     points: Array  # (n,), the input point at each vertex
     left_out: Array  # logarithms of the sums of their affinities to the others, ascending
+    keys: Array  # (n, 2), weighted sums of the row of each vertex, by which it is recognised
 
     @classmethod
     def from_operator(cls, K: Operator, vertex: Array) -> Self:
         """Prepare rows for the affinity K with these vertices of input points (n,)."""
         diagonal = K.diagonal()
         others = K @ np.ones(K.n, K.dtype) - (0.0 if diagonal is None else diagonal)
-        return cls(inverse_permutation(vertex), np.sort(_logarithm(others)))
+        keys = K @ _key_weights(K.n).astype(K.dtype)
+        return cls(inverse_permutation(vertex), np.sort(_logarithm(others)), keys)
 
     @property
     def width(self) -> int:
@@ -314,10 +353,27 @@ class OutOfSampleAffinities:
         warn_of_new_points(self.left_out, _logarithm(sums))
         return rows[:, self.points]
 
+    def nearness(self, rows: Any) -> sparse.csr_matrix:
+        """Return the affinities, CSR (m, n); infinite where a row is that of a training point.
+
+        Affinities have no distances, by which these could be divided.
+        """
+        K = sparse.csr_matrix(self.new_rows(rows))
+        keys = K @ _key_weights(K.shape[1])
+        apart, vertex = cKDTree(self.keys).query(keys)
+        same = np.flatnonzero(apart <= _SAME_ROW * np.linalg.norm(keys, axis=1))
+        here = np.full(len(same), np.inf), (same, vertex[same])
+        return K + sparse.csr_matrix(here, K.shape)
+
     def novelty(self, rows: Any) -> Array:
         """Return the novelty of points (m,) with these affinities (m, n), by their sums."""
         sums = np.asarray(rows.sum(axis=1)).ravel()
         return fraction_less_new(self.left_out, _logarithm(sums))
+
+
+def _key_weights(n: int) -> Array:
+    """Return positive weights (n, 2); the sums of two rows agree by chance alone."""
+    return np.random.default_rng(0).uniform(1, 2, (n, 2))
 
 
 def _logarithm(sums: Array) -> Array:

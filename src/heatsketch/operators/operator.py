@@ -32,6 +32,7 @@ Interval = tuple[float, float]
 COMPILED_FROM = 2**14  # rows: smaller products are not worth a compiler's start
 _LANCZOS_STEPS = 40  # miss an end of the spectrum by 5-7 % of its width (probability 1e-6)
 NEGLIGIBLE = 1e-14  # fraction of a row sum below which an affinity changes nothing in float64
+_EQUAL = 1e-9  # relative difference of entries that count as equal
 _PRODUCT_TILE = 2048  # rows multiplied at a time
 _PROJECTION_TILE = 2**14  # rows projected at a time
 _ROW_ENTRIES = 2**22  # of rows looked at together in the search for components
@@ -104,6 +105,13 @@ class Operator:
     def diagonal(self) -> Array | None:
         """Return the diagonal (n,) where it is known without products, else None."""
         return None if self.matrix is None else np.asarray(self.matrix.diagonal())
+
+    def matrix_rows(self, rows: slice | Array) -> Array | None:
+        """Return some rows of the matrix (m, n) where they are known without products, else None."""
+        if self.matrix is None:
+            return None
+        block = self.matrix[rows]
+        return block.toarray() if sparse.issparse(block) else block
 
     def is_non_negative(self) -> bool:
         """Say whether all entries are known to be at least 0."""
@@ -361,6 +369,11 @@ class LowRank(Operator):
         """Return the squared lengths of the rows of F (n,)."""
         return np.asarray(row_norms(self.factor, squared=True))
 
+    def matrix_rows(self, rows: slice | Array) -> Array:
+        """Return some rows of F Fᵀ, (m, n)."""
+        block = self.factor[rows] @ self._transposed
+        return block.toarray() if sparse.issparse(block) else block
+
     def is_non_negative(self) -> bool:
         """Say whether F has no negative entry."""
         return self.factor.size == 0 or bool(self.factor.min() >= 0)
@@ -493,6 +506,11 @@ class Scaled(Composed):
         """Return the scaled diagonal of A (n,), if it is known."""
         of_A = self.A.diagonal()
         return None if of_A is None else of_A * self.s**2
+
+    def matrix_rows(self, rows: slice | Array) -> Array | None:
+        """Return some rows (m, n), if those of A are known."""
+        of_A = self.A.matrix_rows(rows)
+        return None if of_A is None else self.s[rows][:, None] * of_A * self.s
 
 
 class Affine(Composed):
@@ -639,6 +657,23 @@ def scale_both_sides(matrix: Any, left: Array, right: Array, dtype: Any = np.flo
     scale *= matrix.data
     data = scale.astype(dtype, copy=False)
     return sparse.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def largest_of_rows(matrix: Any, count: int) -> sparse.csr_matrix:
+    """Return the `count` largest entries of each row, and those equal to the last of them, as CSR.
+
+    Which ones does not depend on the order of the columns.
+    """
+    rows = sparse.csr_matrix(matrix)
+    kept = np.ones(len(rows.data), bool)
+    for i in np.flatnonzero(np.diff(rows.indptr) > count):
+        entries = slice(rows.indptr[i], rows.indptr[i + 1])
+        least = np.partition(rows.data[entries], -count)[-count]
+        kept[entries] = rows.data[entries] >= least * (1 - _EQUAL)
+    if kept.all():
+        return rows
+    starts = np.append(0, np.cumsum(kept))[rows.indptr]
+    return sparse.csr_matrix((rows.data[kept], rows.indices[kept], starts), rows.shape)
 
 
 def permuted(matrix: sparse.csr_matrix, order: Array) -> sparse.csr_matrix:
