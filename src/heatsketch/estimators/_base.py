@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from pickle import PicklingError
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
@@ -147,7 +147,8 @@ class DiffusionEstimator(Embedder):
     memory: Any = None
 
     cut = WIDE_CUT  # of the kernel for "radius"; a parameter of some subclasses
-    _positions = None  # (n, k), of the vertices in a layout whose points are free; it has no H
+    # (n, k), of the vertices in a layout whose points are free, which has no H
+    _positions = cast("Array | None", None)
     _takes_sparse = True
 
     @abstractmethod
@@ -158,7 +159,7 @@ class DiffusionEstimator(Embedder):
     def _factor(self, diffusion: Diffusion, times: list[Any]) -> tuple[list[Array], Any]:
         """Return H (n, k) for every time, and what `_judge` needs to know of them.
 
-        Or set `_positions`, and return no H.
+        Where it sets `_positions`, H does not count.
         """
 
     def _judge(self, X: Any, wanted: Any) -> None:

@@ -251,13 +251,10 @@ class HeatEmbedding(DiffusionEstimator):
             mass = np.array([diffusion.measure[vertices].sum() for vertices in components])
             markov = self.normalization == "markov"
             constant = diffusion.root if markov else np.ones(len(H))  # after a step: 1
-            free = self._positions is not None
-            places = self._positions if free else Y
-            for vertices, shift in zip(
-                components, side_by_side(places, components, mass), strict=True
-            ):
-                if free:
-                    places[vertices] += shift
+            places = Y if self._positions is None else self._positions
+            shifts = side_by_side(places, components, mass)
+            for vertices, shift in zip(components, shifts, strict=True):
+                places[vertices] += shift
                 H[vertices] += constant[vertices, None] * shift
         return [H], wanted
 

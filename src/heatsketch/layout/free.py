@@ -224,7 +224,7 @@ def _symmetric(n: int, pairs: tuple[Array, Array], values: Array) -> sparse.csr_
 
 
 def _forces(Y: Array, csr: Csr, weight: Callable[[Array, Array], Array]) -> Array:
-    """Return Σ_j weight(|y_i - y_j|², value) (y_i - y_j) (n, c) over the entries of a CSR matrix."""
+    """Return Σ_j weight(|y_i - y_j|², value) (y_i - y_j) (n, c) over entries of a CSR matrix."""
     indptr, indices, values = csr
     row = np.repeat(np.arange(len(Y)), np.diff(indptr))
     differences = Y[row] - Y[indices]

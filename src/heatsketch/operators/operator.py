@@ -107,7 +107,7 @@ class Operator:
         return None if self.matrix is None else np.asarray(self.matrix.diagonal())
 
     def matrix_rows(self, rows: slice | Array) -> Array | None:
-        """Return some rows of the matrix (m, n) where they are known without products, else None."""
+        """Return some rows of the matrix (m, n); None where they take products."""
         if self.matrix is None:
             return None
         block = self.matrix[rows]
