@@ -242,7 +242,7 @@ class HeatEmbedding(DiffusionEstimator):
             for vertices, W in zip(components, maps, strict=True):
                 H[vertices] = F[vertices] @ W
                 Y[vertices] = wide[vertices] @ W
-            if self.layout != "linear" and self._may_be_free:
+            if self._may_be_free and self.layout != "linear":
                 self._positions = self._free_positions(diffusion, components, wide, Y)
             wanted = WantedDistances(wide, distances, error, held_out_log_L)
         if len(components) > 1:
@@ -310,11 +310,7 @@ class HeatEmbedding(DiffusionEstimator):
                     validation_fraction=_HELD_OUT * spared,
                 )
                 images = S @ learned.components.T
-                i, j = sampled_pairs(len(S), _SCALE_PAIRS)
-                ratios = pair_distances(images, images, i, j) / pair_distances(S, S, i, j)
-                median, largest = float(np.median(ratios)), float(ratios.max())
-                scale = median if median > _DEGENERATE * largest else largest
-                W[used] = learned.components.T / scale
+                W[used] = learned.components.T / typical_ratio(images, S)
                 held_out_log_L = np.fmax(held_out_log_L, learned.held_out_log_L)
             maps.append(W)
         return maps, float(held_out_log_L)
@@ -356,8 +352,7 @@ class HeatEmbedding(DiffusionEstimator):
                 spread=self.spread,
             )
             free -= free.mean(axis=0)
-            ratios = pair_distances(free, free, i, j) / distances
-            Y[vertices] = free / (float(np.median(ratios)) or 1.0)
+            Y[vertices] = free / typical_ratio(free[by_content], own[by_content])
         if len(components) > 1:
             for vertices in components:
                 Y[vertices] -= Y[vertices].mean(axis=0)
@@ -443,6 +438,16 @@ def direction_curve(coordinates: Coordinates, filter: str, k: int) -> TimeCurve:
     times = np.union1d(2 ** np.arange(last + 1), [high])
     curve = np.array([coordinates.directions(f(int(time))) for time in times])
     return TimeCurve(times, curve, wanted, high)
+
+
+def typical_ratio(Y: Array, F: Array) -> float:
+    """Return the median ratio of distances of rows Y (n, k) to those of F (n, r), not 0."""
+    i, j = sampled_pairs(len(F), _SCALE_PAIRS)
+    distances = pair_distances(F, F, i, j)
+    apart = distances > 0
+    ratios = pair_distances(Y, Y, i[apart], j[apart]) / distances[apart]
+    median, largest = float(np.median(ratios)), float(ratios.max())
+    return median if median > _DEGENERATE * largest else largest
 
 
 def side_by_side(Y: Array, components: Sequence[Array], mass: Array) -> Array:
