@@ -1,4 +1,4 @@
-"""Heat embedding: few coordinates whose distances are nearly the diffusion distances; its time."""
+"""Heat embedding: a picture by diffusion distances, linear or with free points; its time."""
 
 import math
 from collections.abc import Sequence
@@ -43,13 +43,17 @@ _GAP, _LEAST_GAP = 0.2, 0.1  # between discs: of the median radius, and of the l
 
 @dataclass(eq=False, repr=False)
 class HeatEmbedding(DiffusionEstimator):
-    """Embed data in few dimensions so that distances are nearly diffusion distances.
+    """Embed data in few dimensions by diffusion distances: a picture.
 
     The points first get many coordinates whose distances are the diffusion distances: the leading
-    eigenvectors and, where these are not enough, a sketch of the rest. Then a
-    linear map of these to k dimensions is learned that keeps as many distances as possible.
-    Diffusion maps use the k slowest directions and sketches random ones; if k is small, distant
-    points may coincide in both.
+    eigenvectors and, where these are not enough, a sketch of the rest. Then a linear map of these
+    to k dimensions is learned that keeps as many distances as possible. Diffusion maps use the k
+    slowest directions and sketches random ones; if k is small, distant points may coincide in both.
+
+    In two and three dimensions every point then moves by itself, from its place by the map: near
+    points of the data become near points of the picture, the order of distances is kept, and tight
+    groups open (``layout="free"``). No linear map can show ten groups that are all equally far from
+    each other.
 
     Parameters
     ----------
@@ -77,6 +81,15 @@ class HeatEmbedding(DiffusionEstimator):
     factor : float, default 1.5
         For ``objective="most"``, > 1. The ratio of a pair is its embedded distance over its
         diffusion distance. A pair counts as kept if its ratio is within this factor of the median.
+    layout : "auto", "free" or "linear", default "auto"
+        "linear": the learned map, which keeps distances. "free": neighbours and the order of
+        distances, see Notes; for two or three dimensions and ``objective="most"``. "auto": "free"
+        where it is possible, else "linear".
+    neighbor_weight : float >= 0, default 0.3
+        For a free layout: weight a of the neighbours, next to that of the distances.
+    spread : float, 0 to 1, default 0.5
+        For a free layout. 0: it aims at the distances. 1: at their order only, with points spread
+        evenly over the frame. Between the two: the mean of the logarithms of both.
     affinity : "knn", "variable", "dense", "radius" or "precomputed", default "knn"
         "knn": the graph of nearest neighbours. "variable": the same graph with weights that remove
         the density of the sample. "dense": all pairs. "radius": pairs closer than 5 √(ε/2).
@@ -110,7 +123,8 @@ class HeatEmbedding(DiffusionEstimator):
     Attributes
     ----------
     embedding_ : array (n, k)
-        Ordered by variance, in units of the diffusion distance.
+        In units of the diffusion distance (several components of a free layout: of that of the
+        largest one, about). A linear layout is ordered by variance.
     quality_ : PictureQuality or None
         How well the picture agrees with the data X rather than with diffusion distances:
         neighbours, large distances, far points. `quality_.describe()` summarises it in one line.
@@ -120,7 +134,8 @@ class HeatEmbedding(DiffusionEstimator):
         How well the diffusion distances of `Diffusion.rows` are kept, by `diffusion_distortion`,
         which ``heatsketch score`` computes too; `distortion_.describe()` summarises it in one line.
         `held_out_log_L` is log L of points that took part in the diffusion but not in learning the
-        map. It is NaN with ``objective="worst"``, or if no component has 500 points to learn from.
+        map. It is NaN with ``objective="worst"``, in a free layout, or if no component has 500
+        points to learn from.
         `distortion_` is None if all points have the same affinities.
     time_ : float
         The time used.
@@ -135,27 +150,52 @@ class HeatEmbedding(DiffusionEstimator):
 
     Notes
     -----
-    New points are mapped exactly as the training points: y(x) = Σ_j a(x, x_j) H_j, with the same H.
-    The rows that the map is learned from are chosen by their values, not by their order.
+    In a linear layout new points are mapped exactly as the training points: y(x) = Σ_j a(x, x_j)
+    H_j, with the same H. The rows that the map is learned from are chosen by their values, not by
+    their order.
+
+    **A free layout** Y = S Z has free sources Z; S = diag(1 / M √π) M diag(√π) is the last step of
+    the walk. It minimises
+
+        a KL(p || q) + mean over pairs of huber(log |y_i - y_j| - T(log d_ij)).
+
+    p are the weights of the graph, q = 1 / (1 + |y_i - y_j|² / s²) over all pairs, both with sum 1
+    (van der Maaten and Hinton 2008), s the median length of an edge. d_ij are the diffusion
+    distances of 20 random pairs for each point. T moves their logarithms by `spread` towards the
+    quantiles of distances of random points of a disc (Garwood 1947), which have the same order
+    (Kruskal 1964). Far sums of q are taken by a tree (Barnes and Hut 1986). The start is the linear
+    layout, no step is random, and pairs are chosen by content: the picture is the same for every
+    seed, and for every order of the rows, up to rounding. Components of fewer than ten points stay
+    linear, and so do operators whose entries are not known.
+
+    A new point gets the weighted geometric median of the positions of its neighbours (up to 32),
+    with weights K(x, x_j) / |x - x_j|; a training point its own position exactly. Given affinities
+    have no distances: there the weights are K(x, x_j), and a row that is that of a training point
+    gets the position of this point.
 
     Nothing diffuses between the components of a graph. In the Markov and the bistochastic form each
-    component has its own map, which preserves the distances within it. Components are placed side
-    by side in rows, the widest first. The gaps mean nothing, and distances between components do
-    not count in `distortion_`. The time is chosen for the largest component.
+    component has its own map, which preserves the distances within it. In a free layout components
+    get areas in proportion to their numbers of points. Components are placed side by side in rows,
+    the widest first. The gaps mean nothing, and distances between components do not count in
+    `distortion_`. The time is chosen for the largest component.
 
     Cost: 64 eigenpairs and, at small times, the products of a sketch of r columns; all eigenpairs
     of up to 512 points, and of up to 2,048 at small times; some 300 evaluations of 6,000 pairs;
-    `distortion_` and `quality_`. The embedding keeps distances; t-SNE shows gaps between classes
-    more clearly.
+    `distortion_` and `quality_`. A free layout takes up to 300 steps (150 beyond 20,000 points) of
+    n log n operations, and some for each edge and pair; a dense affinity of more than 4,096 points
+    is made once more.
 
     Examples
     --------
     >>> import heatsketch as hs
     >>> X, angle = hs.datasets.circle(200, rng=0)
-    >>> embedding = hs.HeatEmbedding(2, affinity="dense", epsilon=0.25, time=8, random_state=0)
-    >>> Y = embedding.fit_transform(X)
-    >>> embedding.distortion_.within[1.25]
+    >>> how = {"affinity": "dense", "epsilon": 0.25, "time": 8}
+    >>> linear = hs.HeatEmbedding(2, layout="linear", **how).fit(X)
+    >>> linear.distortion_.within[1.25]
     1.0
+    >>> free = hs.HeatEmbedding(2, **how).fit(X)
+    >>> bool((free.transform(X[:5]) == free.embedding_[:5]).all())
+    True
     """
 
     n_components: int = 2
@@ -267,7 +307,8 @@ class HeatEmbedding(DiffusionEstimator):
         Y = np.asarray(self.embedding_, dtype=float)
         wide = self.diffusion_.expand(wanted.coordinates)
         distortion = compare_distances(Y, wide, wanted.distances, wanted.error)
-        self.distortion_ = distortion._replace(held_out_log_L=wanted.held_out_log_L)
+        held_out_log_L = math.nan if self._positions is not None else wanted.held_out_log_L
+        self.distortion_ = distortion._replace(held_out_log_L=held_out_log_L)
         given = self.metric == "precomputed"
         if self.affinity != "precomputed" and (given or self.metric in COORDINATES):
             X = X if given else in_metric(X, self.metric)
@@ -352,7 +393,10 @@ class HeatEmbedding(DiffusionEstimator):
                 spread=self.spread,
             )
             free -= free.mean(axis=0)
-            Y[vertices] = free / typical_ratio(free[by_content], own[by_content])
+            free /= typical_ratio(free[by_content], own[by_content])
+            if diffusion.directed_step is None:  # equal points have a vertex each, but one place
+                free = free[first_equal(own / np.abs(own).max())]
+            Y[vertices] = free
         if len(components) > 1:
             for vertices in components:
                 Y[vertices] -= Y[vertices].mean(axis=0)

@@ -582,7 +582,8 @@ class Diffusion:
         ValueError, TypeError
             New points of another form, or for which there is no rule.
         """
-        return self._by_tiles(X, Y, lambda x: geometric_medians(Y, self._nearness(x)))
+        first = self.first_points
+        return self._by_tiles(X, Y, lambda x: geometric_medians(Y, self._nearness(x, first)))
 
     def nearness(self, X: Any) -> sparse.csr_matrix:
         """Return K(x, x_j) / |x - x_j| of new points (m, d), CSR (m, n), of the 32 nearest.
@@ -594,10 +595,10 @@ class Diffusion:
         ValueError, TypeError
             New points of another form, or for which there is no rule.
         """
-        return self._nearness(self._checked(X))
+        return self._nearness(self._checked(X), self.first_points)
 
-    def _nearness(self, X: Any) -> sparse.csr_matrix:
-        rows = self.out_of_sample.nearness(X)  # type: ignore[union-attr]
+    def _nearness(self, X: Any, first_points: Array) -> sparse.csr_matrix:
+        rows = self.out_of_sample.nearness(X, first_points)  # type: ignore[union-attr]
         return largest_of_rows(rows, N_NEAREST)
 
     def _by_tiles(self, X: Any, Y: Array, rows_of: Callable[[Any], Array]) -> Array:

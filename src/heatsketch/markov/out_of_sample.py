@@ -59,8 +59,11 @@ class OutOfSampleKernel(Protocol):
     def new_rows(self, X: Any) -> Any:
         """Return the affinities K(x, x_j) of new points, array or CSR (m, n)."""
 
-    def nearness(self, X: Any) -> sparse.csr_matrix:
-        """Return K(x, x_j) / |x - x_j| of new points, CSR (m, n): infinite at a training point."""
+    def nearness(self, X: Any, first_points: Array) -> sparse.csr_matrix:
+        """Return K(x, x_j) / |x - x_j| of new points, CSR (m, n): infinite at a training point.
+
+        `first_points` (n,): a training point at each vertex.
+        """
 
     def novelty(self, X: Any) -> Array:
         """Return the fraction of training points that are less new than each new point (m,)."""
@@ -101,9 +104,17 @@ class OutOfSamplePoints:
         """Return affinities of new points (m, n), array or CSR."""
         return self.kernel.new_rows(self.as_training(X))
 
-    def nearness(self, X: Points) -> sparse.csr_matrix:
+    def nearness(self, X: Points, first_points: Array) -> sparse.csr_matrix:
         """Return affinities over distances of new points, CSR (m, n)."""
-        return self.kernel.nearness(self.as_training(X))
+        x = self.as_training(X)
+        K, distances = self.kernel.new_rows(x), Distances.from_metric(self.metric)
+        K = K if sparse.issparse(K) else largest_of_rows(K, N_NEAREST)
+        row, columns = np.repeat(np.arange(K.shape[0]), np.diff(K.indptr)), first_points[K.indices]
+        if distances is None:
+            K.data = _over(K.data, pair_distances(x, self.points, row, columns))
+        else:
+            K.data = _over(K.data, distances(x, self.points)[row, columns])
+        return K
 
     def novelty(self, X: Points) -> Array:
         """Return the novelty of new points (m,)."""
@@ -160,6 +171,12 @@ def _log_affinity(distances: Array, scales: Array) -> Array:
         return logsumexp(-(ratios**2), axis=1)
 
 
+def _over(K: Array, distances: Array) -> Array:
+    """Return K / distances, infinite at distance 0."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where(distances > 0, K / distances, np.inf)
+
+
 # Kernels of points in the metric, from which new points get their affinities
 
 
@@ -175,15 +192,6 @@ class NeighborKernel:
 
     def new_rows(self, X: Any) -> sparse.csr_matrix:
         """Return affinities of new points, CSR (m, n)."""
-        return self._rows_and_distances(X)[0]
-
-    def nearness(self, X: Any) -> sparse.csr_matrix:
-        """Return affinities over distances of new points, CSR (m, n)."""
-        K, distances = self._rows_and_distances(X)
-        K.data = _over(K.data, distances.data)
-        return K
-
-    def _rows_and_distances(self, X: Any) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
         k, scales = self.neighborhoods.n_neighbors, np.asarray(self.scales)
         # A training point finds itself first, and a new point has as many neighbours.
         distances = self.neighborhoods.rows(X, None if k is None else k + 1)
@@ -206,7 +214,7 @@ class NeighborKernel:
             K.data[row.start + distances.data[row].argmin()] = 1.0
         if self.weight is not None:
             K.data *= self.weight[K.indices]
-        return K, distances
+        return K
 
     def weights(
         self,
@@ -256,19 +264,6 @@ class DenseKernel:
             rows[far, self.kernel.nearest(X[far])] = 1.0
         return rows
 
-    def nearness(self, X: Any) -> sparse.csr_matrix:
-        """Return affinities over distances of new points, CSR (m, n), of the nearest points."""
-        K = largest_of_rows(self.new_rows(X), N_NEAREST)
-        row = np.repeat(np.arange(K.shape[0]), np.diff(K.indptr))
-        K.data = _over(K.data, pair_distances(X, self.kernel.points, row, K.indices))
-        return K
-
-
-def _over(K: Array, distances: Array) -> Array:
-    """Return K / distances, infinite at distance 0."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return np.where(distances > 0, K / distances, np.inf)
-
 
 def _warn_of_far_and_faint(far: Array, faint: Array) -> None:
     """Warn of new points whose affinities underflow, and of others with hardly any."""
@@ -305,7 +300,7 @@ class OutOfSampleMixture:
         log_k -= np.minimum(log_k.max(axis=1, keepdims=True) + _MAX_NEGATIVE_LOG, 0.0)
         return np.exp(log_k)
 
-    def nearness(self, X: Any) -> sparse.csr_matrix:
+    def nearness(self, X: Any, first_points: Array) -> sparse.csr_matrix:
         """Return affinities over distances of new points, CSR (m, n)."""
         return sparse.csr_matrix(_over(self.new_rows(X), cdist(X, self.points)))
 
@@ -353,10 +348,10 @@ class OutOfSampleAffinities:
         warn_of_new_points(self.left_out, _logarithm(sums))
         return rows[:, self.points]
 
-    def nearness(self, rows: Any) -> sparse.csr_matrix:
+    def nearness(self, rows: Any, first_points: Array) -> sparse.csr_matrix:
         """Return the affinities, CSR (m, n); infinite where a row is that of a training point.
 
-        Affinities have no distances, by which these could be divided.
+        Affinities have no distances by which they could be divided.
         """
         K = sparse.csr_matrix(self.new_rows(rows))
         keys = K @ _key_weights(K.shape[1])
