@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from heatsketch.layout.free_loops import Csr
 
 OPENING = 0.25  # θ of the tree: forces are within a thousandth of all their parts
-_UNCOMPILED_UP_TO = 512  # points, which wait for no compiler
+_UNCOMPILED_UP_TO = 320  # points, which wait for no compiler: that takes seconds, once
 _EXACT_UP_TO = 1_000  # points, whose sums over all pairs are exact
 _STEPS, _LARGE = (300, 150), 20_000  # of the descent, up to so many points and beyond
 _TILE, _NODES, _MEDIANS = 4_096, 512, 1_024  # rows, nodes of the tree and medians of a tile
