@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +16,7 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._checks import check_number, grouped
+from heatsketch._checks import check_number, grouped, warn
 from heatsketch._tiles import filled, row_tiles
 from heatsketch._typing import Array
 from heatsketch.estimators import HeatSketch
@@ -304,10 +303,10 @@ def audit(
         raise ValueError(f"Y has {len(Y)} rows but X has {n} points; pass a row for each point.")
     columns = X.shape[1] if getattr(X, "ndim", 0) == 2 else n
     if columns <= _PICTURE < Y.shape[1]:
-        warnings.warn(
+        warn(
+            UserWarning,
             f"X has {columns} columns and Y has {Y.shape[1]}: is X the picture, and Y the data? "
             "Then pass audit(Y, X).",
-            stacklevel=2,
         )
     Y = Y - Y.mean(axis=0)
     components = _components_of(model)
