@@ -126,7 +126,7 @@ class Coordinates:
         if A.n <= max(FEW_VERTICES, count + A.V.shape[1]):
             return Coordinates.complete(A)
         values, vectors, _ = leading_eigenpairs(A, count, _TOLERANCE)
-        vectors = vectors.astype(A.dtype)
+        vectors = A.blocks.host(vectors).astype(A.dtype)
         return Coordinates(A, values, vectors, spectral_density(A.deflated(vectors)))
 
     @staticmethod
@@ -148,7 +148,7 @@ class Coordinates:
 
         It is m if f² is the same for m eigenvalues and 0 for the others (the participation ratio).
         """
-        squares = f.scaled(np.append(self.values, self.others.values))[0] ** 2
+        squares = f.with_log_scale(np.append(self.values, self.others.values))[0] ** 2
         counts = np.append(np.ones(len(self.values)), self.others.counts)
         total, squared = float(counts @ squares), float(counts @ squares**2)
         return total**2 / squared if total > 0 else 1.0
@@ -158,7 +158,7 @@ class Coordinates:
 
         They do if f of one of them is more than 1e-2 of the largest.
         """
-        squares = f.scaled(np.append(self.values, self.others.values))[0] ** 2
+        squares = f.with_log_scale(np.append(self.values, self.others.values))[0] ** 2
         known, others = np.split(squares, [len(self.values)])
         left_out = float(self.others.counts @ others)
         total = float(known.sum()) + left_out

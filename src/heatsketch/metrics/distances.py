@@ -21,7 +21,7 @@ from heatsketch.markov.diffusion import (
 from heatsketch.markov.rows import N_LEADING, SERIES, Coordinates, DiffusionRows
 from heatsketch.neighbors import all_distances, pair_distances
 from heatsketch.operators.graph import on_vertices
-from heatsketch.operators.operator import Deflated, Interval, members_of
+from heatsketch.operators.operator import Bounds, Deflated, members_of
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, check_range
 from heatsketch.spectral.eigenpairs import leading_vector
 from heatsketch.spectral.filters import Filter, make_filter
@@ -174,7 +174,7 @@ def compared_rows(
     deflate: bool | None = None,
     *,
     within_components: bool = False,
-    ends: Interval | None = None,
+    ends: Bounds | None = None,
 ) -> ComparedRows:
     """Return the rows that `diffusion_distance` compares, which has the same parameters.
 
@@ -198,7 +198,7 @@ def compared_rows(
     A, vertex = on_vertices(A)
     trivial = None
     if not A.V.shape[1]:  # else the directions that the caller took out do not count
-        u = leading_vector(A)
+        u = A.blocks.host(leading_vector(A))
         varying = u - u.mean()
         # Equal entries cancel, except for rounding.
         if not deflate and np.abs(varying).max() > 1e-13 * np.abs(u).max():
