@@ -7,7 +7,6 @@ host: numbers, one for each column, and matrices as wide as a block, which SciPy
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -28,67 +27,31 @@ _PROJECTION_TILE = 2**14  # rows projected at a time
 _WITH_AUTOCAST = ("cpu", "cuda", "xpu")
 
 
-class Blocks(ABC):
-    """Abstract base: what is done to blocks that are in one place, `device` (None: the host)."""
-
-    device: Any = None
-
-    @abstractmethod
-    def native(self, values: Any, dtype: Any = None) -> Block:
-        """Return values in this place, in their own precision or one that NumPy names."""
+class _Blocks:
+    """Abstract base: what is the same in every place."""
 
     def host(self, X: Block) -> Array:
         """Return a block as an array."""
         return np.asarray(on_host(X))
-
-    @abstractmethod
-    def combine(self, *sums: tuple[Block, float, Sequence[tuple[float, Block]]]) -> None:
-        """Set the first of each (out, scale, [(c, T), ...]) to scale · out + Σ c T."""
-
-    @abstractmethod
-    def project(self, X: Block, V: Block, out: Block | None = None) -> Block:
-        """Return X - V VᵀX for orthonormal V (n, r), in `out`, which may be X, or a new block."""
-
-    @abstractmethod
-    def gram(self, X: Block, Y: Block) -> Array:
-        """Return XᵀY in float64, on the host."""
-
-    @abstractmethod
-    def rotate(self, X: Block, W: Array) -> None:
-        """Set X (n, p) to X W, W (p, p)."""
-
-    @abstractmethod
-    def dots(self, X: Block, Y: Block) -> Array:
-        """Return the inner product of each column of X with that of Y, in float64, on the host."""
-
-    @abstractmethod
-    def norm(self, X: Block) -> float:
-        """Return the length of a vector, or the Frobenius norm of a block."""
-
-    @abstractmethod
-    def norms(self, X: Block) -> Array:
-        """Return the lengths of the columns (k,), on the host."""
-
-    @abstractmethod
-    def orthonormal(self, X: Block, V: Block) -> Block:
-        """Return orthonormal columns (n, p), orthogonal to V (n, r), that span X (n, p) with V."""
 
     def times_rows(self, s: Block, X: Block) -> Block:
         """Return diag(s) X, s (n,) in this place."""
         return (s if X.ndim == 1 else s[:, None]) * X
 
 
-class HostBlocks(Blocks):
+class HostBlocks(_Blocks):
     """Arrays: by tiles of rows on all cores, with the same bits for any number of threads."""
 
-    def native(self, values: Any, dtype: Any = None) -> Array:
-        """Return an array."""
+    device = None
+
+    def native(self, values: Any, dtype: Any = None) -> Block:
+        """Return values in this place, in their own precision or one that NumPy names."""
         return np.asarray(on_host(values), dtype)
 
-    def combine(self, *sums: tuple[Array, float, Sequence[tuple[float, Array]]]) -> None:
-        """Combine tile by tile; a T that occurs in several sums is read once."""
+    def combine(self, *sums: tuple[Block, float, Sequence[tuple[float, Block]]]) -> None:
+        """Set the first of each (out, scale, [(c, T), ...]) to scale · out + Σ c T."""
 
-        def work(rows: slice) -> None:
+        def work(rows: slice) -> None:  # a T that occurs in several sums is read once
             for out, scale, terms in sums:
                 part = out[rows]
                 if scale != 1.0:
@@ -98,8 +61,8 @@ class HostBlocks(Blocks):
 
         for_each_tile(work, len(sums[0][0]), _TILE)
 
-    def project(self, X: Array, V: Array, out: Array | None = None) -> Array:
-        """Sum VᵀX over the tiles, in their order."""
+    def project(self, X: Block, V: Block, out: Block | None = None) -> Block:
+        """Return X - V VᵀX for orthonormal V (n, r), in `out`, which may be X, or a new block."""
         result = np.empty_like(X, order="C") if out is None else out
         along = sum_over_tiles(lambda rows: V[rows].T @ X[rows], len(X), _PROJECTION_TILE)
         for_each_tile(
@@ -109,31 +72,31 @@ class HostBlocks(Blocks):
         )
         return result
 
-    def gram(self, X: Array, Y: Array) -> Array:
-        """Sum over the tiles, in their order."""
+    def gram(self, X: Block, Y: Block) -> Array:
+        """Return XᵀY in float64, on the host."""
         return sum_over_tiles(
             lambda rows: X[rows].astype(float).T @ Y[rows].astype(float), len(X), _GRAM_TILE
         )
 
-    def rotate(self, X: Array, W: Array) -> None:
-        """Multiply tile by tile, in the precision of X."""
+    def rotate(self, X: Block, W: Array) -> None:
+        """Set X (n, p) to X W, W (p, p), in the precision of X."""
         W = W.astype(X.dtype)
         for_each_tile(lambda rows: np.copyto(X[rows], X[rows] @ W), len(X), _GRAM_TILE)
 
-    def dots(self, X: Array, Y: Array) -> Array:
-        """Sum over the rows in their order."""
+    def dots(self, X: Block, Y: Block) -> Array:
+        """Return the inner product of each column of X with that of Y, in float64, on the host."""
         return np.einsum("i...,i...->...", X, Y, dtype=float)
 
-    def norm(self, X: Array) -> float:
-        """Sum in the precision of X."""
+    def norm(self, X: Block) -> float:
+        """Return the length of a vector, or the Frobenius norm of a block, in its precision."""
         return float(np.linalg.norm(X))
 
-    def norms(self, X: Array) -> Array:
-        """Sum in the precision of X."""
+    def norms(self, X: Block) -> Array:
+        """Return the lengths of the columns (k,), on the host, in the precision of X."""
         return np.asarray(np.linalg.norm(X, axis=0))
 
-    def orthonormal(self, X: Array, V: Array) -> Array:
-        """Call LAPACK: Householder reflections."""
+    def orthonormal(self, X: Block, V: Block) -> Block:
+        """Return orthonormal columns (n, p), orthogonal to V (n, r), that span X (n, p) with V."""
         return np.asarray(qr(np.hstack([V, X]), mode="economic")[0][:, V.shape[1] :], X.dtype)
 
 
@@ -141,8 +104,8 @@ HOST = HostBlocks()
 
 
 @dataclass(frozen=True)
-class DeviceBlocks(Blocks):
-    """Tensors on a device of torch: the same up to rounding."""
+class DeviceBlocks(_Blocks):
+    """Tensors on a device of torch: as `HostBlocks`, up to rounding."""
 
     device: Any
 
@@ -189,6 +152,9 @@ class DeviceBlocks(Blocks):
         import torch
 
         return torch.linalg.qr(torch.hstack([V, X]))[0][:, V.shape[1] :]
+
+
+Blocks: TypeAlias = HostBlocks | DeviceBlocks
 
 
 def as_tensor(values: Any, dtype: Any, device: Any) -> Any:

@@ -77,7 +77,7 @@ class Operator:
         Y = self._matmul(block)
         if isinstance(Y, np.ndarray) and np.may_share_memory(Y, block):
             Y = Y.copy()  # as of a permutation; callers write to products
-        return self._as_given(Y, X)
+        return self.as_given(Y, X)
 
     def _matmul(self, X: Block) -> Block:
         """Multiply a block that `block` has returned."""
@@ -94,7 +94,7 @@ class Operator:
         fits = is_tensor(X) and X.ndim in (1, 2) and len(X) == self.n and not X.is_complex()
         return self.blocks.native(X if fits else self.asarray(X), self.dtype)
 
-    def _as_given(self, Y: Block, X: Any) -> Any:
+    def as_given(self, Y: Block, X: Any) -> Any:
         """Return a result as an array, unless it was made from a tensor X."""
         return Y if is_tensor(X) else self.blocks.host(Y)
 
@@ -610,7 +610,7 @@ class Deflated(Composed):
             A block that is not of n rows, of more than two axes, or not of real numbers.
         """
         Y = self.A @ self.block(X)
-        return self._as_given(self.project(Y, out=Y), X)
+        return self.as_given(self.project(Y, out=Y), X)
 
     def project(self, X: Any, out: Block | None = None) -> Any:
         """Return (I - VVᵀ) X; `out`, a block of this precision, may be X, to save a copy.
@@ -624,7 +624,7 @@ class Deflated(Composed):
             return X
         if out is not None:
             return self.blocks.project(X, self._stored, out)
-        return self._as_given(self.blocks.project(self.block(X), self._stored), X)
+        return self.as_given(self.blocks.project(self.block(X), self._stored), X)
 
 
 # Stored matrices and their products

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from scipy.fft import dct
 
-from heatsketch._checks import is_tensor
 from heatsketch._tiles import track
 from heatsketch._typing import Array
 from heatsketch.operators.blocks import Block
@@ -103,7 +102,7 @@ def apply(filters: Sequence[Filter], A: Operator, X: Any, tol: float | None = No
     k = block.shape[1] if block.ndim == 2 else 1
     steps = max(math.inf if f.steps is None else f.steps for f in filters)
     if steps <= _FEW_PRODUCTS:
-        return _as_given(A, _by_products(filters, A, block), X)
+        return [A.as_given(A.project(image), X) for image in _by_products(filters, A, block)]
     eps = float(np.finfo(A.dtype).eps)
     error = eps / 4 if tol is None else min(max(tol, eps), 1.0)
     degree = 16 + max(f.degree(A.spectrum, error) for f in filters)
@@ -116,13 +115,7 @@ def apply(filters: Sequence[Filter], A: Operator, X: Any, tol: float | None = No
         images = _by_products(filters, A, block)
     else:
         images = _by_chebyshev(filters, A, block, tol)
-    return _as_given(A, images, X)
-
-
-def _as_given(A: Operator, images: list[Block], X: Any) -> list[Any]:
-    """Return blocks without the deflated directions, as arrays if X is one."""
-    projected = [A.project(image) for image in images]
-    return projected if is_tensor(X) else [A.blocks.host(image) for image in projected]
+    return [A.as_given(A.project(image), X) for image in images]
 
 
 def sketch_blocks(

@@ -151,7 +151,7 @@ def leading_eigenpairs(A: Operator, k: int, tol: float = 1e-8, rng: Rng = 0) -> 
     if B is not A:
         values, vectors, _ = _rayleigh_ritz(A, A.block(vectors[:, :k]))
     values, vectors = values[:k], A.blocks.native(vectors[:, :k])
-    residuals = residual_norms(A.blocks, A @ vectors, vectors, values)
+    residuals = A.blocks.norms(A @ vectors - vectors * A.blocks.native(values))
     if residuals.max() > 2 * (limit[0] * float(np.abs(values).max()) + rounding):
         warnings.warn(
             f"eigenpairs have residuals up to {residuals.max():.1e}, above tol={tol:.1e}, after "
@@ -160,11 +160,6 @@ def leading_eigenpairs(A: Operator, k: int, tol: float = 1e-8, rng: Rng = 0) -> 
             stacklevel=3,
         )
     return Spectrum(values, fix_signs(vectors, A.blocks), residuals)
-
-
-def residual_norms(blocks: Blocks, image: Block, X: Block, values: Array) -> Array:
-    """Return |A x - λ x| (k,) for the columns x of X (n, k), from A X and the values λ (k,)."""
-    return blocks.norms(image - X * blocks.native(values))
 
 
 def _leading_block(
@@ -220,8 +215,8 @@ def subspace_iteration(
             bound = max(_COARSE_RESIDUAL * float(upper - ritz[k - 1]), 1e-8 * abs(upper))
         else:
             bound = limit[0] * float(np.abs(ritz).max()) + limit[1]
-        wanted = ritz[:k].astype(A.dtype)
-        residuals = residual_norms(A.blocks, image[:, :k], X[:, :k], wanted)
+        wanted = A.blocks.native(ritz[:k], A.dtype)
+        residuals = A.blocks.norms(image[:, :k] - X[:, :k] * wanted)
         logger.info("eigenpairs: residual %.1e after %d products", residuals.max(), products)
         done = bool(residuals.max() <= bound)
         if done or products >= max_products:

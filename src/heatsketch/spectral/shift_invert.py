@@ -16,13 +16,7 @@ from heatsketch.operators.operator import (
     between_components,
     inverse_permutation,
 )
-from heatsketch.spectral.eigenpairs import (
-    DENSE_LIMIT,
-    Spectrum,
-    fix_signs,
-    leading_eigenpairs,
-    residual_norms,
-)
+from heatsketch.spectral.eigenpairs import DENSE_LIMIT, Spectrum, fix_signs, leading_eigenpairs
 
 _MAX_ENVELOPE_WIDTH = 4.0  # in units of √n: a square has 2.5 at 15 neighbours, a cube 5 or more
 _MAX_ENVELOPE_ENTRIES = 2**28  # the factors have a tenth of these, at 12 bytes each
@@ -64,7 +58,8 @@ def slowest_eigenpairs(A: Operator, k: int, *, tol: float = 1e-8, rng: Rng = Non
     X = blocks.native(H)
     image = A @ X
     values = blocks.dots(X, image)
-    return Spectrum(values, fix_signs(H), residual_norms(blocks, image, X, values))
+    residuals = blocks.norms(image - X * blocks.native(values))
+    return Spectrum(values, fix_signs(H), residuals)
 
 
 @single_threaded_blas()  # the same bits for any number of threads
