@@ -167,7 +167,7 @@ class DiffusionMap(DiffusionEstimator):
             times, k = [self._time_by_gap(times[0], lam)], k - 1
         elif self.n_components == "auto":
             f = make_filter(self.filter, min(times))
-            weights = f.scaled(np.abs(lam) if f.of_powers else lam)[0]
+            weights = f.with_log_scale(np.abs(lam) if f.of_powers else lam)[0]
             counts = weights > self.delta * weights[0]
             k = 1 + int(np.max(np.flatnonzero(counts), initial=0))
             if k == MOST_AUTO_COMPONENTS:
@@ -265,7 +265,7 @@ class DiffusionMap(DiffusionEstimator):
         steps, ends = FILTERS[self.filter].of_powers, np.array([first, following])
 
         def scaled(log_time: float) -> tuple[Array, float]:
-            return make_filter(self.filter, math.exp(log_time)).scaled(ends)
+            return make_filter(self.filter, math.exp(log_time)).with_log_scale(ends)
 
         if rule == "auto":  # the first time at which f(λ_{k+1}) <= δ f(λ_1)
 

@@ -650,7 +650,8 @@ def reweighted(diffusion: Diffusion, weights: Array) -> tuple[Diffusion, Array]:
     c = unscaled * weights * q**-scaling.alpha
     v = c * (A @ c.astype(A.dtype)).astype(float)
     columns, measure = c / np.sqrt(v), v / v.sum()
-    operator = A.scaled(columns, (min(A.spectrum[0], 0.0), 1.0), np.sqrt(measure), A.dtype)
+    bounds = min(A.spectrum[0], 0.0), 1.0
+    operator = A.scaled_both_sides(columns, bounds, np.sqrt(measure), A.dtype)
     step = diffusion.directed_step
     step = None if step is None else times_columns(step, columns)
     changed: dict[str, Any] = {"operator": operator, "measure": measure, "directed_step": step}

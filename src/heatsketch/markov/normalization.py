@@ -24,8 +24,9 @@ from heatsketch._checks import (
 from heatsketch._tiles import track
 from heatsketch._typing import Array
 from heatsketch.markov.affinity import as_affinity, as_matrix
+from heatsketch.operators.blocks import as_tensor
 from heatsketch.operators.operator import Operator, multiply, scale_both_sides
-from heatsketch.operators.torch import as_csr_tensor, as_tensor
+from heatsketch.operators.torch import as_csr_tensor
 
 _DAMPING = 2 / 3  # damping: contracts by |1 - ω(1+λ)| <= 1/3 where K is positive semidefinite
 _MAX_SCALE = 1e250  # of a new point; beyond, its row would overflow
@@ -63,7 +64,7 @@ class Scaling:
         A large graph is stored in the precision `dtype`; a kernel is computed in it.
         """
         spectrum = (0.0 if K.spectrum[0] >= 0 else -1.0), 1.0
-        return K.scaled(self.s, spectrum, np.sqrt(self.measure), dtype)
+        return K.scaled_both_sides(self.s, spectrum, np.sqrt(self.measure), dtype)
 
     def new_rows(self, K_rows: Any, dtype: Any = np.float64) -> Any:
         """Turn affinities K(x, x_j) of new points (m, n) into rows a(x, x_j) of A.

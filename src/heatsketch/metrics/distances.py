@@ -19,7 +19,7 @@ from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import N_LEADING, SERIES, DiffusionRows, LeadingPairs, leading_pairs
 from heatsketch.neighbors import all_distances, pair_distances
 from heatsketch.operators.graph import on_vertices
-from heatsketch.operators.operator import Deflated, Interval
+from heatsketch.operators.operator import Bounds, Deflated
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, check_range
 from heatsketch.spectral.eigenpairs import leading_vector
 from heatsketch.spectral.filters import make_filter
@@ -117,7 +117,7 @@ class DiffusionDistances:
         deflate: bool | None = None,
         *,
         within_components: bool = False,
-        ends: Interval | None = None,
+        ends: Bounds | None = None,
         leading: LeadingPairs = leading_pairs,
     ) -> Self:
         """Prepare the distances; A, time, filter and deflate are those of `diffusion_distance`.
@@ -142,8 +142,8 @@ class DiffusionDistances:
             return cls(rows, coordinates, labels=labels)
         A, vertex = on_vertices(A)
         trivial = None
-        if not A.V.shape[1]:  # else the directions that the caller took out do not count
-            u = leading_vector(A)
+        if not A.n_deflated:  # else the directions that the caller took out do not count
+            u = A.blocks.host(leading_vector(A))
             varying = u - u.mean()
             # Equal entries cancel, except for rounding.
             if not deflate and np.abs(varying).max() > 1e-13 * np.abs(u).max():
@@ -203,7 +203,7 @@ class DiffusionDistances:
         By the density of the eigenvalues, which costs a tenth of the pairs.
         """
         A = self.rows.operator
-        leading = N_LEADING * max(1, A.V.shape[1])  # of each component
+        leading = N_LEADING * max(1, A.n_deflated)  # of each component
         density = spectral_density(A) if A.n > SPECTRAL_LIMIT else None
         return (
             density is not None and density.fraction_beyond(leading, self.rows.filter) > _SPREAD_OUT

@@ -18,7 +18,7 @@ from heatsketch._checks import (
 )
 from heatsketch._tiles import for_each_tile, row_tiles, track
 from heatsketch._typing import Array, Points
-from heatsketch.operators.operator import Interval, Operator, Scaled, components_of_rows
+from heatsketch.operators.operator import Bounds, Operator, Scaled, components_of_rows
 
 EXPONENT_BOUND = 1e-8  # the largest error of |x-y|²/ε we accept from the Gram form
 SINGLE_EXPONENT_BOUND = 1e-4  # the same where products are made in float32
@@ -225,8 +225,8 @@ class Kernel(Operator):
         """Return the component of each point (n,), by some of the rows of K."""
         return components_of_rows(self.matrix_rows, self @ np.ones(self.n))
 
-    def scaled(
-        self, s: Array, spectrum: Interval, leading: Array, dtype: Any = np.float64
+    def scaled_both_sides(
+        self, s: Array, spectrum: Bounds, leading: Array, dtype: Any = np.float64
     ) -> Operator:
         """Return diag(s) K diag(s), with products in the precision `dtype`."""
         return Scaled(Kernel(self.points, self.epsilon, np.dtype(dtype)), s, spectrum, leading)

@@ -8,6 +8,7 @@ matrices, and components.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -18,29 +19,26 @@ from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.extmath import row_norms
 
-from heatsketch._checks import as_floats, is_tensor, to_device
+from heatsketch._checks import as_floats, is_tensor
 from heatsketch._random import random_block
-from heatsketch._tiles import (
-    for_each_tile,
-    single_threaded_blas,
-    sum_over_tiles,
-)
+from heatsketch._tiles import for_each_tile, single_threaded_blas
 from heatsketch._typing import Array
+from heatsketch.operators.blocks import HOST, Block, Blocks
 
-Interval = tuple[float, float]
+Bounds = tuple[float, float]
 
 COMPILED_FROM = 2**14  # rows: smaller products are not worth a compiler's start
 _LANCZOS_STEPS = 40  # miss an end of the spectrum by 5-7 % of its width (probability 1e-6)
 NEGLIGIBLE = 1e-14  # fraction of a row sum below which an affinity changes nothing in float64
 _PRODUCT_TILE = 2048  # rows multiplied at a time
-_PROJECTION_TILE = 2**14  # rows projected at a time
 _ROW_ENTRIES = 2**22  # of rows looked at together in the search for components
 
 
 class Operator:
     """A symmetric linear map on n points; a new one sets three attributes and writes `_matmul`.
 
-    Products of a NumPy block are NumPy blocks, wherever they are computed.
+    A block is where products are computed: an array on the host, or a tensor on a device. Arrays
+    are moved there and their products back. `blocks` has the algebra between two products.
 
     Attributes
     ----------
@@ -52,17 +50,17 @@ class Operator:
         An interval known to hold every eigenvalue.
     leading : array (n,) or None
         The eigenvector of the largest eigenvalue, where it is known.
-    device : torch.device or None
-        Where products are computed; None: on the processor, by NumPy.
+    blocks : Blocks
+        The algebra of blocks where products are computed.
     matrix : array or CSR (n, n), or None
         The matrix, where it is stored.
     """
 
     n: int
     dtype: np.dtype = np.dtype(np.float64)
-    spectrum: Interval
+    spectrum: Bounds
     leading: Array | None = None
-    device: Any = None
+    blocks: Blocks = HOST
     matrix: Any = None
     exponent_error: float = 0.0  # bound on the error of exponents in products by a kernel
 
@@ -71,17 +69,40 @@ class Operator:
         """The operator itself: it is symmetric."""
         return self
 
-    def __matmul__(self, X: Any) -> Any:
-        """Multiply a block: (n, k) or (n,) -> the same shape, in the precision of the operator."""
-        block = self.asarray(X)
-        Y = self._matmul(block)
-        if np.may_share_memory(Y, block):  # as of a permutation; callers write to products
-            Y = Y.copy()
-        return to_device(Y, self.device) if is_tensor(X) else Y
+    @property
+    def device(self) -> Any:
+        """The device of torch where products are computed; None: the host."""
+        return self.blocks.device
 
-    def _matmul(self, X: Any) -> Any:
-        """Multiply a block that `asarray` has returned."""
+    def __matmul__(self, X: Any) -> Any:
+        """Multiply a block (n, k) or (n,), in the precision of the operator.
+
+        The product of an array is an array, that of a tensor is where the operator computes.
+        """
+        block = self.block(X)
+        Y = self._matmul(block)
+        if isinstance(Y, np.ndarray) and np.may_share_memory(Y, block):
+            Y = Y.copy()  # as of a permutation; callers write to products
+        return self.as_given(Y, X)
+
+    def _matmul(self, X: Block) -> Block:
+        """Multiply a block that `block` has returned."""
         raise NotImplementedError(f"{type(self).__name__} has no products; write its _matmul.")
+
+    def block(self, X: Any) -> Block:
+        """Return an array or tensor (n, k) or (n,) as a block: where A computes, in its precision.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in `asarray`.
+        """
+        fits = is_tensor(X) and X.ndim in (1, 2) and len(X) == self.n and not X.is_complex()
+        return self.blocks.native(X if fits else self.asarray(X), self.dtype)
+
+    def as_given(self, Y: Block, X: Any) -> Any:
+        """Return a result as an array, unless it was made from a tensor X."""
+        return Y if is_tensor(X) else self.blocks.host(Y)
 
     def asarray(self, X: Any) -> Array:
         """Return a block (n, k) or (n,) as an array in the precision of this operator.
@@ -136,7 +157,7 @@ class Operator:
         return matrix if sparse.issparse(matrix) else None
 
     @cached_property
-    def ends(self) -> tuple[Interval, Interval]:
+    def ends(self) -> tuple[Bounds, Bounds]:
         """Bounds of the spectrum from outside and from inside, by 40 Lanczos steps.
 
         From a random vector, m steps miss an end by more than a fraction e of the width of the
@@ -144,28 +165,29 @@ class Operator:
         1992), whatever the spectrum. The outer interval allows for the fraction of probability
         1e-6, and stays within the interval `spectrum`.
         """
-        v = self.asarray(random_block(self.n, 1, "gaussian", 0)[:, 0])
+        v = self.block(random_block(self.n, 1, "gaussian", 0)[:, 0])
         diagonal: list[float] = []
         beside = [0.0]
         with single_threaded_blas():  # the same bits for any number of threads
-            v, previous = v / float(np.linalg.norm(v)), np.zeros_like(v)
+            v, previous = v / self.blocks.norm(v), 0 * v
             for _ in range(_LANCZOS_STEPS):
                 following = self @ v - beside[-1] * previous
                 diagonal.append(float(v @ following))
                 following -= diagonal[-1] * v
-                beside.append(float(np.linalg.norm(following)))
+                beside.append(self.blocks.norm(following))
                 if beside[-1] <= 100 * np.finfo(self.dtype).eps * max(*beside, abs(diagonal[0])):
                     break  # an invariant subspace
-                v, previous = (following / beside[-1]).astype(self.dtype, copy=False), v
+                v, previous = following / beside[-1], v
             ritz = eigvalsh_tridiagonal(diagonal, beside[1 : len(diagonal)])
-        first, last = float(ritz[0]), float(ritz[-1])
+        lowest, highest = float(ritz[0]), float(ritz[-1])
         fraction = (np.log(1.648e6 * np.sqrt(self.n)) / (2 * _LANCZOS_STEPS - 1)) ** 2
-        margin = fraction / (1 - 2 * fraction) * (last - first) + 1e-6 * max(abs(first), abs(last))
+        margin = fraction / (1 - 2 * fraction) * (highest - lowest)
+        margin += 1e-6 * max(abs(lowest), abs(highest))
         low, high = self.spectrum
-        return (max(low, first - margin), min(high, last + margin)), (first, last)
+        return (max(low, lowest - margin), min(high, highest + margin)), (lowest, highest)
 
-    def scaled(
-        self, s: Array, spectrum: Interval, leading: Array, dtype: Any = np.float64
+    def scaled_both_sides(
+        self, s: Array, spectrum: Bounds, leading: Array, dtype: Any = np.float64
     ) -> Operator:
         """Return diag(s) A diag(s), whose largest eigenvalue has the eigenvector `leading` (n,).
 
@@ -192,11 +214,13 @@ class Operator:
         """
         return self, np.arange(self.n)
 
-    # Directions that are taken out; see `Deflated`.
+    # Deflated directions. An operator has none, unless it is `Deflated`.
+
+    n_deflated: int = 0  # their number r
 
     @cached_property
     def V(self) -> Array:
-        """The orthonormal directions (n, r) that are taken out: none."""
+        """The orthonormal directions (n, r) that are taken out, as an array."""
         return np.empty((self.n, 0))
 
     @property
@@ -214,10 +238,11 @@ class Operator:
         """
         return Deflated(self.undeflated, np.column_stack([self.V, self.asarray(V)]))
 
-    def project(self, X: Any, out: Any = None) -> Any:
-        """Return X without the directions that are taken out: X itself.
+    def project(self, X: Any, out: Block | None = None) -> Any:
+        """Return X without the directions that are taken out; X itself if there are none.
 
-        `out` is a block for the result, which may be X; no other operator writes to it.
+        `out` is a block for the result, and may be X, a block itself; no other operator writes to
+        it.
         """
         return X
 
@@ -229,7 +254,7 @@ class Operator:
 class _Stored(Operator):
     """Abstract base: a matrix (n, n) in memory, array or CSR."""
 
-    def __init__(self, matrix: Any, spectrum: Interval | None) -> None:
+    def __init__(self, matrix: Any, spectrum: Bounds | None) -> None:
         shape = matrix.shape
         if len(shape) != 2 or shape[0] != shape[1]:
             raise ValueError(f"The matrix has shape {shape}; pass a square one (n, n).")
@@ -261,7 +286,7 @@ class Dense(_Stored):
     (array([2., 2.]), (-1.0, 1.0))
     """
 
-    def __init__(self, matrix: Any, spectrum: Interval | None = None) -> None:
+    def __init__(self, matrix: Any, spectrum: Bounds | None = None) -> None:
         super().__init__(as_floats(matrix, "The matrix", accept_sparse=False), spectrum)
 
     def _matmul(self, X: Array) -> Array:
@@ -296,7 +321,7 @@ class Sparse(_Stored):
     """
 
     def __init__(
-        self, matrix: Any, spectrum: Interval | None = None, leading: Array | None = None
+        self, matrix: Any, spectrum: Bounds | None = None, leading: Array | None = None
     ) -> None:
         super().__init__(sparse.csr_matrix(as_floats(matrix, "The matrix")), spectrum)
         self.leading = leading
@@ -308,8 +333,8 @@ class Sparse(_Stored):
         """Return the matrix between some of the points."""
         return Sparse(self.matrix[vertices][:, vertices], self.spectrum)
 
-    def scaled(
-        self, s: Array, spectrum: Interval, leading: Array, dtype: Any = np.float64
+    def scaled_both_sides(
+        self, s: Array, spectrum: Bounds, leading: Array, dtype: Any = np.float64
     ) -> Operator:
         """Scale entry by entry; a large matrix is kept in the precision `dtype`."""
         dtype = dtype if is_large(self.n) else np.float64
@@ -342,7 +367,7 @@ class LowRank(Operator):
     array([3., 6.])
     """
 
-    def __init__(self, factor: Any, spectrum: Interval | None = None) -> None:
+    def __init__(self, factor: Any, spectrum: Bounds | None = None) -> None:
         factor = as_floats(factor, "The factor")
         if factor.ndim != 2:
             raise ValueError(f"The factor has shape {factor.shape}; pass (n, r).")
@@ -400,7 +425,7 @@ class LinearMap(Operator):
     array([2., 1.])
     """
 
-    def __init__(self, products: LinearOperator, spectrum: Interval | None = None) -> None:
+    def __init__(self, products: LinearOperator, spectrum: Bounds | None = None) -> None:
         self.products, shape, dtype = products, products.shape, products.dtype
         if len(shape) != 2 or shape[0] != shape[1] or shape[0] == 0:
             raise ValueError(f"The LinearOperator has shape {shape}; pass a square one (n, n).")
@@ -432,10 +457,20 @@ class Composed(Operator):
 
     A: Operator
 
+    _stored: Block | None = None  # what it stores itself, where A computes
+
     @property
-    def device(self) -> Any:  # type: ignore[override]
-        """Where products by A are computed."""
-        return self.A.device
+    def blocks(self) -> Blocks:  # type: ignore[override]
+        """The algebra of blocks where A computes."""
+        return self.A.blocks
+
+    def over(self, A: Operator) -> Composed:
+        """Return the same operator made of another A, as of A on a device."""
+        other = copy(self)
+        other.A = A
+        if self._stored is not None:
+            other._stored = A.blocks.native(self._stored, self.dtype)
+        return other
 
     @property
     def exponent_error(self) -> float:  # type: ignore[override]
@@ -473,7 +508,7 @@ class Scaled(Composed):
         self,
         A: Operator,
         s: Array,
-        spectrum: Interval | None = None,
+        spectrum: Bounds | None = None,
         leading: Array | None = None,
     ) -> None:
         self.A, self.n, self.dtype, self.leading = A, A.n, A.dtype, leading
@@ -484,10 +519,11 @@ class Scaled(Composed):
             )
         bound, (low, high) = float(np.max(np.abs(self.s))) ** 2, A.spectrum
         self.spectrum = spectrum or (min(0.0, low * bound), max(0.0, high * bound))
+        self._stored = self.blocks.native(self.s)
 
-    def _matmul(self, X: Any) -> Any:
-        s = self.s if X.ndim == 1 else self.s[:, None]
-        return s * (self.A @ (s * X))
+    def _matmul(self, X: Block) -> Block:
+        times_rows = self.blocks.times_rows
+        return times_rows(self._stored, self.A @ times_rows(self._stored, X))
 
     def diagonal(self) -> Array | None:
         """Return the scaled diagonal of A (n,), if it is known."""
@@ -519,7 +555,7 @@ class Affine(Composed):
         low, high = sorted(float(scale * end + shift) for end in A.spectrum)
         self.spectrum = low, high
 
-    def _matmul(self, X: Any) -> Any:
+    def _matmul(self, X: Block) -> Block:
         return float(self.scale) * (self.A @ X) + float(self.shift) * X
 
 
@@ -544,28 +580,36 @@ class Deflated(Composed):
     True
     """
 
-    def __init__(self, A: Operator, V: Array, spectrum: Interval | None = None) -> None:
+    def __init__(self, A: Operator, V: Array, spectrum: Bounds | None = None) -> None:
         self.A, self.n, self.dtype = A, A.n, A.dtype
-        V = as_floats(V, "V", accept_sparse=False).astype(self.dtype, copy=False)
-        self.V = V = V[:, None] if V.ndim == 1 else V
+        V = V if is_tensor(V) else as_floats(V, "V", accept_sparse=False)
+        V = V[:, None] if V.ndim == 1 else V
         if V.ndim != 2 or V.shape[0] != self.n:
             raise ValueError(
-                f"V has shape {V.shape} but A has {self.n} points; pass ({self.n}, r)."
+                f"V has shape {tuple(V.shape)} but A has {self.n} points; pass ({self.n}, r)."
             )
-        error = float(np.max(np.abs(V.T @ V - np.eye(V.shape[1])), initial=0.0))
+        gram = (self.blocks if is_tensor(V) else HOST).gram(V, V)
+        error = float(np.max(np.abs(gram - np.eye(len(gram))), initial=0.0))
         if not error <= 1e3 * np.finfo(self.dtype).eps:
             raise ValueError(
                 f"The columns of V are not orthonormal (error {error:.1e}); pass qr(V)[0]."
             )
+        self.n_deflated = len(gram)
+        self._stored = self.blocks.native(V, self.dtype)
         low, high = A.spectrum
-        self.spectrum = spectrum or ((min(low, 0.0), max(high, 0.0)) if V.shape[1] else (low, high))
+        self.spectrum = spectrum or ((min(low, 0.0), max(high, 0.0)) if len(gram) else (low, high))
+
+    @cached_property
+    def V(self) -> Array:
+        """The directions (n, r), as an array."""
+        return self.blocks.host(self._stored)
 
     @property
     def undeflated(self) -> Operator:
         """The operator from which V is taken."""
         return self.A
 
-    def _matmul(self, X: Any) -> Any:
+    def _matmul(self, X: Block) -> Block:
         return self.multiply_projected(self.project(X))
 
     def multiply_projected(self, X: Any) -> Any:
@@ -576,10 +620,10 @@ class Deflated(Composed):
         ValueError, TypeError
             A block that is not of n rows, of more than two axes, or not of real numbers.
         """
-        Y = self.A @ X
-        return self.project(Y, out=Y)
+        Y = self.A @ self.block(X)
+        return self.as_given(self.project(Y, out=Y), X)
 
-    def project(self, X: Any, out: Any = None) -> Any:
+    def project(self, X: Any, out: Block | None = None) -> Any:
         """Return (I - VVᵀ) X; `out`, a block of this precision, may be X, to save a copy.
 
         Raises
@@ -587,19 +631,11 @@ class Deflated(Composed):
         ValueError, TypeError
             A block that is not of n rows, of more than two axes, or not of real numbers.
         """
-        V = self.V
-        if not V.shape[1]:
+        if not self.n_deflated:
             return X
-        X = self.asarray(X) if out is None else X
-        out = np.empty_like(X, order="C") if out is None else out
-        # Sums over tiles are taken in their order: the same bits for any number of threads.
-        along = sum_over_tiles(lambda rows: V[rows].T @ X[rows], self.n, _PROJECTION_TILE)
-        for_each_tile(
-            lambda rows: np.subtract(X[rows], V[rows] @ along, out=out[rows]),
-            self.n,
-            _PROJECTION_TILE,
-        )
-        return out
+        if out is not None:
+            return self.blocks.project(X, self._stored, out)
+        return self.as_given(self.blocks.project(self.block(X), self._stored), X)
 
 
 # Stored matrices and their products

@@ -14,7 +14,7 @@ from scipy.special import exprel
 
 from heatsketch._checks import check_choice, check_number
 from heatsketch._typing import Array
-from heatsketch.operators.operator import Interval
+from heatsketch.operators.operator import Bounds
 
 _NEGATIVE_ROUNDING = 1e-7  # of the largest eigenvalue: negative ones down to this are rounding
 _SMALLEST_POWER = 1e-3  # a smaller power is nearly a step at 0
@@ -24,8 +24,8 @@ _LAST_TIME = 64  # the end of a sum over times, in units of the first one
 class Filter(ABC):
     """A function f of the eigenvalue λ.
 
-    `scaled` defines it. The defaults of the other members are right for a filter that varies
-    little. A filter that estimators know by name also has `reduced`, and is in `FILTERS`.
+    `with_log_scale` defines it. The defaults of the other members are right for a filter that
+    varies little. A filter that estimators know by name also has `reduced`, and is in `FILTERS`.
     """
 
     of_powers = False  # whether f is a sum of powers of λ: time counts steps, |f(-λ)| = |f(λ)|
@@ -33,19 +33,19 @@ class Filter(ABC):
     steps: int | None = None  # number of products by A that give f(A) exactly, if f is a power
 
     @abstractmethod
-    def scaled(self, lam: Array) -> tuple[Array, float]:
+    def with_log_scale(self, lam: Array) -> tuple[Array, float]:
         """Return (f(λ) / e^s, s) with s such that large values neither under- nor overflow."""
 
     def __call__(self, lam: Array) -> Array:
         """Evaluate at eigenvalues."""
-        values, log_scale = self.scaled(lam)
+        values, log_scale = self.with_log_scale(lam)
         return values * np.exp(log_scale)
 
-    def sharpness(self, interval: Interval) -> float:
+    def sharpness(self, interval: Bounds) -> float:
         """Return the t for which f varies like e^(t x), x in [-1, 1] mapped to the interval."""
         return 0.0
 
-    def degree(self, interval: Interval, tol: float) -> float:
+    def degree(self, interval: Bounds, tol: float) -> float:
         """Estimate the degree of the Chebyshev series that has an error `tol`: √(2t ln(2/tol))."""
         return math.sqrt(2 * self.sharpness(interval) * math.log(2 / tol))
 
@@ -94,12 +94,12 @@ class _TimesEigenvalue(Filter):
 
     q: Filter
 
-    def scaled(self, lam: Array) -> tuple[Array, float]:
+    def with_log_scale(self, lam: Array) -> tuple[Array, float]:
         """Return the values on the scale of q."""
-        values, log_scale = self.q.scaled(lam)
+        values, log_scale = self.q.with_log_scale(lam)
         return np.asarray(lam, dtype=float) * values, log_scale
 
-    def sharpness(self, interval: Interval) -> float:
+    def sharpness(self, interval: Bounds) -> float:
         """Return the sharpness of q."""
         return self.q.sharpness(interval)
 
@@ -140,7 +140,7 @@ class Power(Filter):
         object.__setattr__(self, "p", p if whole is None else whole)
         object.__setattr__(self, "steps", whole)
 
-    def scaled(self, lam: Array) -> tuple[Array, float]:
+    def with_log_scale(self, lam: Array) -> tuple[Array, float]:
         """Return ((λ/m)^p, p log m) with m = max|λ|.
 
         Raises
@@ -161,11 +161,11 @@ class Power(Filter):
             lam = np.maximum(lam, 0.0)
         return (lam / peak) ** self.p, self.p * math.log(peak)
 
-    def sharpness(self, interval: Interval) -> float:
+    def sharpness(self, interval: Bounds) -> float:
         """Return p, for any width of the interval."""
         return float(self.p)
 
-    def degree(self, interval: Interval, tol: float) -> float:
+    def degree(self, interval: Bounds, tol: float) -> float:
         """Estimate the degree; for a real power, which is not smooth at 0, some tol^(-1/(2p)).
 
         It is infinite on an interval that reaches below 0, because only all eigenvalues can show
@@ -213,13 +213,13 @@ class Heat(Filter):
     def __post_init__(self) -> None:
         object.__setattr__(self, "t", check_number(self.t, "t", low=0))
 
-    def scaled(self, lam: Array) -> tuple[Array, float]:
+    def with_log_scale(self, lam: Array) -> tuple[Array, float]:
         """Return (e^{t(λ-m)}, -t(1-m)) with m = max λ."""
         lam = np.asarray(lam, dtype=float)
         peak = float(np.max(lam)) if lam.size else 1.0
         return np.exp(self.t * (lam - peak)), -self.t * (1.0 - peak)
 
-    def sharpness(self, interval: Interval) -> float:
+    def sharpness(self, interval: Bounds) -> float:
         """Return t times half the width of the interval."""
         return self.t * (interval[1] - interval[0]) / 2
 
@@ -240,7 +240,7 @@ class ReducedHeat(Filter):
 
     t: float
 
-    def scaled(self, lam: Array) -> tuple[Array, float]:
+    def with_log_scale(self, lam: Array) -> tuple[Array, float]:
         """Return the values divided by e^{-t(1-m)}, m = max(λ, 0), and -t(1-m).
 
         (e^z - 1)/z = e^z (e^-z - 1)/(-z); the form with the negative exponent is computed.
@@ -251,7 +251,7 @@ class ReducedHeat(Filter):
         values = self.t * np.exp(self.t * (positive - peak)) * exprel(-self.t * np.abs(lam))
         return values, -self.t * (1.0 - peak)
 
-    def sharpness(self, interval: Interval) -> float:
+    def sharpness(self, interval: Bounds) -> float:
         """Return the sharpness of the heat filter."""
         return Heat(self.t).sharpness(interval)
 
@@ -297,7 +297,7 @@ class Accumulated(Filter):
         object.__setattr__(self, "t", t)
         object.__setattr__(self, "end", check_number(end, "end", low=t, open_low=True))
 
-    def scaled(self, lam: Array) -> tuple[Array, float]:
+    def with_log_scale(self, lam: Array) -> tuple[Array, float]:
         """Return f(λ) / f(m) and log f(m) with m = max|λ|.
 
         Raises
@@ -305,7 +305,7 @@ class Accumulated(Filter):
         ValueError
             t is not whole and an eigenvalue is negative.
         """
-        values, log_scale = Power(self.t).scaled(lam)
+        values, log_scale = Power(self.t).with_log_scale(lam)
         # log √((1 - λ^{2c}) / (1 - λ²)) for the number c of times, at every λ and at m.
         moduli, count = np.abs(np.asarray(lam, dtype=float)), self.end - self.t
         moduli = np.append(moduli, np.max(moduli, initial=0.0))
@@ -316,11 +316,11 @@ class Accumulated(Filter):
         root = 0.5 * np.log(ratio) + np.maximum((count - 1) * log, 0.0)
         return values * np.exp(root[:-1] - root[-1]), log_scale + float(root[-1])
 
-    def sharpness(self, interval: Interval) -> float:
+    def sharpness(self, interval: Bounds) -> float:
         """Return T, for any width of the interval."""
         return float(self.end)
 
-    def degree(self, interval: Interval, tol: float) -> float:
+    def degree(self, interval: Bounds, tol: float) -> float:
         """Estimate the degree: the root has branch points at e^{±iπ/(T-t)}."""
         power = Power(self.t).degree(interval, tol)
         return power + math.log(2 / tol) * math.sqrt((self.end - self.t) / math.pi)
@@ -350,9 +350,9 @@ class GreensFilter(Filter):
 
     f: Filter
 
-    def scaled(self, lam: Array) -> tuple[Array, float]:
+    def with_log_scale(self, lam: Array) -> tuple[Array, float]:
         """Return the values on the scale of f at the eigenvalue nearest to 1."""
-        values, log_scale = self.f.scaled(lam)
+        values, log_scale = self.f.with_log_scale(lam)
         gap = _gap(lam)
         least = float(np.min(gap, initial=1.0))
         return values * (least / gap), log_scale - math.log(least)
@@ -362,11 +362,11 @@ class GreensFilter(Filter):
         """Whether f is a sum of powers."""
         return self.f.of_powers
 
-    def sharpness(self, interval: Interval) -> float:
+    def sharpness(self, interval: Bounds) -> float:
         """Return the sharpness of f plus the largest slope of log 1/(1 - λ), at the upper end."""
         return self.f.sharpness(interval) + _slope(interval)
 
-    def degree(self, interval: Interval, tol: float) -> float:
+    def degree(self, interval: Bounds, tol: float) -> float:
         """Estimate the degree: the series of 1/(1 - λ) converges like e^(-j √(2/slope))."""
         return self.f.degree(interval, tol) + math.log(2 / tol) * math.sqrt(_slope(interval) / 2)
 
@@ -376,7 +376,7 @@ def _gap(lam: Array) -> Array:
     return np.maximum(1.0 - np.asarray(lam, dtype=float), np.finfo(float).eps)
 
 
-def _slope(interval: Interval) -> float:
+def _slope(interval: Bounds) -> float:
     low, high = interval
     return float((high - low) / (2 * _gap(np.array(high))))
 

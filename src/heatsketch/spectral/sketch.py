@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import check_choice, check_number, on_host, to_device
+from heatsketch._checks import check_choice, check_number, on_host
 from heatsketch._random import check_ids, numbers_at, random_block
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.graph import on_vertices
@@ -100,14 +100,14 @@ def sketch(
             f"filter={filter!r} is not a filter; pass Power(p), Heat(t) or a list of them."
         )
     A, vertex = on_vertices(A)
-    first = np.unique(vertex, return_index=True)[1]  # point at each vertex
+    point_at = np.unique(vertex, return_index=True)[1]  # of each vertex
     if tol is not None:
         tol = check_number(tol, "tol", low=0, open_low=True)
     if G is None:
         k = check_number(n_components, "n_components", low=1, high=MOST_COLUMNS, integer=True)
         n, kind = len(vertex), check_choice(kind, "kind", KINDS)
         if ids is None:
-            G = random_block(n, k, kind, rng)[first]
+            G = random_block(n, k, kind, rng)[point_at]
         else:
             numbers = numbers_at(check_ids(ids, n), vertex, A.n)
             G = random_block(n, k, kind, rng, numbers)
@@ -117,9 +117,8 @@ def sketch(
             raise ValueError("G contains NaN or infinity; pass finite numbers.")
         if G.ndim != 2 or G.shape[1] < 1:
             raise ValueError(f"G has shape {G.shape}; pass ({A.n}, k) with k >= 1.")
-        G = G[first] if len(G) == len(vertex) else G  # other lengths are refused below
-    if deflate and not A.V.shape[1]:
+        G = G[point_at] if len(G) == len(vertex) else G  # other lengths are refused below
+    if deflate and not A.n_deflated:
         A = Deflated(A, leading_vector(A))
-    blocks = sketch_blocks(A, filters, G, tol)
-    sketches = [to_device(block[vertex], A.device) for block in blocks]
+    sketches = [block[vertex] for block in sketch_blocks(A, filters, A.block(G), tol)]
     return sketches[0] if callable(filter) else sketches
