@@ -45,7 +45,7 @@ MAKERS = {
     "samples": lambda: hs.uncertainty.sample_discrepancy(
         X, X + 1, n_permutations=19, n_neighbors=5, rng=0
     ),
-    "scaled": lambda: hs.Scaled(made("dense"), np.ones(N)),
+    "with_log_scale": lambda: hs.Scaled(made("dense"), np.ones(N)),
     "sparse": lambda: hs.Sparse(np.eye(N)),
 }
 
@@ -89,7 +89,7 @@ CALLS = [
     *calls("kernel", "rows", NOT_SIZES[1:], before=(X,)),
     *calls("heat power", "check_time", NOT_SIZES),
     *calls("heat", "check_time", (0,)),
-    *calls("power", "scaled", (-np.ones(2),)),
+    *calls("power", "with_log_scale", (-np.ones(2),)),
     *calls("discrepancy", "interval point_interval", (0, 2, "a")),
     *calls("samples", "interval", (2,)),
     ("equal samples", "interval", [(2,)]),

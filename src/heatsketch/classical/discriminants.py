@@ -49,8 +49,7 @@ class Discriminant(Embedding):
             name = type(self).__name__
             raise ValueError(f"{name} requires y to be passed, but the target y is None.")
         check_consistent_length(X, y)
-        y = read_labels(y)
-        missing = np.flatnonzero([is_missing(value) for value in y.tolist()])
+        missing = np.flatnonzero([is_missing(value) for value in read_labels(y).tolist()])
         if len(missing):
             raise ValueError(
                 f"y has no label in {len(missing)} row(s) ({name_rows(missing)}); leave out these "
