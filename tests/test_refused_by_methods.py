@@ -45,7 +45,7 @@ MAKERS = {
     "samples": lambda: hs.uncertainty.sample_discrepancy(
         X, X + 1, n_permutations=19, n_neighbors=5, rng=0
     ),
-    "with_log_scale": lambda: hs.Scaled(made("dense"), np.ones(N)),
+    "scaled": lambda: hs.Scaled(made("dense"), np.ones(N)),
     "sparse": lambda: hs.Sparse(np.eye(N)),
 }
 

@@ -264,8 +264,6 @@ def _rayleigh_ritz(A: Operator, X: Block) -> tuple[Array, Block, Block]:
     return ritz[::-1], X, image
 
 
-
-
 # The dense matrix
 
 
