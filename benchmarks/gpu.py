@@ -26,6 +26,7 @@ from scipy.spatial.distance import cdist
 
 import heatsketch as hs
 from heatsketch.operators import torch as on_torch
+from heatsketch.operators.blocks import full_precision
 
 CHECKED = 100  # rows compared with float64
 ENTRIES = 32  # of a row of the graph
@@ -49,7 +50,7 @@ def best(work, device, repeats):
 def rate(device, side):
     """Return operations a second of a product of matrices in float32."""
     M = torch.randn(side, side, device=device)
-    with on_torch.full_precision(device):
+    with full_precision(device):
         return 2 * side**3 / best(lambda: M @ M, device, 3)
 
 

@@ -28,7 +28,7 @@ class Reversal(Operator):
 class Peak(Filter):
     """A filter that leaves out how sharp it is."""
 
-    def scaled(self, lam):
+    def with_log_scale(self, lam):
         return np.exp(-5 * (np.asarray(lam) - 0.3) ** 2), 0.0
 
 

@@ -89,7 +89,7 @@ CALLS = [
     *calls("kernel", "rows", NOT_SIZES[1:], before=(X,)),
     *calls("heat power", "check_time", NOT_SIZES),
     *calls("heat", "check_time", (0,)),
-    *calls("power", "scaled", (-np.ones(2),)),
+    *calls("power", "with_log_scale", (-np.ones(2),)),
     *calls("discrepancy", "interval point_interval", (0, 2, "a")),
     *calls("samples", "interval", (2,)),
     ("equal samples", "interval", [(2,)]),

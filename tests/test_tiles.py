@@ -15,7 +15,8 @@ import heatsketch as hs
 from heatsketch import _tiles
 from heatsketch._tiles import ROW_TILE, for_each_tile, row_tiles
 from heatsketch.spectral.classical_scaling import classical_scaling
-from heatsketch.spectral.eigenpairs import coarser, leading_vector
+from heatsketch.spectral.coarse import coarser
+from heatsketch.spectral.eigenpairs import leading_vector
 from problems.checks import same_for_any_threads
 
 

@@ -222,12 +222,12 @@ def _warn_of_distances(X: Array) -> None:
     """Warn if points (n, d) look like a matrix of distances."""
     n, d = X.shape
     if n == d > 2 and not X.diagonal().any() and X.min() == 0 < X.max() and (X == X.T).all():
-        warnings.warn(
+        warn(
+            UserWarning,
             f"X {X.shape} is symmetric with zeros on its diagonal: it looks like a matrix of "
             "distances, but its rows are taken as points; if they are distances, pass "
             "metric='precomputed' to a method that has it (affinity='precomputed' for the weights "
             "of a graph).",
-            stacklevel=4,
         )
 
 
@@ -252,9 +252,9 @@ def warn_if_transposed(rows: Iterable[Any], columns: Iterable[Any]) -> None:
         what = f"columns have names of cells ({cells[0]}, ...)"
     else:
         return
-    warnings.warn(
+    warn(
+        UserWarning,
         f"The {what}, and each row is a point; transpose the table if cells are to be the points.",
-        stacklevel=4,
     )
 
 

@@ -57,11 +57,11 @@ def test_numbers_beside_coordinates_are_no_coordinates(run, points, names, suffi
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz", ".h5ad"])
 def test_the_pseudotime_of_several_components_is_no_coordinate(run, suffix):
-    two = X + 99 * (np.arange(60) % 2)[:, None]
+    two = cloud(120, 3, seed=1) + 99 * (np.arange(120) % 2)[:, None]
     frame(two, "abc").to_csv("points.csv", index=False)
     made = run("embed", "points.csv", "-o", f"map{suffix}", *TIME, "--pseudotime", 0)
     assert "invalid value" not in made.err
-    assert "30 point(s) in other components" in made.lines["pseudotime"]
+    assert "60 point(s) in other components" in made.lines["pseudotime"]
     run("embed", "points.csv", "-o", "map.npy", *TIME)
     files = [("score", "points.csv", f"map{suffix}"), ("score", "points.csv", "map.npy")]
     assert len({log_L(run(*words, *TIME)) for words in files}) == 1

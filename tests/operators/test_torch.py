@@ -283,4 +283,4 @@ def test_stored_matrices_stay_on_the_device():
     assert (dense @ torch.ones((N, 2))).device.type == "meta"
     graph = hs.TorchSparse(np.eye(N), (0.0, 1.0), device="meta")
     assert graph.tensor.device.type == "meta"
-    assert graph.scaled(np.ones(N), (0.0, 1.0), np.ones(N)).tensor.device.type == "meta"
+    assert graph.scaled_both_sides(np.ones(N), (0.0, 1.0), np.ones(N)).tensor.device.type == "meta"

@@ -11,7 +11,7 @@ class Resolvent(Filter):
     def __init__(self, t):
         self.t = t
 
-    def scaled(self, lam):
+    def with_log_scale(self, lam):
         return 1 / (1 + self.t * (1 - np.asarray(lam))), 0.0
 
     def sharpness(self, interval):
@@ -24,5 +24,5 @@ class Resolvent(Filter):
 class ReducedResolvent(Resolvent):
     """(f(λ) - f(0)) / λ = f(λ) t / (1 + t)."""
 
-    def scaled(self, lam):
-        return super().scaled(lam)[0] * self.t / (1 + self.t), 0.0
+    def with_log_scale(self, lam):
+        return super().with_log_scale(lam)[0] * self.t / (1 + self.t), 0.0

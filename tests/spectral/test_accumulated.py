@@ -20,10 +20,10 @@ def test_the_square_is_the_sum_of_squared_powers(t, end):
 
 
 def test_large_times_neither_under_nor_overflow():
-    values, log_scale = hs.Accumulated(10**6).scaled(np.array([0.9, 0.8999999]))
+    values, log_scale = hs.Accumulated(10**6).with_log_scale(np.array([0.9, 0.8999999]))
     assert log_scale == pytest.approx(10**6 * np.log(0.9) - 0.5 * np.log(1 - 0.81), rel=1e-12)
     np.testing.assert_allclose(values, [1, np.exp(10**6 * np.log(0.8999999 / 0.9))], rtol=1e-6)
-    assert np.isfinite(hs.Accumulated(3).scaled(np.array([7.0, -7.0]))[0]).all()
+    assert np.isfinite(hs.Accumulated(3).with_log_scale(np.array([7.0, -7.0]))[0]).all()
 
 
 @pytest.mark.parametrize(("t", "tol"), [(1, None), (8, None), (100, None), (8, 1e-6)])

@@ -8,7 +8,7 @@ from scipy.special import ive
 from scipy.stats import binom
 
 import heatsketch as hs
-from heatsketch.operators.operator import Interval
+from heatsketch.operators.operator import Bounds
 from heatsketch.spectral.apply import chebyshev_coefficients
 from heatsketch.spectral.filters import Filter
 from heatsketch.spectral.recurrences import recurrence
@@ -21,7 +21,7 @@ FILTERS += [hs.Heat(t) for t in (1e-3, 0.1, 1.0, 7.5, 1e2, 1e4)] + [hs.Heat(90.0
     "interval", [(-1.0, 1.0), (0.0, 1.0), (-0.2, 1.0), (0.3, 0.4), (-3.0, 1.02)]
 )
 @pytest.mark.parametrize("f", FILTERS, ids=str)
-def test_coefficients_give_the_filter_back(f: Filter, interval: Interval) -> None:
+def test_coefficients_give_the_filter_back(f: Filter, interval: Bounds) -> None:
     low, high = interval
     tol = 1e-12
     c = chebyshev_coefficients(f, interval, tol)
@@ -65,7 +65,7 @@ def test_a_time_beyond_all_degrees_is_refused() -> None:
 
 @pytest.mark.parametrize("interval", [(-0.5, 0.7), (0.2, 0.9), (-3.0, -1.0)])
 @pytest.mark.parametrize("known", [False, True], ids=["product", "image"])
-def test_terms_are_chebyshev_polynomials_of_the_operator(interval: Interval, known: bool) -> None:
+def test_terms_are_chebyshev_polynomials_of_the_operator(interval: Bounds, known: bool) -> None:
     low, high = interval
     values = np.linspace(low - 0.1, high + 0.2, 40)
     A = hs.Deflated(hs.Dense(np.diag(values)), np.eye(40)[:, :1])

@@ -55,7 +55,7 @@ OF_HEATS = [f.reduced() for f in HEATS] + [f.minus_constant() for f in HEATS]
     "f", [*ANY, *(g for f in HEATS for g in (f.reduced(), f.minus_constant()))], ids=str
 )
 def test_scaled_values_multiply_out_to_the_filter(f, lam):
-    values, log_scale = f.scaled(lam)
+    values, log_scale = f.with_log_scale(lam)
     assert np.isfinite(values).all()
     np.testing.assert_allclose(values * math.exp(log_scale), f(lam), rtol=1e-11, atol=1e-300)
 
@@ -65,7 +65,7 @@ def test_scaled_values_neither_under_nor_overflow(f):
     for lam in (np.array([0.1, 0.5]), np.array([1.5, 2.0])):
         with np.errstate(over="ignore"):
             assert f(lam[1:])[0] in (0.0, np.inf)
-        values, log_scale = f.scaled(lam)
+        values, log_scale = f.with_log_scale(lam)
         assert values.max() == pytest.approx(1.0)
         log_f = f.p * math.log(lam[1]) if isinstance(f, hs.Power) else -f.t * (1 - lam[1])
         assert log_scale == pytest.approx(log_f, rel=1e-14)

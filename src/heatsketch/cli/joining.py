@@ -1,12 +1,12 @@
 """Rows of two files that belong together: by ids that both have, else by row."""
 
-import warnings
 from argparse import Namespace
 from typing import NamedTuple
 
 import numpy as np
 
 from heatsketch import io
+from heatsketch._checks import warn
 from heatsketch._typing import Array
 from heatsketch.cli.common import rows_of
 from heatsketch.io import text
@@ -89,10 +89,10 @@ def warn_of_order(args: Namespace, first: io.Table, second: io.Table) -> None:
         if a != b and len(a) == len(b) and (disagree or sorted(a) == sorted(b)):
             row = next(row for row, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
             what = f"{first.source} and {second.source} are joined by row, but column {name!r}"
-            warnings.warn(
+            warn(
+                UserWarning,
                 f"{what} differs: row {row} has {a[row]!r} and {b[row]!r}; put the rows in the "
                 "same order, or name a column of ids with --id.",
-                stacklevel=2,
             )
             return
 

@@ -228,15 +228,12 @@ class HeatEmbedding(DiffusionEstimator):
         check_choice(self.layout, "layout", ("auto", "free", "linear"))
         check_number(self.neighbor_weight, "neighbor_weight", low=0)
         check_number(self.spread, "spread", low=0, high=1)
+        self._may_be_free = self.n_components in (2, 3) and self.objective == "most"
         if self.layout == "free" and not self._may_be_free:
             raise ValueError(
                 f"layout='free' but n_components={self.n_components} and objective="
                 f"{self.objective!r}; pass layout='linear', or 2 or 3 components and 'most'."
             )
-
-    @property
-    def _may_be_free(self) -> bool:
-        return self.n_components in (2, 3) and self.objective == "most"
 
     def _factor(self, diffusion: Diffusion, times: list[Any]) -> tuple[list[Array], Any]:
         """Return H (n, k), whose last step is the embedding, and the distances it should keep.
@@ -351,7 +348,8 @@ class HeatEmbedding(DiffusionEstimator):
                     validation_fraction=_HELD_OUT * spared,
                 )
                 images = S @ learned.components.T
-                W[used] = learned.components.T / typical_ratio(images, S)
+                pairs = sampled_pairs(len(S), _SCALE_PAIRS)
+                W[used] = learned.components.T / typical_ratio(images, S, *pairs)
                 held_out_log_L = np.fmax(held_out_log_L, learned.held_out_log_L)
             maps.append(W)
         return maps, float(held_out_log_L)
@@ -376,34 +374,33 @@ class HeatEmbedding(DiffusionEstimator):
         place = np.argsort(diffusion.sample(diffusion.n))  # in the order of content
         Y = start.astype(float)
         for vertices in large:
-            n, by_content = len(vertices), np.argsort(place[vertices])
+            n, ordered = len(vertices), vertices[np.argsort(place[vertices])]
             count = min(_PAIRS_OF_A_POINT * n, max(_MOST_PAIRS, n))
-            i, j = (by_content[side] for side in sampled_pairs(n, count))
-            own = wide[vertices]
-            distances = pair_distances(own, own, i, j)
-            distances = np.maximum(distances, _DEGENERATE * distances.max())
-            step = M[vertices][:, vertices]
-            free = free_layout(
-                step,
+            i, j = (ordered[side] for side in sampled_pairs(n, count))
+            distances = pair_distances(wide, wide, i, j)
+            Y[vertices] = free_layout(
+                M if n == diffusion.n else M[vertices][:, vertices],
                 diffusion.root[vertices],
                 Y[vertices],
-                (i, j),
-                np.log(distances),
+                (np.searchsorted(vertices, i), np.searchsorted(vertices, j)),
+                np.log(np.maximum(distances, _DEGENERATE * distances.max())),
                 neighbor_weight=self.neighbor_weight,
                 spread=self.spread,
             )
-            free -= free.mean(axis=0)
-            free /= typical_ratio(free[by_content], own[by_content])
+            i, j = (ordered[side] for side in sampled_pairs(n, _SCALE_PAIRS))
+            Y[vertices] /= typical_ratio(Y, wide, i, j)
             if diffusion.directed_step is None:  # equal points have a vertex each, but one place
-                free = free[first_equal(own / np.abs(own).max())]
-            Y[vertices] = free
+                own = wide[vertices]
+                Y[vertices] = Y[vertices[first_equal(own / np.abs(own).max())]]
+        for vertices in components:
+            Y[vertices] -= Y[vertices].mean(axis=0)
+        sizes = np.array([np.sqrt(np.mean(np.square(Y[c]))) for c in components])
         if len(components) > 1:
-            for vertices in components:
-                Y[vertices] -= Y[vertices].mean(axis=0)
-            sizes = [np.sqrt(np.mean(np.square(Y[c]))) for c in components]
-            for vertices, size in zip(components, sizes, strict=True):
-                share = (len(vertices) / len(components[0])) ** (1 / self.n_components)
-                Y[vertices] *= share * sizes[0] / (size or 1.0)
+            counts = np.array([len(c) for c in components])
+            shares = (counts / counts[0]) ** (1 / self.n_components)
+            factors = shares * sizes[0] / np.where(sizes > 0, sizes, 1.0)
+            for vertices, factor in zip(components, factors, strict=True):
+                Y[vertices] *= factor
         return Y
 
     def _explained_operator(self) -> tuple[Deflated, Array | None]:
@@ -484,12 +481,11 @@ def direction_curve(coordinates: Coordinates, filter: str, k: int) -> TimeCurve:
     return TimeCurve(times, curve, wanted, high)
 
 
-def typical_ratio(Y: Array, F: Array) -> float:
+def typical_ratio(Y: Array, F: Array, i: Array, j: Array) -> float:
     """Return the median ratio of distances of rows Y (n, k) to those of F (n, r), not 0."""
-    i, j = sampled_pairs(len(F), _SCALE_PAIRS)
     distances = pair_distances(F, F, i, j)
     apart = distances > 0
-    ratios = pair_distances(Y, Y, i[apart], j[apart]) / distances[apart]
+    ratios = pair_distances(Y, Y, i, j)[apart] / distances[apart]
     median, largest = float(np.median(ratios)), float(ratios.max())
     return median if median > _DEGENERATE * largest else largest
 

@@ -189,16 +189,14 @@ class FreeObjective:
         """Return s, the median length of an edge."""
         indptr, indices, p = self.edges
         squares = np.empty(len(p), np.float32)
-        if self.is_compiled:
-            from heatsketch.layout import free_loops  # imports numba
 
-            def work(rows: slice) -> None:
-                free_loops.squared_lengths(indptr, indices, Y, rows.start, rows.stop, squares)
+        def work(rows: slice) -> None:
+            starts = indptr[rows.start : rows.stop + 1]
+            row = np.repeat(np.arange(rows.start, rows.stop), np.diff(starts))
+            entries = slice(starts[0], starts[-1])
+            squares[entries] = np.square(Y[row] - Y[indices[entries]]).sum(axis=1)
 
-            for_each_tile(work, len(Y), _TILE)
-        else:
-            row = np.repeat(np.arange(len(Y)), np.diff(indptr))
-            squares[:] = np.square(Y[row] - Y[indices]).sum(axis=1)
+        for_each_tile(work, len(Y), _TILE)
         return max(math.sqrt(float(np.median(squares))), _SHORTEST)
 
 

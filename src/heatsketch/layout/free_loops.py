@@ -246,16 +246,3 @@ def _pull(c: int) -> Callable[..., None]:
 
 
 pull = {2: _pull(2), 3: _pull(3)}
-
-
-@compiled
-def squared_lengths(
-    indptr: Array, indices: Array, Y: Array, start: int, stop: int, out: Array
-) -> None:
-    """Write |y_i - y_j|² of the entries (i, j) of rows start to stop of a CSR matrix."""
-    for i in range(start, stop):
-        for e in range(indptr[i], indptr[i + 1]):
-            total = 0.0
-            for a in range(Y.shape[1]):
-                total += (Y[i, a] - Y[indices[e], a]) ** 2
-            out[e] = total

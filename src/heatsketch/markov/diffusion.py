@@ -69,40 +69,53 @@ _MAX_MEASURE_ERROR = 1e-6  # largest error of A √π = √π that rounding can 
 class Diffusion:
     """A diffusion process on data.
 
-    The Markov matrix is P = D^-1/2 A D^1/2 with D = diag(π); it is never stored. Distances of the
-    "markov" form compare rows of Pᵗ weighted by 1/π; those of the other forms compare rows of Aᵗ.
+    The Markov matrix is P = D^-1/2 A D^1/2 with D = diag(π) [1]_; it is never stored. Distances of
+    the "markov" form compare rows of Pᵗ weighted by 1/π. Distances of the other forms compare rows
+    of Aᵗ [2]_.
 
     Attributes
     ----------
     operator : Operator
         A, symmetric, with eigenvalues in [-1, 1]; A √π = √π.
-    measure : array (n,)
+    measure : ndarray of shape (n_vertices,)
         Stationary distribution π, summing to 1.
     out_of_sample : OutOfSampleKernel or None
         The rule for the affinities of new points (`new_rows`), and how new they are.
     scaling : Scaling or None
         The scaling that makes A of the affinity.
-    normalization : "symmetric", "bistochastic" or "markov"
-    directed_step : CSR (n, n) or None
-        The `kernel_rows` of the data, where they are not A: rows of a neighbour graph before it is
-        made symmetric.
-    vertex : array (points,)
+    normalization : {"symmetric", "bistochastic", "markov"}
+    directed_step : sparse CSR matrix of shape (n_vertices, n_vertices) or None
+        The `kernel_rows` of the data if they differ from A: the rows of a neighbour graph before it
+        is made symmetric.
+    vertex : ndarray of shape (n_samples,)
         The vertex of each input point. Vertices are numbered when the diffusion is made. Points are
         ordered by a hash of their content, so ties, starts and samples do not depend on the order
         of the rows. Equal points are one vertex of a neighbour graph. From 16,384 points on,
         neighbours in sparse operators have close numbers. Below that, the points of a precomputed
         affinity keep their order. All other attributes are those of vertices.
-    epsilon : float or array (n,)
+    epsilon : float or array-like of shape (n_samples,)
         Bandwidth, or local scales s with ε_ij = s_i s_j.
     diagnostics : dict
         `components`, `isolated`, `row_sum_error`, `is_constant` (all points have the same
         affinities), and those of the affinity and the normalisation.
-    names : array (points,) or None
+    names : ndarray of shape (n_samples,) or None
         The nodes of a graph that has names, in the order of the rows of embeddings.
-    by_content : array (n,) or None
+    by_content : ndarray of shape (n_vertices,) or None
         The vertices in an order that depends on the data alone, if it is known; see `sample`.
     weighable : bool
         Whether points can count more often; see `reweighted`.
+
+    See Also
+    --------
+    diffusion : Build the diffusion on points.
+    HeatSketch : Embed data by random columns; distances are right on average.
+    diffusion_distance : Compute diffusion distances exactly.
+
+    References
+    ----------
+    .. [1] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §9.
+    .. [2] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), Algorithms 1 and 2.
     """
 
     operator: Operator
@@ -136,49 +149,69 @@ class Diffusion:
     ) -> Self:
         """Build the diffusion on points.
 
+        It normalises an affinity of the points, in the symmetric or bistochastic form [1]_ or in
+        the Markov form [2]_.
+
         Parameters
         ----------
-        X : array or CSR matrix (n, d), or tensor (n, d), on whose device products are then made
-        metric : str or callable, default "euclidean"
-            The distance of points. "cosine": the chord |x/|x| - y/|y|| between directions, whose
-            square (the unit of ε) is 2 - 2 cos(x, y). "correlation": rows less their means. X may
-            be sparse for "euclidean", "cosine" and "manhattan" only. The metrics below are exact
-            and take n² distances (some seconds for 10,000 points): "manhattan"; "hamming", the
-            fraction of features that differ; "jaccard", of the sets of features that are not 0. A
-            function of two rows is slow (some hundred points). "precomputed": X holds the distances
-            (n, n), and new points have theirs to all of these, (m, n).
-        affinity : "knn", "variable", "dense" or "radius", default "knn"
-            The pairs that have an affinity: nearest neighbours; nearest neighbours with weights
-            that make steps equally fast everywhere, so that alpha has its usual meaning; all
-            (stored for up to 4,096 points, else computed in blocks); or those nearer than
-            cut √(ε/2).
-        epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
-            In squared data units; for the rules see `HeatSketch`. "self-tuning": ε_ij = s_i s_j, s
-            the distance to the (n_neighbors // 2)-th neighbour (not for "radius"); for "variable",
-            which has no other, s² is twice the mean square of the distances to all n_neighbors.
-        n_neighbors : int, default 15
-        neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
+        X : {array-like, sparse matrix, tensor} of shape (n_samples, n_features)
+            Points. For a tensor, products are made on its device.
+        metric : str or callable, default="euclidean"
+            Distance between points. "cosine": the chord |x/|x| - y/|y||, with the square 2 - 2
+            cos(x, y), for text, counts and other data whose lengths mean nothing. "correlation":
+            the same after the mean of each row has been subtracted from it. X may be sparse for
+            "euclidean", "cosine" and "manhattan" only. The metrics below are exact and take n²
+            distances (some seconds for 10,000 points): "manhattan"; "hamming", the fraction of
+            features that differ; "jaccard", the distance of the sets of features that are not 0; a
+            function of two rows, which is slow (for some hundred points). "precomputed": X holds
+            distances of shape (n_samples, n_samples), and `transform` takes the distances of shape
+            (n_new_samples, n_samples) from new points to the training points.
+        affinity : {"knn", "variable", "dense", "radius"}, default="knn"
+            The pairs that have an affinity. "knn": nearest neighbours. "variable": nearest
+            neighbours, with weights that make steps equally fast everywhere, so that alpha has its
+            usual meaning. "dense": all pairs (stored for up to 4,096 points, else computed in
+            blocks). "radius": pairs nearer than cut √(ε/2).
+        epsilon : float or {"self-tuning", "ksum", "median", "nearest"}, default="self-tuning"
+            Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it.
+            "self-tuning": ε_ij = s_i s_j, where s is the distance to the (n_neighbors // 2)-th
+            neighbour. "ksum": see `ksum`. "median": the median squared distance of two points.
+            "nearest": twice the mean squared distance to the nearest other point. The rules ignore
+            distances of 0. "radius" needs a number or one of the other rules. "variable" allows
+            only "self-tuning", where its s² is twice the mean square of the distances to the
+            neighbours.
+        n_neighbors : int, default=15
+            Number of neighbours of each point in the graph, and for self-tuning scales. In a graph,
+            duplicates count as one point. If there are too few distinct points, all others are
+            neighbours, with a warning.
+        neighbors : NeighborIndex, transformer or sparse matrix, default=None
             For "knn" and "variable": the search to use. By default it is exact in at most 8
             dimensions, for up to 16,384 points and for sparse data, else its measured recall is at
             least 0.98 (`diagnostics["recall"]`); `NeighborIndex(X, recall=1)` is always exact. A
             KNeighborsTransformer, or any transformer that returns sparse graphs of distances, is
-            fitted to X (or its directions). A sparse matrix of distances has none to new points.
-        normalization : "markov", "symmetric" or "bistochastic", default "markov"
-        alpha : float, default 1
-            For "markov": affinities are divided by the density of the points to this power. For
-            "variable", or one small ε, π is p^(2 - 2α) for points of density p, and 1 removes it.
-            For self-tuning "knn" and "dense" it does not: there steps are shorter where points are
-            dense, whatever alpha, and the density stays (see docs/density.md).
-        cut : float, default 5
-            For "radius": pairs farther apart than cut √(ε/2) have no affinity. At 3 (as in the
-            notes) 1 - λ is 3-20 % too small; at 5 it is off by 5e-5 on a surface.
-        tol, max_iter : float, int
-            For the bistochastic scaling.
+            fitted to X (or its directions). A sparse matrix of distances, of shape
+            (n_samples, n_samples), has none to new points.
+        normalization : {"markov", "symmetric", "bistochastic"}, default="markov"
+            Matrix whose rows are compared: Pᵗ with weights 1/√π, Aᵗ of the symmetric form, or Bᵗ of
+            the bistochastic form.
+        alpha : float, default=1
+            For the Markov form: the power of the density by which affinities are divided. With
+            "variable", and with "radius" and "dense" at one small ε, 1 removes the effect of the
+            density of the sample and 0 keeps it. With a self-tuning bandwidth ("knn", the default,
+            and "dense") no value of `alpha` removes it, because steps are short where points are
+            dense; use ``affinity="variable"`` instead.
+        cut : float, default=5
+            For "radius": pairs farther apart than cut √(ε/2) have no affinity. At 3, as in §9.6 of
+            [2]_, 1 - λ is 3-20 % too small; at 5 it is off by 5e-5 on a surface.
+        tol : float, default=1e-8
+            For the bistochastic form: largest |row sum - 1|, 0 < tol <= 1e-3. The other
+            normalizations ignore it.
+        max_iter : int, default=1000
+            For the bistochastic form: largest number of iterations of the scaling.
 
         Returns
         -------
         Diffusion
-            Cost: the neighbour search; of "dense" n² d operations for each product.
+            The operator A, its stationary distribution, and the rule for new points.
 
         Raises
         ------
@@ -186,6 +219,25 @@ class Diffusion:
             Invalid points or parameters; most points are isolated at this epsilon.
         CertificateError
             A √π = √π does not hold up to rounding.
+
+        See Also
+        --------
+        Diffusion : A diffusion process on data.
+        gaussian_affinity : Compute the Gaussian affinity of all pairs of points.
+        sketch : Apply a filter of an operator to random columns.
+        eigh : Compute the leading eigenpairs of an operator.
+
+        Notes
+        -----
+        The cost is the neighbour search; for "dense" n² d operations for each product. For
+        "variable", or with one small ε, the stationary distribution is p^(2 - 2α) for points of
+        density p.
+
+        References
+        ----------
+        .. [1] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to
+           embed data*, arXiv:2403.07929 (2024), Algorithms 1 and 2.
+        .. [2] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §9.
 
         Examples
         --------
@@ -239,12 +291,24 @@ class Diffusion:
 
         Parameters
         ----------
-        K : array (n, n), SciPy sparse matrix, graph or operator
+        K : Graph, Operator or {array-like, sparse matrix} of shape (n_samples, n_samples)
             Symmetric and non-negative; also an undirected graph of networkx, igraph or
             `heatsketch.graph`, and a SciPy `LinearOperator` (see `LinearMap`). Later, new points
-            are given by their affinities K(x, x_j), (m, n).
-        normalization, alpha, tol, max_iter
-            As in `from_points`.
+            are given by their affinities K(x, x_j), (n_new_samples, n_samples).
+        normalization : {"markov", "symmetric", "bistochastic"}, default="markov"
+            Matrix whose rows are compared: Pᵗ with weights 1/√π, Aᵗ of the symmetric form, or Bᵗ of
+            the bistochastic form.
+        alpha : float, default=1
+            For the Markov form: the power of the density by which affinities are divided. With
+            "variable", and with "radius" and "dense" at one small ε, 1 removes the effect of the
+            density of the sample and 0 keeps it. With a self-tuning bandwidth ("knn", the default,
+            and "dense") no value of `alpha` removes it, because steps are short where points are
+            dense; use ``affinity="variable"`` instead.
+        tol : float, default=1e-8
+            For the bistochastic form: largest |row sum - 1|, 0 < tol <= 1e-3. The other
+            normalizations ignore it.
+        max_iter : int, default=1000
+            For the bistochastic form: largest number of iterations of the scaling.
 
         Raises
         ------
@@ -284,12 +348,24 @@ class Diffusion:
 
         Parameters
         ----------
-        graph : graph of networkx or igraph, SciPy sparse matrix or array (n, n)
+        graph : graph or {array-like, sparse matrix} of shape (n_nodes, n_nodes)
             Any graph that `heatsketch.graph` reads. Edge weights are non-negative. A directed
             graph is made symmetric by the larger of the two weights; a node without edges stays
             where it is.
-        normalization, alpha, tol, max_iter
-            As in `from_points`, but alpha is 0.
+        normalization : {"markov", "symmetric", "bistochastic"}, default="markov"
+            Matrix whose rows are compared: Pᵗ with weights 1/√π, Aᵗ of the symmetric form, or Bᵗ of
+            the bistochastic form.
+        alpha : float, default=1
+            For the Markov form: the power of the density by which affinities are divided. With
+            "variable", and with "radius" and "dense" at one small ε, 1 removes the effect of the
+            density of the sample and 0 keeps it. With a self-tuning bandwidth ("knn", the default,
+            and "dense") no value of `alpha` removes it, because steps are short where points are
+            dense; use ``affinity="variable"`` instead.
+        tol : float, default=1e-8
+            For the bistochastic form: largest |row sum - 1|, 0 < tol <= 1e-3. The other
+            normalizations ignore it.
+        max_iter : int, default=1000
+            For the bistochastic form: largest number of iterations of the scaling.
 
         Raises
         ------
@@ -325,11 +401,11 @@ class Diffusion:
 
         Parameters
         ----------
-        X : array (n, m)
+        X : array-like of shape (n_samples, n_features)
         kernel : MixtureKernel
         normalization, alpha, tol, max_iter
             As in `from_points`, but alpha is 0: the affinity describes the density.
-        rank_tol : float, default 1e-10
+        rank_tol : float, default=1e-10
             Largest error of k(x, x) by the low-rank product, relative to it.
 
         Raises
@@ -433,7 +509,7 @@ class Diffusion:
         """
         return values if np.isscalar(values) else values[self.vertex]
 
-    @property
+    @cached_property
     def first_points(self) -> Array:
         """The first input point at each vertex, (n,)."""
         return np.unique(self.vertex, return_index=True)[1]
@@ -474,13 +550,11 @@ class Diffusion:
         M = A.sparse_matrix() if M is None else M
         if M is not None:
             return largest_of_rows(M, _STEP_ENTRIES)
-        tiles = []
-        for rows in row_tiles(self.n, max(1, min(ROW_TILE, _DENSE_ENTRIES // self.n))):
-            block = A.matrix_rows(rows)
-            if block is None:
-                return None
-            tiles.append(largest_of_rows(np.maximum(block, 0.0), _STEP_ENTRIES))
-        return sparse.csr_matrix(sparse.vstack(tiles))
+        if A.matrix_rows(slice(1)) is None:
+            return None
+        tiles = row_tiles(self.n, max(1, min(ROW_TILE, _DENSE_ENTRIES // self.n)))
+        blocks = [largest_of_rows(A.matrix_rows(rows), _STEP_ENTRIES) for rows in tiles]
+        return sparse.csr_matrix(sparse.vstack(blocks).maximum(0))  # of rounding
 
     def rows(self, time: Any, X: Any = None, *, filter: str = "power") -> DiffusionRows:
         """Return the rows whose Euclidean distances are the diffusion distances at a time.
@@ -492,10 +566,10 @@ class Diffusion:
 
         Parameters
         ----------
-        time : float >= 1, whole unless A is positive semidefinite (real and positive for "heat")
-        X : array (m, d), optional
+        time : float >= 1
+        X : array-like of shape (n_new_samples, n_features), default=None
             New points, of which the rows are wanted; by default the points of the data.
-        filter : "power", "heat" or "accumulated", default "power"
+        filter : {"power", "heat", "accumulated"}, default="power"
 
         Raises
         ------
@@ -582,8 +656,7 @@ class Diffusion:
         ValueError, TypeError
             New points of another form, or for which there is no rule.
         """
-        first = self.first_points
-        return self._by_tiles(X, Y, lambda x: geometric_medians(Y, self._nearness(x, first)))
+        return self._by_tiles(X, Y, lambda x: geometric_medians(Y, self.nearness(x)))
 
     def nearness(self, X: Any) -> sparse.csr_matrix:
         """Return K(x, x_j) / |x - x_j| of new points (m, d), CSR (m, n), of the 32 nearest.
@@ -595,10 +668,8 @@ class Diffusion:
         ValueError, TypeError
             New points of another form, or for which there is no rule.
         """
-        return self._nearness(self._checked(X), self.first_points)
-
-    def _nearness(self, X: Any, first_points: Array) -> sparse.csr_matrix:
-        rows = self.out_of_sample.nearness(X, first_points)  # type: ignore[union-attr]
+        X, first = self._checked(X), self.first_points
+        rows = self.out_of_sample.nearness(X, first)  # type: ignore[union-attr]
         return largest_of_rows(rows, N_NEAREST)
 
     def _by_tiles(self, X: Any, Y: Array, rows_of: Callable[[Any], Array]) -> Array:
@@ -706,7 +777,8 @@ def reweighted(diffusion: Diffusion, weights: Array) -> tuple[Diffusion, Array]:
     c = unscaled * weights * q**-scaling.alpha
     v = c * (A @ c.astype(A.dtype)).astype(float)
     columns, measure = c / np.sqrt(v), v / v.sum()
-    operator = A.scaled(columns, (min(A.spectrum[0], 0.0), 1.0), np.sqrt(measure), A.dtype)
+    bounds = min(A.spectrum[0], 0.0), 1.0
+    operator = A.scaled_both_sides(columns, bounds, np.sqrt(measure), A.dtype)
     step = diffusion.directed_step
     step = None if step is None else times_columns(step, columns)
     changed: dict[str, Any] = {"operator": operator, "measure": measure, "directed_step": step}

@@ -184,10 +184,10 @@ class Coordinates:
     @classmethod
     def from_operator(cls, A: Deflated, count: int = N_LEADING) -> Coordinates:
         """Compute `count` leading pairs; all of up to 512 vertices."""
-        if A.n <= max(FEW_VERTICES, count + A.V.shape[1]):
+        if A.n <= max(FEW_VERTICES, count + A.n_deflated):
             return cls.from_all_pairs(A)
         values, vectors, _ = leading_eigenpairs(A, count, _TOLERANCE)
-        vectors = vectors.astype(A.dtype)
+        vectors = A.blocks.host(vectors).astype(A.dtype)
         return cls(A, values, vectors, spectral_density(A.deflated(vectors)))
 
     @classmethod
@@ -210,7 +210,7 @@ class Coordinates:
 
         It is m if f² is the same for m eigenvalues and 0 for the others (the participation ratio).
         """
-        squares = f.scaled(np.append(self.values, self.remaining.values))[0] ** 2
+        squares = f.with_log_scale(np.append(self.values, self.remaining.values))[0] ** 2
         counts = np.append(np.ones(len(self.values)), self.remaining.counts)
         total, squared = float(counts @ squares), float(counts @ squares**2)
         return total**2 / squared if total > 0 else 1.0
@@ -220,7 +220,7 @@ class Coordinates:
 
         They do if f of one of them is more than 1e-2 of the largest.
         """
-        squares = f.scaled(np.append(self.values, self.remaining.values))[0] ** 2
+        squares = f.with_log_scale(np.append(self.values, self.remaining.values))[0] ** 2
         leading, remaining = np.split(squares, [len(self.values)])
         left_out = float(self.remaining.counts @ remaining)
         total = float(leading.sum()) + left_out

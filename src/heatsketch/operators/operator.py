@@ -8,6 +8,7 @@ matrices, and components.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -18,30 +19,27 @@ from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.extmath import row_norms
 
-from heatsketch._checks import as_floats, is_tensor, to_device
+from heatsketch._checks import as_floats, is_tensor
 from heatsketch._random import random_block
-from heatsketch._tiles import (
-    for_each_tile,
-    single_threaded_blas,
-    sum_over_tiles,
-)
+from heatsketch._tiles import for_each_tile, single_threaded_blas
 from heatsketch._typing import Array
+from heatsketch.operators.blocks import HOST, Block, Blocks
 
-Interval = tuple[float, float]
+Bounds = tuple[float, float]
 
 COMPILED_FROM = 2**14  # rows: smaller products are not worth a compiler's start
 _LANCZOS_STEPS = 40  # miss an end of the spectrum by 5-7 % of its width (probability 1e-6)
 NEGLIGIBLE = 1e-14  # fraction of a row sum below which an affinity changes nothing in float64
 _EQUAL = 1e-9  # relative difference of entries that count as equal
 _PRODUCT_TILE = 2048  # rows multiplied at a time
-_PROJECTION_TILE = 2**14  # rows projected at a time
 _ROW_ENTRIES = 2**22  # of rows looked at together in the search for components
 
 
 class Operator:
     """A symmetric linear map on n points; a new one sets three attributes and writes `_matmul`.
 
-    Products of a NumPy block are NumPy blocks, wherever they are computed.
+    A block is where products are computed: an array on the host, or a tensor on a device. Arrays
+    are moved there and their products back. `blocks` has the algebra between two products.
 
     Attributes
     ----------
@@ -51,19 +49,19 @@ class Operator:
         Precision of products.
     spectrum : (float, float)
         An interval known to hold every eigenvalue.
-    leading : array (n,) or None
+    leading : ndarray of shape (n_samples,) or None
         The eigenvector of the largest eigenvalue, where it is known.
-    device : torch.device or None
-        Where products are computed; None: on the processor, by NumPy.
-    matrix : array or CSR (n, n), or None
+    blocks : Blocks
+        The algebra of blocks where products are computed.
+    matrix : array or sparse CSR matrix of shape (n_samples, n_samples), or None
         The matrix, where it is stored.
     """
 
     n: int
     dtype: np.dtype = np.dtype(np.float64)
-    spectrum: Interval
+    spectrum: Bounds
     leading: Array | None = None
-    device: Any = None
+    blocks: Blocks = HOST
     matrix: Any = None
     exponent_error: float = 0.0  # bound on the error of exponents in products by a kernel
 
@@ -72,17 +70,40 @@ class Operator:
         """The operator itself: it is symmetric."""
         return self
 
-    def __matmul__(self, X: Any) -> Any:
-        """Multiply a block: (n, k) or (n,) -> the same shape, in the precision of the operator."""
-        block = self.asarray(X)
-        Y = self._matmul(block)
-        if np.may_share_memory(Y, block):  # as of a permutation; callers write to products
-            Y = Y.copy()
-        return to_device(Y, self.device) if is_tensor(X) else Y
+    @property
+    def device(self) -> Any:
+        """The device of torch where products are computed; None: the host."""
+        return self.blocks.device
 
-    def _matmul(self, X: Any) -> Any:
-        """Multiply a block that `asarray` has returned."""
+    def __matmul__(self, X: Any) -> Any:
+        """Multiply a block (n, k) or (n,), in the precision of the operator.
+
+        The product of an array is an array, that of a tensor is where the operator computes.
+        """
+        block = self.block(X)
+        Y = self._matmul(block)
+        if isinstance(Y, np.ndarray) and np.may_share_memory(Y, block):
+            Y = Y.copy()  # as of a permutation; callers write to products
+        return self.as_given(Y, X)
+
+    def _matmul(self, X: Block) -> Block:
+        """Multiply a block that `block` has returned."""
         raise NotImplementedError(f"{type(self).__name__} has no products; write its _matmul.")
+
+    def block(self, X: Any) -> Block:
+        """Return an array or tensor (n, k) or (n,) as a block: where A computes, in its precision.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in `asarray`.
+        """
+        fits = is_tensor(X) and X.ndim in (1, 2) and len(X) == self.n and not X.is_complex()
+        return self.blocks.native(X if fits else self.asarray(X), self.dtype)
+
+    def as_given(self, Y: Block, X: Any) -> Any:
+        """Return a result as an array, unless it was made from a tensor X."""
+        return Y if is_tensor(X) else self.blocks.host(Y)
 
     def asarray(self, X: Any) -> Array:
         """Return a block (n, k) or (n,) as an array in the precision of this operator.
@@ -106,12 +127,9 @@ class Operator:
         """Return the diagonal (n,) where it is known without products, else None."""
         return None if self.matrix is None else np.asarray(self.matrix.diagonal())
 
-    def matrix_rows(self, rows: slice | Array) -> Array | None:
-        """Return some rows of the matrix (m, n); None where they take products."""
-        if self.matrix is None:
-            return None
-        block = self.matrix[rows]
-        return block.toarray() if sparse.issparse(block) else block
+    def matrix_rows(self, rows: slice | Array) -> Any:
+        """Return some rows of the matrix, array or CSR (m, n); None where they take products."""
+        return None if self.matrix is None else self.matrix[rows]
 
     def is_non_negative(self) -> bool:
         """Say whether all entries are known to be at least 0."""
@@ -144,7 +162,7 @@ class Operator:
         return matrix if sparse.issparse(matrix) else None
 
     @cached_property
-    def ends(self) -> tuple[Interval, Interval]:
+    def ends(self) -> tuple[Bounds, Bounds]:
         """Bounds of the spectrum from outside and from inside, by 40 Lanczos steps.
 
         From a random vector, m steps miss an end by more than a fraction e of the width of the
@@ -152,28 +170,29 @@ class Operator:
         1992), whatever the spectrum. The outer interval allows for the fraction of probability
         1e-6, and stays within the interval `spectrum`.
         """
-        v = self.asarray(random_block(self.n, 1, "gaussian", 0)[:, 0])
+        v = self.block(random_block(self.n, 1, "gaussian", 0)[:, 0])
         diagonal: list[float] = []
         beside = [0.0]
         with single_threaded_blas():  # the same bits for any number of threads
-            v, previous = v / float(np.linalg.norm(v)), np.zeros_like(v)
+            v, previous = v / self.blocks.norm(v), 0 * v
             for _ in range(_LANCZOS_STEPS):
                 following = self @ v - beside[-1] * previous
                 diagonal.append(float(v @ following))
                 following -= diagonal[-1] * v
-                beside.append(float(np.linalg.norm(following)))
+                beside.append(self.blocks.norm(following))
                 if beside[-1] <= 100 * np.finfo(self.dtype).eps * max(*beside, abs(diagonal[0])):
                     break  # an invariant subspace
-                v, previous = (following / beside[-1]).astype(self.dtype, copy=False), v
+                v, previous = following / beside[-1], v
             ritz = eigvalsh_tridiagonal(diagonal, beside[1 : len(diagonal)])
-        first, last = float(ritz[0]), float(ritz[-1])
+        lowest, highest = float(ritz[0]), float(ritz[-1])
         fraction = (np.log(1.648e6 * np.sqrt(self.n)) / (2 * _LANCZOS_STEPS - 1)) ** 2
-        margin = fraction / (1 - 2 * fraction) * (last - first) + 1e-6 * max(abs(first), abs(last))
+        margin = fraction / (1 - 2 * fraction) * (highest - lowest)
+        margin += 1e-6 * max(abs(lowest), abs(highest))
         low, high = self.spectrum
-        return (max(low, first - margin), min(high, last + margin)), (first, last)
+        return (max(low, lowest - margin), min(high, highest + margin)), (lowest, highest)
 
-    def scaled(
-        self, s: Array, spectrum: Interval, leading: Array, dtype: Any = np.float64
+    def scaled_both_sides(
+        self, s: Array, spectrum: Bounds, leading: Array, dtype: Any = np.float64
     ) -> Operator:
         """Return diag(s) A diag(s), whose largest eigenvalue has the eigenvector `leading` (n,).
 
@@ -200,11 +219,13 @@ class Operator:
         """
         return self, np.arange(self.n)
 
-    # Directions that are taken out; see `Deflated`.
+    # Deflated directions. An operator has none, unless it is `Deflated`.
+
+    n_deflated: int = 0  # their number r
 
     @cached_property
     def V(self) -> Array:
-        """The orthonormal directions (n, r) that are taken out: none."""
+        """The orthonormal directions (n, r) that are taken out, as an array."""
         return np.empty((self.n, 0))
 
     @property
@@ -222,10 +243,11 @@ class Operator:
         """
         return Deflated(self.undeflated, np.column_stack([self.V, self.asarray(V)]))
 
-    def project(self, X: Any, out: Any = None) -> Any:
-        """Return X without the directions that are taken out: X itself.
+    def project(self, X: Any, out: Block | None = None) -> Any:
+        """Return X without the directions that are taken out; X itself if there are none.
 
-        `out` is a block for the result, which may be X; no other operator writes to it.
+        `out` is a block for the result, and may be X, a block itself; no other operator writes to
+        it.
         """
         return X
 
@@ -237,7 +259,7 @@ class Operator:
 class _Stored(Operator):
     """Abstract base: a matrix (n, n) in memory, array or CSR."""
 
-    def __init__(self, matrix: Any, spectrum: Interval | None) -> None:
+    def __init__(self, matrix: Any, spectrum: Bounds | None) -> None:
         shape = matrix.shape
         if len(shape) != 2 or shape[0] != shape[1]:
             raise ValueError(f"The matrix has shape {shape}; pass a square one (n, n).")
@@ -249,17 +271,24 @@ class _Stored(Operator):
 
 
 class Dense(_Stored):
-    """A stored symmetric matrix (n, n), float32 or float64.
+    """A stored symmetric matrix, float32 or float64.
 
-    Cost of a product: 2 n² k operations, n² numbers read. The result is bitwise the same for any
-    number of threads.
+    A product with k columns costs 2 n² k operations and reads n² numbers. The result is bitwise the
+    same for any number of threads.
 
     Parameters
     ----------
-    matrix : array (n, n)
+    matrix : array-like of shape (n_samples, n_samples)
         Symmetric. Not copied.
-    spectrum : (float, float), optional
+    spectrum : (float, float), default=None
         Interval known to hold the spectrum; by default ± the largest absolute row sum.
+
+    See Also
+    --------
+    Sparse : A stored symmetric sparse matrix.
+    Kernel : The Gaussian kernel of points, never stored.
+    LowRank : A product F Fᵀ, never formed.
+    TorchDense : A stored symmetric matrix on a device of torch.
 
     Examples
     --------
@@ -269,7 +298,7 @@ class Dense(_Stored):
     (array([2., 2.]), (-1.0, 1.0))
     """
 
-    def __init__(self, matrix: Any, spectrum: Interval | None = None) -> None:
+    def __init__(self, matrix: Any, spectrum: Bounds | None = None) -> None:
         super().__init__(as_floats(matrix, "The matrix", accept_sparse=False), spectrum)
 
     def _matmul(self, X: Array) -> Array:
@@ -279,20 +308,26 @@ class Dense(_Stored):
 
 
 class Sparse(_Stored):
-    """A stored symmetric sparse matrix (n, n), in CSR form.
+    """A stored symmetric sparse matrix, in CSR form.
 
-    Cost of a product: 2 nnz k operations. From 16,384 rows on by compiled loops on all cores, with
-    the same bits for any number of them; speed is then that of memory, and depends on whether
-    points near in the matrix are near in their order (`near_order`).
+    A product with k columns costs 2 nnz k operations. From 16,384 rows on, compiled loops on all
+    cores make it, with the same bits for any number of them. Its speed is then that of memory, and
+    depends on whether points near in the matrix are near in their order (`near_order`).
 
     Parameters
     ----------
-    matrix : SciPy sparse matrix or array (n, n)
-        Symmetric; converted to CSR where it is not.
-    spectrum : (float, float), optional
+    matrix : {array-like, sparse matrix} of shape (n_samples, n_samples)
+        Symmetric; it is converted to CSR if needed.
+    spectrum : (float, float), default=None
         Interval known to hold the spectrum; by default ± the largest absolute row sum.
-    leading : array (n,), optional
-        The eigenvector of the largest eigenvalue, where it is known.
+    leading : array-like of shape (n_samples,), default=None
+        The eigenvector of the largest eigenvalue, if it is known.
+
+    See Also
+    --------
+    Dense : A stored symmetric matrix.
+    LinearMap : A symmetric SciPy linear operator.
+    TorchSparse : A stored symmetric sparse matrix on a device of torch.
 
     Examples
     --------
@@ -304,7 +339,7 @@ class Sparse(_Stored):
     """
 
     def __init__(
-        self, matrix: Any, spectrum: Interval | None = None, leading: Array | None = None
+        self, matrix: Any, spectrum: Bounds | None = None, leading: Array | None = None
     ) -> None:
         super().__init__(sparse.csr_matrix(as_floats(matrix, "The matrix")), spectrum)
         self.leading = leading
@@ -316,8 +351,8 @@ class Sparse(_Stored):
         """Return the matrix between some of the points."""
         return Sparse(self.matrix[vertices][:, vertices], self.spectrum)
 
-    def scaled(
-        self, s: Array, spectrum: Interval, leading: Array, dtype: Any = np.float64
+    def scaled_both_sides(
+        self, s: Array, spectrum: Bounds, leading: Array, dtype: Any = np.float64
     ) -> Operator:
         """Scale entry by entry; a large matrix is kept in the precision `dtype`."""
         dtype = dtype if is_large(self.n) else np.float64
@@ -332,16 +367,21 @@ class Sparse(_Stored):
 
 
 class LowRank(Operator):
-    """F Fᵀ for a stored factor F (n, r): positive semidefinite, never formed.
+    """F Fᵀ for a stored factor F with r columns: positive semidefinite, never formed.
 
-    Cost of a product: 4 n r k operations, of a sparse factor 4 nnz k.
+    A product with k columns costs 4 n r k operations, or 4 nnz k for a sparse factor.
 
     Parameters
     ----------
-    factor : array or SciPy sparse matrix (n, r)
-        A sparse factor may have any number of columns: the rows of a table, say.
-    spectrum : (float, float), optional
+    factor : {array-like, sparse matrix} of shape (n_samples, n_columns)
+        The factor F. A sparse factor may have any number of columns, for example those of a table.
+    spectrum : (float, float), default=None
         Interval known to hold the spectrum; by default (0, ‖F‖²_F).
+
+    See Also
+    --------
+    Dense : A stored symmetric matrix.
+    LinearMap : A symmetric SciPy linear operator.
 
     Examples
     --------
@@ -350,7 +390,7 @@ class LowRank(Operator):
     array([3., 6.])
     """
 
-    def __init__(self, factor: Any, spectrum: Interval | None = None) -> None:
+    def __init__(self, factor: Any, spectrum: Bounds | None = None) -> None:
         factor = as_floats(factor, "The factor")
         if factor.ndim != 2:
             raise ValueError(f"The factor has shape {factor.shape}; pass (n, r).")
@@ -369,10 +409,9 @@ class LowRank(Operator):
         """Return the squared lengths of the rows of F (n,)."""
         return np.asarray(row_norms(self.factor, squared=True))
 
-    def matrix_rows(self, rows: slice | Array) -> Array:
-        """Return some rows of F Fᵀ, (m, n)."""
-        block = self.factor[rows] @ self._transposed
-        return block.toarray() if sparse.issparse(block) else block
+    def matrix_rows(self, rows: slice | Array) -> Any:
+        """Return some rows of F Fᵀ, array or CSR (m, n)."""
+        return self.factor[rows] @ self._transposed
 
     def is_non_negative(self) -> bool:
         """Say whether F has no negative entry."""
@@ -389,20 +428,27 @@ class LowRank(Operator):
 
 
 class LinearMap(Operator):
-    """A symmetric SciPy `LinearOperator` (n, n).
+    """A symmetric SciPy `LinearOperator`.
+
+    A product costs one call of its `matmat`, or of `matvec` for each column.
 
     Parameters
     ----------
-    products : scipy.sparse.linalg.LinearOperator
-        Symmetric and real. Cost of a product: that of its `matmat`, or of `matvec` for each column.
-    spectrum : (float, float), optional
+    products : scipy.sparse.linalg.LinearOperator of shape (n_samples, n_samples)
+        Symmetric and real.
+    spectrum : (float, float), default=None
         Interval known to hold the spectrum. By default it is found by 40 Lanczos steps, which leave
         an eigenvalue outside with probability 1e-6; the interval is then 6 % too wide at each end.
 
     Raises
     ------
     ValueError
-        Not square, complex, not finite, or not symmetric, as far as two random vectors tell.
+        Not square, complex, not finite, or not symmetric (tested with two random vectors).
+
+    See Also
+    --------
+    Dense : A stored symmetric matrix.
+    Sparse : A stored symmetric sparse matrix.
 
     Examples
     --------
@@ -413,7 +459,7 @@ class LinearMap(Operator):
     array([2., 1.])
     """
 
-    def __init__(self, products: LinearOperator, spectrum: Interval | None = None) -> None:
+    def __init__(self, products: LinearOperator, spectrum: Bounds | None = None) -> None:
         self.products, shape, dtype = products, products.shape, products.dtype
         if len(shape) != 2 or shape[0] != shape[1] or shape[0] == 0:
             raise ValueError(f"The LinearOperator has shape {shape}; pass a square one (n, n).")
@@ -445,10 +491,20 @@ class Composed(Operator):
 
     A: Operator
 
+    _stored: Block | None = None  # what it stores itself, where A computes
+
     @property
-    def device(self) -> Any:  # type: ignore[override]
-        """Where products by A are computed."""
-        return self.A.device
+    def blocks(self) -> Blocks:  # type: ignore[override]
+        """The algebra of blocks where A computes."""
+        return self.A.blocks
+
+    def over(self, A: Operator) -> Composed:
+        """Return the same operator made of another A, as of A on a device."""
+        other = copy(self)
+        other.A = A
+        if self._stored is not None:
+            other._stored = A.blocks.native(self._stored, self.dtype)
+        return other
 
     @property
     def exponent_error(self) -> float:  # type: ignore[override]
@@ -461,17 +517,25 @@ class Composed(Operator):
 
 
 class Scaled(Composed):
-    """diag(s) A diag(s). Cost of a product: that of A, and two passes over the block.
+    """The operator diag(s) A diag(s).
+
+    A product costs a product by A, and two passes over the block.
 
     Parameters
     ----------
     A : Operator
-    s : array (n,)
+        The operator to scale.
+    s : array-like of shape (n_samples,)
         Positive scale of each point.
-    spectrum : (float, float), optional
+    spectrum : (float, float), default=None
         Interval known to hold the spectrum; by default max(s)² times that of A.
-    leading : array (n,), optional
-        The eigenvector of the largest eigenvalue, where the construction of `s` gives it.
+    leading : array-like of shape (n_samples,), default=None
+        The eigenvector of the largest eigenvalue, if the construction of `s` gives it.
+
+    See Also
+    --------
+    Affine : A multiple of an operator plus a multiple of the identity.
+    Deflated : An operator without given directions.
 
     Examples
     --------
@@ -486,7 +550,7 @@ class Scaled(Composed):
         self,
         A: Operator,
         s: Array,
-        spectrum: Interval | None = None,
+        spectrum: Bounds | None = None,
         leading: Array | None = None,
     ) -> None:
         self.A, self.n, self.dtype, self.leading = A, A.n, A.dtype, leading
@@ -497,32 +561,41 @@ class Scaled(Composed):
             )
         bound, (low, high) = float(np.max(np.abs(self.s))) ** 2, A.spectrum
         self.spectrum = spectrum or (min(0.0, low * bound), max(0.0, high * bound))
+        self._stored = self.blocks.native(self.s)
 
-    def _matmul(self, X: Any) -> Any:
-        s = self.s if X.ndim == 1 else self.s[:, None]
-        return s * (self.A @ (s * X))
+    def _matmul(self, X: Block) -> Block:
+        times_rows = self.blocks.times_rows
+        return times_rows(self._stored, self.A @ times_rows(self._stored, X))
 
     def diagonal(self) -> Array | None:
         """Return the scaled diagonal of A (n,), if it is known."""
         of_A = self.A.diagonal()
         return None if of_A is None else of_A * self.s**2
 
-    def matrix_rows(self, rows: slice | Array) -> Array | None:
+    def matrix_rows(self, rows: slice | Array) -> Any:
         """Return some rows (m, n), if those of A are known."""
         of_A = self.A.matrix_rows(rows)
-        return None if of_A is None else self.s[rows][:, None] * of_A * self.s
+        return None if of_A is None else scale_both_sides(of_A, self.s[rows], self.s, self.dtype)
 
 
 class Affine(Composed):
-    """scale * A + shift * I, e.g. the lazy walk (A + I) / 2 or the Laplacian I - A.
+    """The operator scale * A + shift * I, for example the lazy walk (A + I) / 2 or I - A.
 
-    Cost of a product: that of A, and a pass over the block.
+    A product costs a product by A, and a pass over the block.
 
     Parameters
     ----------
     A : Operator
-    scale : float, default 1
-    shift : float, default 0
+        The operator A.
+    scale : float, default=1
+        Factor of A.
+    shift : float, default=0
+        Factor of the identity I.
+
+    See Also
+    --------
+    Scaled : An operator scaled from both sides by a diagonal matrix.
+    Deflated : An operator without given directions.
 
     Examples
     --------
@@ -537,22 +610,30 @@ class Affine(Composed):
         low, high = sorted(float(scale * end + shift) for end in A.spectrum)
         self.spectrum = low, high
 
-    def _matmul(self, X: Any) -> Any:
+    def _matmul(self, X: Block) -> Block:
         return float(self.scale) * (self.A @ X) + float(self.shift) * X
 
 
 class Deflated(Composed):
-    """(I - VVᵀ) A (I - VVᵀ): A without the directions V, taken out at every product.
+    """The operator (I - VVᵀ) A (I - VVᵀ), which projects out the directions V at every product.
 
-    Cost of a product: that of A, and 8 n r k operations.
+    A product with k columns costs a product by A, and 8 n r k operations for r directions.
 
     Parameters
     ----------
     A : Operator
-    V : array (n, r) or (n,)
+        The operator A.
+    V : array-like of shape (n_samples, n_directions) or (n_samples,)
         Orthonormal directions, usually the trivial eigenvector √π.
-    spectrum : (float, float), optional
+    spectrum : (float, float), default=None
         Interval known to hold the spectrum; by default that of A and 0.
+
+    See Also
+    --------
+    Scaled : An operator scaled from both sides by a diagonal matrix.
+    Affine : A multiple of an operator plus a multiple of the identity.
+    sketch : Apply a filter of an operator to random columns.
+    eigh : Compute the leading eigenpairs of an operator.
 
     Examples
     --------
@@ -562,28 +643,36 @@ class Deflated(Composed):
     True
     """
 
-    def __init__(self, A: Operator, V: Array, spectrum: Interval | None = None) -> None:
+    def __init__(self, A: Operator, V: Array, spectrum: Bounds | None = None) -> None:
         self.A, self.n, self.dtype = A, A.n, A.dtype
-        V = as_floats(V, "V", accept_sparse=False).astype(self.dtype, copy=False)
-        self.V = V = V[:, None] if V.ndim == 1 else V
+        V = V if is_tensor(V) else as_floats(V, "V", accept_sparse=False)
+        V = V[:, None] if V.ndim == 1 else V
         if V.ndim != 2 or V.shape[0] != self.n:
             raise ValueError(
-                f"V has shape {V.shape} but A has {self.n} points; pass ({self.n}, r)."
+                f"V has shape {tuple(V.shape)} but A has {self.n} points; pass ({self.n}, r)."
             )
-        error = float(np.max(np.abs(V.T @ V - np.eye(V.shape[1])), initial=0.0))
+        gram = (self.blocks if is_tensor(V) else HOST).gram(V, V)
+        error = float(np.max(np.abs(gram - np.eye(len(gram))), initial=0.0))
         if not error <= 1e3 * np.finfo(self.dtype).eps:
             raise ValueError(
                 f"The columns of V are not orthonormal (error {error:.1e}); pass qr(V)[0]."
             )
+        self.n_deflated = len(gram)
+        self._stored = self.blocks.native(V, self.dtype)
         low, high = A.spectrum
-        self.spectrum = spectrum or ((min(low, 0.0), max(high, 0.0)) if V.shape[1] else (low, high))
+        self.spectrum = spectrum or ((min(low, 0.0), max(high, 0.0)) if len(gram) else (low, high))
+
+    @cached_property
+    def V(self) -> Array:
+        """The directions (n, r), as an array."""
+        return self.blocks.host(self._stored)
 
     @property
     def undeflated(self) -> Operator:
         """The operator from which V is taken."""
         return self.A
 
-    def _matmul(self, X: Any) -> Any:
+    def _matmul(self, X: Block) -> Block:
         return self.multiply_projected(self.project(X))
 
     def multiply_projected(self, X: Any) -> Any:
@@ -594,10 +683,10 @@ class Deflated(Composed):
         ValueError, TypeError
             A block that is not of n rows, of more than two axes, or not of real numbers.
         """
-        Y = self.A @ X
-        return self.project(Y, out=Y)
+        Y = self.A @ self.block(X)
+        return self.as_given(self.project(Y, out=Y), X)
 
-    def project(self, X: Any, out: Any = None) -> Any:
+    def project(self, X: Any, out: Block | None = None) -> Any:
         """Return (I - VVᵀ) X; `out`, a block of this precision, may be X, to save a copy.
 
         Raises
@@ -605,19 +694,11 @@ class Deflated(Composed):
         ValueError, TypeError
             A block that is not of n rows, of more than two axes, or not of real numbers.
         """
-        V = self.V
-        if not V.shape[1]:
+        if not self.n_deflated:
             return X
-        X = self.asarray(X) if out is None else X
-        out = np.empty_like(X, order="C") if out is None else out
-        # Sums over tiles are taken in their order: the same bits for any number of threads.
-        along = sum_over_tiles(lambda rows: V[rows].T @ X[rows], self.n, _PROJECTION_TILE)
-        for_each_tile(
-            lambda rows: np.subtract(X[rows], V[rows] @ along, out=out[rows]),
-            self.n,
-            _PROJECTION_TILE,
-        )
-        return out
+        if out is not None:
+            return self.blocks.project(X, self._stored, out)
+        return self.as_given(self.blocks.project(self.block(X), self._stored), X)
 
 
 # Stored matrices and their products

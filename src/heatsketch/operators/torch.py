@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from copy import copy
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import is_tensor, on_host, to_device
+from heatsketch._checks import is_tensor, on_host
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
+from heatsketch.operators.blocks import Block, DeviceBlocks, as_tensor, full_precision
 from heatsketch.operators.kernel import Kernel, exponent_factors
-from heatsketch.operators.operator import (
-    Composed,
-    Dense,
-    Interval,
-    Operator,
-    Sparse,
-)
+from heatsketch.operators.operator import Bounds, Composed, Dense, Operator, Sparse
 
 TILE_SIDE, DEVICE_TILE_SIDE = 1024, 4096  # rows and columns of a tile, on processors and beyond
-_WITH_AUTOCAST = ("cpu", "cuda", "xpu")
 
 
 class TorchOperator(Operator):
@@ -37,13 +28,6 @@ class TorchOperator(Operator):
     host: Operator
     tensor: Any
 
-    def __matmul__(self, X: Any) -> Any:
-        """Multiply a block (n, k) or (n,) on the device: a tensor gives a tensor on it."""
-        fits = is_tensor(X) and X.ndim in (1, 2) and len(X) == self.n and not X.is_complex()
-        block = X if fits else self.asarray(X)
-        Y = self._matmul(as_tensor(block, self.dtype, self.device))
-        return Y if is_tensor(X) else on_host(Y)
-
     def __init__(self, host: Operator, device: Any, values: Any) -> None:
         """Copy the attributes of `host`; choose the device asked for, else that of `values`."""
         try:
@@ -54,7 +38,7 @@ class TorchOperator(Operator):
         self.host, self.n, self.dtype, self.spectrum = host, host.n, host.dtype, host.spectrum
         self.matrix, self.leading = host.matrix, host.leading
         device = values.device if device is None and is_tensor(values) else device
-        self.device = torch.device("cpu" if device is None else device)
+        self.blocks = DeviceBlocks(torch.device("cpu" if device is None else device))
         if self.device.type == "mps":
             raise ValueError("device='mps' has no float64, in which sums are taken; pass 'cpu'.")
 
@@ -70,31 +54,32 @@ class TorchOperator(Operator):
         """Return the component of each point (n,)."""
         return self.host.components()
 
-    def scaled(
-        self, s: Array, spectrum: Interval, leading: Array, dtype: Any = np.float64
+    def scaled_both_sides(
+        self, s: Array, spectrum: Bounds, leading: Array, dtype: Any = np.float64
     ) -> Operator:
         """Return diag(s) A diag(s) on the device."""
-        return on_device(self.host.scaled(s, spectrum, leading, dtype), self.device)
+        scaled = self.host.scaled_both_sides(s, spectrum, leading, dtype)
+        return on_device(scaled, self.device)
 
-    def _matmul(self, X: Any) -> Any:
+    def _matmul(self, X: Block) -> Block:
         with full_precision(self.device):
             return self.tensor @ X.contiguous()
 
 
 class TorchDense(TorchOperator):
-    """A stored symmetric matrix (n, n) on a device of torch, float32 or float64.
+    """A stored symmetric matrix on a device of torch, float32 or float64.
 
-    Cost of a product: 2 n² k operations, in full precision (no TensorFloat-32). A NumPy block is
-    moved to the device, and its product back. The host keeps a copy of the matrix.
+    A product with k columns costs 2 n² k operations, in full precision (no TensorFloat-32). An
+    array is moved to the device, and its product back. The host keeps a copy of the matrix.
 
     Parameters
     ----------
-    matrix : tensor or array (n, n)
+    matrix : {array-like, tensor} of shape (n_samples, n_samples)
         Symmetric. A tensor is detached: gradients do not flow through.
-    spectrum : (float, float), optional
+    spectrum : (float, float), default=None
         Interval known to hold the spectrum; by default ± the largest absolute row sum.
-    device : str or torch.device, optional
-        By default where the matrix is.
+    device : str or torch.device, default=None
+        Device of the products; by default that of the matrix.
 
     Raises
     ------
@@ -102,6 +87,12 @@ class TorchDense(TorchOperator):
         torch is not installed.
     ValueError
         The matrix is not square; the device has no float64.
+
+    See Also
+    --------
+    Dense : A stored symmetric matrix.
+    TorchSparse : A stored symmetric sparse matrix on a device of torch.
+    TorchKernel : The Gaussian kernel with products on a device of torch.
 
     Examples
     --------
@@ -110,28 +101,28 @@ class TorchDense(TorchOperator):
     tensor([2., 2.])
     """
 
-    def __init__(self, matrix: Any, spectrum: Interval | None = None, device: Any = None) -> None:
+    def __init__(self, matrix: Any, spectrum: Bounds | None = None, device: Any = None) -> None:
         super().__init__(Dense(matrix, spectrum), device, matrix)
         values = matrix if is_tensor(matrix) else self.matrix
         self.tensor = as_tensor(values, self.dtype, self.device)
 
 
 class TorchSparse(TorchOperator):
-    """A stored symmetric sparse matrix (n, n) on a device of torch, in CSR form.
+    """A stored symmetric sparse matrix on a device of torch, in CSR form.
 
-    Cost of a product: 2 nnz k operations, by the sparse products of the device. A NumPy block is
-    moved to the device, and its product back. The host keeps a copy of the matrix.
+    A product with k columns costs 2 nnz k operations, by the sparse products of the device. An
+    array is moved to the device, and its product back. The host keeps a copy of the matrix.
 
     Parameters
     ----------
-    matrix : sparse tensor, tensor or SciPy sparse matrix (n, n)
-        Symmetric; converted to CSR where it is not. A tensor is detached.
-    spectrum : (float, float), optional
+    matrix : {array-like, sparse matrix, tensor} of shape (n_samples, n_samples)
+        Symmetric; it is converted to CSR if needed. A tensor is detached.
+    spectrum : (float, float), default=None
         Interval known to hold the spectrum; by default ± the largest absolute row sum.
-    leading : array (n,), optional
-        The eigenvector of the largest eigenvalue, where it is known.
-    device : str or torch.device, optional
-        By default where the matrix is.
+    leading : array-like of shape (n_samples,), default=None
+        The eigenvector of the largest eigenvalue, if it is known.
+    device : str or torch.device, default=None
+        Device of the products; by default that of the matrix.
 
     Raises
     ------
@@ -139,6 +130,12 @@ class TorchSparse(TorchOperator):
         torch is not installed.
     ValueError
         The matrix is not square; the device has no float64.
+
+    See Also
+    --------
+    Sparse : A stored symmetric sparse matrix.
+    TorchDense : A stored symmetric matrix on a device of torch.
+    TorchKernel : The Gaussian kernel with products on a device of torch.
 
     Examples
     --------
@@ -151,7 +148,7 @@ class TorchSparse(TorchOperator):
     def __init__(
         self,
         matrix: Any,
-        spectrum: Interval | None = None,
+        spectrum: Bounds | None = None,
         leading: Array | None = None,
         device: Any = None,
     ) -> None:
@@ -162,30 +159,36 @@ class TorchSparse(TorchOperator):
 class TorchKernel(TorchOperator):
     """The Gaussian kernel of `Kernel`, with products on a device of torch.
 
-    Tiles of K are made by a product of matrices and one exponential, and n x n numbers are never
-    stored. Precision is chosen as in `Kernel`: points are centred, float32 is used where the
-    exponent stays within 1e-4, and TensorFloat-32 is never used. Tiles are added up in float64.
+    A product of matrices and one exponential make each tile of K; the whole matrix is never stored.
+    Precision is chosen as in `Kernel`: points are centred, and float32 is used if the exponent
+    stays within 1e-4. TensorFloat-32 is never used. Tiles are added up in float64.
 
-    Cost of a product: 2 n² (d + k) operations and n² exponentials; memory O(n (d + k)) and one
-    tile, 2²⁴ numbers on a device. A NumPy block is moved to the device, and its product back.
+    A product with k columns costs 2 n² (d + k) operations and n² exponentials for n points with d
+    features. Memory is O(n (d + k)) and one tile, 2²⁴ numbers on a device. An array is moved to the
+    device, and its product back.
 
     Parameters
     ----------
-    points : tensor or array (n, d)
+    points : {array-like, tensor} of shape (n_samples, n_features)
         A tensor is detached: gradients do not flow through.
-    epsilon : float, or tensor or array (n,)
-        In squared data units. An array gives s with ε_ij = s_i s_j (self-tuning scales).
-    dtype : float32 or float64, optional
+    epsilon : float, or {array-like, tensor} of shape (n_samples,)
+        Bandwidth in squared data units. An array gives s with ε_ij = s_i s_j (self-tuning scales).
+    dtype : float32 or float64, default=None
         Precision of products, a NumPy type; by default that of the points.
-    device : str or torch.device, optional
-        Where products are made; by default where the points are.
+    device : str or torch.device, default=None
+        Device of the products; by default that of the points.
 
     Raises
     ------
     ImportError
         torch is not installed.
     ValueError
-        As in `Kernel`; points are sparse; the device has no float64.
+        Points that are not finite or sparse; a bandwidth out of range; a device without float64.
+
+    See Also
+    --------
+    Kernel : The Gaussian kernel of points, never stored.
+    TorchDense : A stored symmetric matrix on a device of torch.
 
     Examples
     --------
@@ -216,7 +219,7 @@ class TorchKernel(TorchOperator):
             pair = exponent_factors(*pair, K.arithmetic)
         return [as_tensor(values, K.arithmetic, self.device) for values in pair]
 
-    def _matmul(self, X: Any) -> Any:
+    def _matmul(self, X: Block) -> Block:
         import torch
 
         left, right = self._factors
@@ -248,9 +251,8 @@ def on_device(A: Operator, device: Any) -> Operator:
     An operator that knows nothing of devices is returned as it is.
     """
     if isinstance(A, Composed):
-        inner, moved = on_device(A.A, device), copy(A)
-        moved.A = inner
-        return A if inner is A.A else moved
+        inner = on_device(A.A, device)
+        return A if inner is A.A else A.over(inner)
     if isinstance(A, TorchOperator):
         A = A.host
     if device is None:
@@ -264,15 +266,6 @@ def on_device(A: Operator, device: Any) -> Operator:
     return A
 
 
-def as_tensor(values: Any, dtype: Any, device: Any) -> Any:
-    """Return a tensor of a precision that NumPy names, on a device; gradients are left behind."""
-    import torch
-
-    if not is_tensor(values):
-        values = to_device(np.asarray(values), "cpu")
-    return values.detach().to(dtype=getattr(torch, np.dtype(dtype).name), device=device)
-
-
 def as_csr_tensor(matrix: sparse.csr_matrix, device: Any) -> Any:
     """Return a CSR matrix as a sparse tensor on a device."""
     import torch
@@ -284,21 +277,3 @@ def as_csr_tensor(matrix: sparse.csr_matrix, device: Any) -> Any:
         return torch.sparse_csr_tensor(
             starts, columns, values, matrix.shape, check_invariants=False
         )
-
-
-@contextmanager
-def full_precision(device: Any) -> Iterator[None]:
-    """Multiply float32 in float32, whatever the caller has allowed elsewhere.
-
-    TensorFloat-32 has 10 bits: the exponent |x|² + |y|² - 2xy would be off by a thousandth of |x|².
-    """
-    import torch
-
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        kind = torch.device(device).type
-        with torch.autocast(kind, enabled=False) if kind in _WITH_AUTOCAST else nullcontext():
-            yield
-    finally:
-        torch.set_float32_matmul_precision(before)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.fft import dct
 
-from heatsketch._tiles import for_each_tile, track
+from heatsketch._tiles import track
 from heatsketch._typing import Array
-from heatsketch.operators.operator import Affine, Interval, Operator
+from heatsketch.operators.blocks import Block
+from heatsketch.operators.operator import Affine, Bounds, Operator
 from heatsketch.spectral.eigenpairs import all_eigenpairs, leading_eigenpairs
 from heatsketch.spectral.filters import Filter
-from heatsketch.spectral.recurrences import TILE, recurrence
+from heatsketch.spectral.recurrences import recurrence
 
 MAX_DEGREE = 2**17
 SPECTRAL_LIMIT = 2048  # points up to which computing all eigenpairs is an option
@@ -26,7 +28,7 @@ _TAIL = 4.0  # times the coefficients of the last octave exceed all after it, p 
 _MAX_ROUNDING = 1e-2  # degree² eps, a bound on the rounding of the recurrence
 
 
-def check_range(f: Filter, A: Operator, ends: Interval | None = None) -> None:
+def check_range(f: Filter, A: Operator, ends: Bounds | None = None) -> None:
     """Raise if f(A) is beyond the range of numbers.
 
     Known `ends` of the spectrum save the Lanczos steps that find them.
@@ -39,7 +41,7 @@ def check_range(f: Filter, A: Operator, ends: Interval | None = None) -> None:
         )
 
 
-def time_excess(f: Filter, A: Operator, ends: Interval | None = None) -> float:
+def time_excess(f: Filter, A: Operator, ends: Bounds | None = None) -> float:
     """Return the factor by which a time is too large for the range of numbers; up to 1 it fits.
 
     Without `ends` of the spectrum, its known interval is taken, and at a long time the interval of
@@ -53,7 +55,7 @@ def time_excess(f: Filter, A: Operator, ends: Interval | None = None) -> float:
     # The logarithm of the largest |f| at the ends, divided by that of the last number in the range:
     # the smallest where f < 1. Squares must be in the range, too, with all digits, because
     # distances are sums of them.
-    values, log_scale = f.scaled(np.abs(ends) if f.of_powers else np.array(ends))
+    values, log_scale = f.with_log_scale(np.abs(ends) if f.of_powers else np.array(ends))
     largest, limits = float(np.abs(values).max()), np.finfo(A.dtype)
     if largest == 0 or np.abs(ends).max() < _NOTHING * limits.eps:
         return 0.0
@@ -62,7 +64,7 @@ def time_excess(f: Filter, A: Operator, ends: Interval | None = None) -> float:
     return log_size / (least if log_size < 0 else most)
 
 
-def _exact_ends(A: Operator) -> Interval:
+def _exact_ends(A: Operator) -> Bounds:
     """Compute the ends of the spectrum, for cases in which the known interval is too wide."""
     top = leading_eigenpairs(A, 1)
     high = max(float(top.values[0]) + 2 * float(top.residuals[0]), 0.0)
@@ -72,9 +74,7 @@ def _exact_ends(A: Operator) -> Interval:
     return min(max(low, A.spectrum[0]), 0.0), high
 
 
-def apply(
-    filters: Sequence[Filter], A: Operator, X: Array, tol: float | None = None
-) -> list[Array]:
+def apply(filters: Sequence[Filter], A: Operator, X: Any, tol: float | None = None) -> list[Any]:
     """Return f(A) X for every filter f, in one pass over the powers of A.
 
     Directions that are deflated in A are removed from X and f(A) X, too.
@@ -86,7 +86,8 @@ def apply(
     ----------
     filters : sequence of Filter
     A : Operator
-    X : array (n, k)
+    X : array or tensor (n, k)
+        Results are arrays if X is one, else where A computes.
     tol : float, optional
         Largest error of the series of f on the spectrum, relative to its largest value there. The
         default, which is also the least, is rounding: 9e-16 sqrt(1 + t), or 3e-8 in float32, where
@@ -97,11 +98,11 @@ def apply(
     Cost: as many products by A as the largest power, or about sqrt(2 t log(2 / tol)) for a large
     time t, sqrt(70 t) to rounding in float64. Memory: X, three blocks of its size, one per filter.
     """
-    block = A.project(X)
+    block = A.project(A.block(X))
     k = block.shape[1] if block.ndim == 2 else 1
     steps = max(math.inf if f.steps is None else f.steps for f in filters)
     if steps <= _FEW_PRODUCTS:
-        return [A.project(image) for image in _by_products(filters, A, block)]
+        return [A.as_given(A.project(image), X) for image in _by_products(filters, A, block)]
     eps = float(np.finfo(A.dtype).eps)
     error = eps / 4 if tol is None else min(max(tol, eps), 1.0)
     degree = 16 + max(f.degree(A.spectrum, error) for f in filters)
@@ -114,25 +115,28 @@ def apply(
         images = _by_products(filters, A, block)
     else:
         images = _by_chebyshev(filters, A, block, tol)
-    return [A.project(image) for image in images]
+    return [A.as_given(A.project(image), X) for image in images]
 
 
 def sketch_blocks(
-    A: Operator, filters: Sequence[Filter], G: Array, tol: float | None = None
-) -> list[Array]:
+    A: Operator, filters: Sequence[Filter], G: Any, tol: float | None = None
+) -> list[Any]:
     """Return f(A) G / √k for every filter, or raise if f(A) is beyond the range of numbers."""
     for f in filters:
         check_range(f, A)
     return [block / math.sqrt(G.shape[1]) for block in apply(filters, A, G, tol)]
 
 
-def _by_eigenpairs(filters: Sequence[Filter], A: Operator, X: Array) -> list[Array]:
-    lam, V = all_eigenpairs(A)
-    coefficients = V.T @ X
-    return [(V @ (f(lam) * coefficients.T).T).astype(A.dtype) for f in filters]
+def _by_eigenpairs(filters: Sequence[Filter], A: Operator, X: Block) -> list[Block]:
+    lam, vectors = all_eigenpairs(A)
+    native = A.blocks.native
+    V = native(vectors)
+    coefficients = V.T @ native(X, float)
+    images = (V @ A.blocks.times_rows(native(f(lam)), coefficients) for f in filters)
+    return [A.block(image) for image in images]
 
 
-def _by_products(filters: Sequence[Filter], A: Operator, X: Array) -> list[Array]:
+def _by_products(filters: Sequence[Filter], A: Operator, X: Block) -> list[Block]:
     """Return f(A) X of powers f by products alone; no direction deflated in A is left in X."""
     last, blocks = max(f.steps or 0 for f in filters), [X] * len(filters)
     for p in track(range(1, last + 1), "products", last, "products"):
@@ -144,8 +148,8 @@ def _by_products(filters: Sequence[Filter], A: Operator, X: Array) -> list[Array
 
 
 def _by_chebyshev(
-    filters: Sequence[Filter], A: Operator, X: Array, tol: float | None = None
-) -> list[Array]:
+    filters: Sequence[Filter], A: Operator, X: Block, tol: float | None = None
+) -> list[Block]:
     """Return f(A) X by one recurrence of Chebyshev polynomials.
 
     Short times use the interval that A knows. Otherwise Lanczos steps bound the spectrum. If f is
@@ -175,23 +179,19 @@ def _by_chebyshev(
         )
     blocks = [float(c[0]) * X for c in series]
     terms = recurrence(A, X, interval, degree) if degree else iter(())
-
-    def work(rows: slice) -> None:  # each tile of T is read once
-        for block, c in active:
-            block[rows] += float(c[j]) * T[rows]
-
     for j, T in enumerate(track(terms, "products", degree, "products"), start=1):
         active = [(block, c) for block, c in zip(blocks, series, strict=True) if j < len(c)]
-        for_each_tile(work, len(T), TILE)
-    least = math.sqrt(eps) * float(np.linalg.norm(X))
+        A.blocks.combine(*((block, 1.0, [(float(c[j]), T)]) for block, c in active))
+    norm = A.blocks.norm
+    least = math.sqrt(eps) * norm(X)
     for i, (f, c) in enumerate(zip(filters, series, strict=True)):
         # Rounding is relative to the largest f on the interval, where X may have no component.
-        if float(np.linalg.norm(blocks[i])) < least * float(np.abs(c).sum()):
+        if norm(blocks[i]) < least * float(np.abs(c).sum()):
             if f.steps is not None:
                 blocks[i] = _by_products([f], A, X)[0]
                 continue
-            rounding = _NOTHING * eps * max(map(abs, A.spectrum)) * float(np.linalg.norm(X))
-            if float(np.linalg.norm(A.multiply_projected(X))) > rounding:
+            rounding = _NOTHING * eps * max(map(abs, A.spectrum)) * norm(X)
+            if norm(A.multiply_projected(X)) > rounding:
                 raise ValueError(
                     f"{f} leaves nothing of the block but rounding; pass a smaller time, or Power."
                 )
@@ -199,7 +199,7 @@ def _by_chebyshev(
     return blocks
 
 
-def chebyshev_coefficients(f: Filter, interval: Interval, tol: float) -> Array:
+def chebyshev_coefficients(f: Filter, interval: Bounds, tol: float) -> Array:
     """Return c with f(λ) = Σ c_j T_j(x), x in [-1, 1] mapped to the interval.
 
     The moduli of the coefficients left out add up to at most `tol` times the largest |f|, which
@@ -230,7 +230,7 @@ def chebyshev_coefficients(f: Filter, interval: Interval, tol: float) -> Array:
     )
 
 
-def _ratio(f: Filter, outer: Interval, inner: Interval) -> float:
+def _ratio(f: Filter, outer: Bounds, inner: Bounds) -> float:
     """Return the ratio of the largest f at the ends of the inner and of the outer interval."""
-    values = np.abs(f.scaled(np.array([*outer, *inner]))[0])
+    values = np.abs(f.with_log_scale(np.array([*outer, *inner]))[0])
     return float(values[2:].max() / (values.max() or 1.0))

@@ -9,23 +9,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import eigh as dense_eigh
-from scipy.linalg import qr
 
-from heatsketch._checks import ConvergenceWarning, check_number, logger, to_device, warn
+from heatsketch._checks import ConvergenceWarning, check_number, logger, warn
 from heatsketch._random import random_block, seed_entropy
-from heatsketch._tiles import for_each_tile, single_threaded_blas, sum_over_tiles, track
+from heatsketch._tiles import single_threaded_blas, track
 from heatsketch._typing import Array, Rng
+from heatsketch.operators.blocks import HOST, Block, Blocks
 from heatsketch.operators.graph import on_vertices
-from heatsketch.operators.operator import (
-    Deflated,
-    Operator,
-    Sparse,
-    is_large,
-    members_of,
-    scale_both_sides,
-)
+from heatsketch.operators.operator import Operator, Sparse, is_large, members_of
+from heatsketch.spectral.coarse import coarser
 from heatsketch.spectral.recurrences import recurrence
 
 DENSE_LIMIT = 1200  # points up to which the dense matrix is cheaper than iterating, for few pairs
@@ -39,14 +32,10 @@ _SINGLE_PRECISION_TOL = 1e-4  # least tolerance for which products in float32 ar
 _SMOOTHING_DEGREE, _SMOOTHING_CUT = 8, 0.9  # of the first filter, which is 100 at the last value
 _LONGEST_SECOND = 80  # degree; each later one may be twice as long, up to
 _LONGEST = 320
-_GRAM_TILE = 8192  # rows whose Gram matrix is one summand
-_MIN_POINTS_PER_COLUMN = 3  # of the coarse graph, for each column of a block
-_MAX_AGGREGATES_TOUCHED = 12  # by the neighbours of a point, on average
-_NEGLIGIBLE = 0.05  # size of negative entries: coarser graphs have small ones
-_SMOOTHING_PRODUCTS = 8  # with the constant, if the leading vector is not known
 
-# Largest residual of the first k pairs, relative to the largest |λ| found, and a number added to
-# it. None: small next to the distance of the k-th eigenvalue from the upper end of the spectrum.
+# Stopping rule: (relative, absolute) bound on the first k residuals, the first in units of the
+# largest |λ| found. None: stop when they are small relative to the gap between the k-th eigenvalue
+# and the upper end of the spectrum.
 Limit = tuple[float, float] | None
 
 
@@ -77,26 +66,27 @@ def eigh(
     """Compute the eigenpairs of the largest eigenvalues of a symmetric operator.
 
     Up to 1,200 points (more for many pairs) they come from the dense matrix. Beyond, they come from
-    block subspace iteration with a Chebyshev filter (Zhou and Saad 2007), which finds multiple
-    eigenvalues as often as they occur; single-vector Lanczos misses copies on clustered data. For a
-    sparse non-negative matrix the iteration starts from the eigenvectors of a coarser graph by
-    smoothed aggregation (Vaněk, Mandel and Brezina 1996), if that graph is sparse again. A
-    `Deflated` operator gives eigenpairs orthogonal to the deflated directions.
+    block subspace iteration with a Chebyshev filter [1]_, which finds multiple eigenvalues as often
+    as they occur; single-vector Lanczos misses copies on clustered data. For a sparse non-negative
+    matrix the iteration starts from the eigenvectors of a coarser graph by smoothed aggregation
+    [2]_, if that graph is sparse again. A `Deflated` operator gives eigenpairs orthogonal to the
+    deflated directions.
 
     Parameters
     ----------
-    A : array (n, n), SciPy sparse matrix, operator, `Graph` or `Diffusion`
-    n_components : int >= 1, default 6
+    A : Diffusion, Graph, Operator or {array-like, sparse matrix} of shape (n_samples, n_samples)
+        Symmetric.
+    n_components : int >= 1, default=6
         Number of eigenpairs, at most n less the number of deflated directions.
-    tol : float, default 1e-8
+    tol : float, default=1e-8
         Largest residual |A v - λ v| relative to the largest |λ| found; at least rounding.
-    rng : int, Generator or None
-        Start of the iteration; the result does not depend on it beyond `tol`.
+    rng : int, Generator or None, default=None
+        Seed of the start of the iteration; the result does not depend on it beyond `tol`.
 
     Returns
     -------
     Spectrum
-        `values` (k,), `vectors` (n, k), `residuals` (k,).
+        `values` (n_components,), `vectors` (n_samples, n_components), `residuals` (n_components,).
 
     Raises
     ------
@@ -108,11 +98,24 @@ def eigh(
     ConvergenceWarning
         The residuals did not reach `tol` within 20,000 products by A.
 
+    See Also
+    --------
+    DiffusionMap : Embed data by the leading eigenvectors of the diffusion.
+    sketch : Apply a filter of an operator to random columns.
+    heat_trace : Estimate the heat trace, and the number of directions at a time.
+
     Notes
     -----
-    Cost: some hundred products by A with a block of k + max(8, k/2) columns, rounded up to a
-    multiple of 8. The filter damps an interval that begins at a bound from 40 Lanczos steps, so a
-    `spectrum` that is far too wide costs nothing.
+    The cost is some hundred products by A with a block of k + max(8, k/2) columns, rounded up to a
+    multiple of 8, for k eigenpairs. The filter damps an interval that begins at a bound from 40
+    Lanczos steps, so a `spectrum` that is far too wide costs nothing.
+
+    References
+    ----------
+    .. [1] Y. Zhou and Y. Saad, "A Chebyshev-Davidson algorithm for large symmetric eigenproblems",
+       SIAM Journal on Matrix Analysis and Applications 29 (2007), 954-971.
+    .. [2] P. Vaněk, J. Mandel and M. Brezina, "Algebraic multigrid by smoothed aggregation for
+       second and fourth order elliptic problems", Computing 56 (1996), 179-196.
 
     Examples
     --------
@@ -123,12 +126,15 @@ def eigh(
     A, vertex = on_vertices(A)
     k = check_number(n_components, "n_components", low=1, integer=True)
     values, vectors, residuals = leading_eigenpairs(A, k, tol, rng)
-    return Spectrum(*(to_device(found, A.device) for found in (values, vectors[vertex], residuals)))
+    return Spectrum(A.blocks.native(values), vectors[vertex], A.blocks.native(residuals))
 
 
 def leading_eigenpairs(A: Operator, k: int, tol: float = 1e-8, rng: Rng = 0) -> Spectrum:
-    """Compute the eigenpairs of the k largest eigenvalues, as arrays; see `eigh`."""
-    room = A.n - A.V.shape[1]
+    """Compute the eigenpairs of the k largest eigenvalues, see `eigh`.
+
+    The vectors are where A computes.
+    """
+    room = A.n - A.n_deflated
     if k > room:
         raise ValueError(
             f"n_components={k} needs at least {k + A.n - room} distinct samples, got {A.n}; "
@@ -136,7 +142,8 @@ def leading_eigenpairs(A: Operator, k: int, tol: float = 1e-8, rng: Rng = 0) -> 
         )
     tol, eps = check_number(tol, "tol", low=0), float(np.finfo(A.dtype).eps)
     bound = max(map(abs, A.spectrum))  # may be far too wide: only rounding depends on it
-    rounding = (16 + A.V.size**0.5) * eps * bound  # of a product, and of projections by V
+    # Of a product, and of projections by V.
+    rounding = (16 + (A.n * A.n_deflated) ** 0.5) * eps * bound
     limit = max(tol, 50 * eps), rounding
     # Products by a large stored matrix take half the time in float32.
     B, matrix, stored = A, A.sparse_matrix(), A.undeflated
@@ -145,26 +152,26 @@ def leading_eigenpairs(A: Operator, k: int, tol: float = 1e-8, rng: Rng = 0) -> 
         B = Sparse(matrix.astype(np.float32), stored.spectrum, stored.leading).deflated(A.V)
     values, vectors = _leading_block(B, k, limit, _MAX_PRODUCTS, seed_entropy(rng))
     if B is not A:
-        values, vectors, _ = _rayleigh_ritz(A, A.asarray(vectors[:, :k]))
-    values, vectors = values[:k], vectors[:, :k]
-    residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
+        values, vectors, _ = _rayleigh_ritz(A, A.block(vectors[:, :k]))
+    values, vectors = values[:k], A.blocks.native(vectors[:, :k])
+    residuals = A.blocks.norms(A @ vectors - vectors * A.blocks.native(values))
     if residuals.max() > 2 * (limit[0] * float(np.abs(values).max()) + rounding):
         warn(
             ConvergenceWarning,
             f"eigenpairs have residuals up to {residuals.max():.1e}, above tol={tol:.1e}, after "
             f"{_MAX_PRODUCTS} products; read .residuals.",
         )
-    return Spectrum(values, fix_signs(vectors), residuals)
+    return Spectrum(values, fix_signs(vectors, A.blocks), residuals)
 
 
 def _leading_block(
     A: Operator, k: int, limit: Limit, max_products: int, entropy: list[int]
-) -> tuple[Array, Array]:
+) -> tuple[Array, Block]:
     """Return at least k leading Ritz pairs: from the dense matrix, coarser graphs or at random."""
     block = 8 * -(-(k + max(8, k // 2)) // 8)  # whole vector registers
     # The reduction to tridiagonal form takes 4/3 n³ operations for any number of pairs.
     if A.n <= max(DENSE_LIMIT, _POINTS_PER_COLUMN * block):
-        return dense_eigenpairs(A, min(block, A.n - A.V.shape[1]))
+        return dense_eigenpairs(A, min(block, A.n - A.n_deflated))
     coarse = coarser(A, block)
     if coarse is None:
         start = random_block(A.n, block, "gaussian", np.random.default_rng(entropy))
@@ -175,7 +182,7 @@ def _leading_block(
     if A.n <= _DENSE_RESCUE_LIMIT:
         # This number of products takes some eight times as long as the dense matrix.
         most = min(most, max(300, A.n**2 // (200 * block)))
-    values, vectors, done = subspace_iteration(A, A.asarray(start), k, limit, most)
+    values, vectors, done = subspace_iteration(A, A.block(start), k, limit, most)
     if not done and most < max_products:
         return dense_eigenpairs(A, k)
     return values, vectors
@@ -183,14 +190,14 @@ def _leading_block(
 
 @single_threaded_blas()  # the same bits for any number of threads
 def subspace_iteration(
-    A: Operator, X: Array, k: int, limit: Limit, max_products: int
-) -> tuple[Array, Array, bool]:
+    A: Operator, X: Block, k: int, limit: Limit, max_products: int
+) -> tuple[Array, Block, bool]:
     """Filter a block and solve in its span, until the first k residuals are small.
 
     Parameters
     ----------
     A : Operator
-    X : array (n, p), p > k, in the precision of A
+    X : block (n, p), p > k, as `A.block` returns it
         Start: random columns, or columns near the leading eigenvectors. It is overwritten.
     k : int
     limit : (float, float) or None
@@ -199,7 +206,7 @@ def subspace_iteration(
 
     Returns
     -------
-    array (p,), array (n, p), bool
+    array (p,), block (n, p), bool
         All Ritz values, descending, and Ritz vectors; whether the first k have converged.
     """
     low, best, products, longest = A.ends[0][0], -np.inf, 0, _LONGEST_SECOND // 2
@@ -210,7 +217,8 @@ def subspace_iteration(
             bound = max(_COARSE_RESIDUAL * float(upper - ritz[k - 1]), 1e-8 * abs(upper))
         else:
             bound = limit[0] * float(np.abs(ritz).max()) + limit[1]
-        residuals = np.linalg.norm(image[:, :k] - X[:, :k] * ritz[:k].astype(X.dtype), axis=0)
+        wanted = A.blocks.native(ritz[:k], A.dtype)
+        residuals = A.blocks.norms(image[:, :k] - X[:, :k] * wanted)
         logger.info("eigenpairs: residual %.1e after %d products", residuals.max(), products)
         done = bool(residuals.max() <= bound)
         if done or products >= max_products:
@@ -240,7 +248,7 @@ def subspace_iteration(
         products += degree - 1
 
 
-def _rayleigh_ritz(A: Operator, X: Array) -> tuple[Array, Array, Array]:
+def _rayleigh_ritz(A: Operator, X: Block) -> tuple[Array, Block, Block]:
     """Return the Ritz values (p,) in the span of X, descending, Ritz vectors and their images.
 
     X is overwritten. Deflated directions are removed from its span.
@@ -248,132 +256,26 @@ def _rayleigh_ritz(A: Operator, X: Array) -> tuple[Array, Array, Array]:
     # Make X orthonormal to rounding. Each pass uses the eigenvectors of the Gram matrix
     # (Stathopoulos and Wu 2002), at a third of the cost of a Householder QR, which is used if
     # columns are still dependent after three passes.
+    blocks = A.blocks
     for _ in range(3):
         X = A.project(X, out=X)
-        gram = _gram(X, X)
+        gram = blocks.gram(X, X)
         size = np.sqrt(gram.diagonal())
         size[size == 0] = 1.0
         values, W = dense_eigh(gram / np.multiply.outer(size, size))
         floor = len(values) * float(np.finfo(float).eps) * values[-1] or 1.0
-        _rotate(X, W / np.sqrt(np.maximum(values, floor)) / size[:, None])
+        blocks.rotate(X, W / np.sqrt(np.maximum(values, floor)) / size[:, None])
         if values[0] > 0.1:
             break
     else:  # columns that replace dependent ones must not lie along V
-        X = A.asarray(qr(np.hstack([A.V, X]), mode="economic")[0][:, A.V.shape[1] :])
+        X = blocks.orthonormal(X, blocks.native(A.V, A.dtype))
     # XᵀAX w = θ XᵀX w in float64, because X in float32 is not orthonormal to all digits.
     image = A @ X
-    projected = _gram(X, image)
-    ritz, W = dense_eigh((projected + projected.T) / 2, _gram(X, X))
-    _rotate(X, W[:, ::-1])
-    _rotate(image, W[:, ::-1])
+    projected = blocks.gram(X, image)
+    ritz, W = dense_eigh((projected + projected.T) / 2, blocks.gram(X, X))
+    blocks.rotate(X, W[:, ::-1])
+    blocks.rotate(image, W[:, ::-1])
     return ritz[::-1], X, image
-
-
-def _gram(X: Array, Y: Array) -> Array:
-    """Return XᵀY in float64, summed over fixed tiles: the same bits for any number of threads."""
-    return sum_over_tiles(
-        lambda rows: X[rows].astype(float).T @ Y[rows].astype(float), len(X), _GRAM_TILE
-    )
-
-
-def _rotate(X: Array, W: Array) -> None:
-    """Set X to X W, in place."""
-    W = W.astype(X.dtype)
-    for_each_tile(lambda rows: np.copyto(X[rows], X[rows] @ W), len(X), _GRAM_TILE)
-
-
-# A coarser graph, by smoothed aggregation
-
-
-@single_threaded_blas()  # as in `leading_vector`
-def coarser(A: Operator, block: int) -> tuple[Deflated, sparse.csr_matrix] | None:
-    """Return a coarser graph on m aggregates by smoothed aggregation, and the prolongation (n, m).
-
-    The prolongation P maps vectors of the coarser graph to vectors of A. Returns None if a coarser
-    graph would not help. The same directions are deflated in both.
-
-    With u the leading vector of A, λ its eigenvalue, and T the matrix of u cut into aggregates, the
-    prolongation is one damped diffusion step of T (Vaněk, Mandel and Brezina 1996), P = T +
-    ω (A/λ - 1) T, so that u = P 1 is kept. Rayleigh quotients of P y are those of the pencil
-    (PᵀAP, PᵀP); with the mass PᵀP lumped, D = diag(PᵀP 1), it is a symmetric operator again,
-    λ - D^-1/2 Pᵀ(λ - A)P D^-1/2, with leading vector √D 1. Lumping changes slow
-    eigenvectors little. Cost: some ten products by A with a vector, and two by sparse matrices.
-
-    Parameters
-    ----------
-    A : Operator
-        The operator of a stored non-negative matrix; for others there is no coarser graph.
-    block : int
-        Number of vectors that the coarser graph must represent.
-    """
-    M = A.sparse_matrix()
-    if M is None or M.nnz == 0 or M.data.min() < -_NEGLIGIBLE * M.data.max():
-        return None
-    # A vector near the leading one, and its Rayleigh quotient. The first deflated direction is √π;
-    # else some products with the constant suffice, because aggregates need the vector at short
-    # range only.
-    known = A.V[:, 0] if A.V.shape[1] else A.leading
-    u = np.asarray(np.ones(A.n) if known is None else known, A.dtype)
-    for _ in range(_SMOOTHING_PRODUCTS if known is None else 1):
-        u = A.undeflated @ (u / np.linalg.norm(u))
-    u = (u / (np.copysign(1, u.sum()) * np.linalg.norm(u))).astype(float)
-    top = float(u @ (A.undeflated @ u))
-    if top <= 0 or u.min() <= 0:
-        return None
-    label, roots = aggregates(M)
-    m = len(roots)
-    if not _MIN_POINTS_PER_COLUMN * block <= m <= A.n // 2:
-        return None
-    T = sparse.csr_matrix((u.astype(M.dtype), label, np.arange(A.n + 1)), (A.n, m))
-    spread = M @ T
-    if spread.nnz > _MAX_AGGREGATES_TOUCHED * A.n:
-        return None  # the coarse graph is nearly complete, as for an expander
-    omega = min(1.0, 4 / 3 / (1 - A.spectrum[0] / top))
-    P = sparse.csr_matrix((1 - omega) * T + spread * (omega / top)).astype(float)
-    # λ - D^-1/2 Pᵀ(λ - A)P D^-1/2
-    mass = P.T @ P
-    energy = sparse.csr_matrix(top * mass - P.T @ (M @ P))
-    s = 1 / np.sqrt(mass @ np.ones(m))
-    matrix = scale_both_sides(energy, -s, s) + top * sparse.identity(m)
-    matrix = sparse.csr_matrix((matrix + matrix.T) / 2)
-    V = np.linalg.qr((T.T @ A.V) / (T.T @ u)[:, None] / s[:, None])[0]
-    return Deflated(Sparse(matrix, A.spectrum), V), sparse.csr_matrix(P @ sparse.diags(s))
-
-
-def aggregates(matrix: sparse.csr_matrix) -> tuple[Array, Array]:
-    """Return the aggregate of each point (n,), numbered from 0, and their roots (m,).
-
-    Roots are a maximal set of points without common neighbours. A point belongs to the root to
-    which it is linked, or to the aggregate to which its links have the largest weight.
-    """
-    n, indices, filled = matrix.shape[0], matrix.indices, np.flatnonzero(np.diff(matrix.indptr))
-    # Each point has a random number. A point with the largest one within two links becomes a root,
-    # and the others within two links of it do not, until all are decided (Bell, Dalton and Olson
-    # 2012).
-    taken = np.int32(2**30)
-    rank = (1 + np.random.default_rng(0).permutation(n)).astype(np.int32)
-    undecided = np.ones(n, dtype=bool)
-    while undecided.any():
-        largest = rank.copy()
-        for _ in range(2):
-            near = np.maximum.reduceat(largest[indices], matrix.indptr[filled])
-            largest[filled] = np.maximum(largest[filled], near)
-        chosen, refused = undecided & (largest == rank), undecided & (largest == taken)
-        rank[chosen], rank[refused] = taken, 0
-        undecided = (rank > 0) & (rank < taken)
-    roots = np.flatnonzero(rank == taken)
-    label = np.full(n, -1)
-    label[roots] = np.arange(len(roots))
-    while (label < 0).any():
-        left, found = np.flatnonzero(label < 0), label >= 0
-        indptr = np.concatenate([[0], np.cumsum(found)])
-        member = sparse.csr_matrix(
-            (np.ones(indptr[-1], matrix.dtype), label[found], indptr), (n, len(roots))
-        )
-        weights = sparse.csr_matrix(matrix[left] @ member)
-        reached = np.flatnonzero(np.diff(weights.indptr))
-        label[left[reached]] = np.asarray(weights[reached].argmax(axis=1)).ravel()
-    return label, roots
 
 
 # The dense matrix
@@ -383,15 +285,14 @@ def aggregates(matrix: sparse.csr_matrix) -> tuple[Array, Array]:
 def all_eigenpairs(A: Operator) -> tuple[Array, Array]:
     """Return all eigenvalues, ascending, and eigenvectors, without those of deflated directions."""
     values, vectors = dense_eigh(_matrix(A), driver="evd", overwrite_a=True, check_finite=False)
-    deflated = A.V.shape[1]
-    return values[deflated:], vectors[:, deflated:]
+    return values[A.n_deflated :], vectors[:, A.n_deflated :]
 
 
 @single_threaded_blas()  # the same bits for any number of threads
 def all_eigenvalues(A: Operator) -> Array:
     """Return all eigenvalues, ascending, at half the cost of `all_eigenpairs`."""
     found = dense_eigh(_matrix(A), eigvals_only=True, overwrite_a=True, check_finite=False)
-    values: Array = found[A.V.shape[1] :]
+    values: Array = found[A.n_deflated :]
     return values
 
 
@@ -411,8 +312,8 @@ def _matrix(A: Operator) -> Array:
     """Return the matrix in float64, with the deflated directions below everything else."""
     matrix = np.asarray(A @ np.eye(A.n, dtype=A.dtype), dtype=float)
     matrix = (matrix + matrix.T) / 2
-    V = np.asarray(A.V, dtype=float)
-    if V.shape[1]:
+    if A.n_deflated:
+        V = np.asarray(A.V, dtype=float)
         # The interval of A may be so wide that a multiple of its ends would leave no digits of A.
         size = float(np.abs(matrix).sum(axis=1).max())
         matrix -= (2.0 * size or 1.0) * (V @ V.T)
@@ -423,40 +324,45 @@ def _matrix(A: Operator) -> Array:
 
 
 @single_threaded_blas()  # dot products of long vectors depend on threads
-def leading_vector(A: Operator) -> Array:
+def leading_vector(A: Operator) -> Block:
     """Return the unit eigenvector (n,) of the largest eigenvalue: √π of a normalised affinity.
 
-    If it is known from the construction of A, or constant, one product confirms it; else it is
-    computed. If the eigenvalue is multiple (an affinity of several components), it is the vector of
-    the eigenspace nearest to the constant, positive on every component.
+    It is a block, where A computes. If it is known from the construction of A, or constant, one
+    product confirms it; else it is computed. If the eigenvalue is multiple (an affinity of several
+    components), it is the vector of the eigenspace nearest to the constant, positive on every
+    component.
     """
+    native, norm = A.blocks.native, A.blocks.norm
     for guess in (A.leading, np.ones(A.n)):
         if guess is None:
             continue
-        u = np.asarray(guess, float)  # a vector of float32 has length one to 1e-8 only
-        u = u / np.linalg.norm(u)
-        image = A @ u
+        u = native(guess, float)  # a vector of float32 has length one to 1e-8 only
+        u = u / norm(u)
+        image = native(A @ A.block(u), float)
         top = float(u @ image)
-        close = np.linalg.norm(image - top * u) <= 1e-7 * abs(top)
+        close = norm(image - top * u) <= 1e-7 * abs(top)
         if close and top >= A.spectrum[1] * (1 - 1e-6):
-            return np.asarray(u, A.dtype)
+            return A.block(u)
     labels = A.components() if A.is_non_negative() else None
     if labels is not None and labels.max() >= _MOST_COPIES:  # each component by itself
         u, tops = np.zeros(A.n), np.zeros(labels.max() + 1)
         for c, vertices in enumerate(members_of(labels)):
-            values, vectors, _ = leading_eigenpairs(A.restricted(vertices), 1)
-            tops[c], u[vertices] = values[0], vectors[:, 0] * vectors[:, 0].sum()
+            part = A.restricted(vertices)
+            values, vectors, _ = leading_eigenpairs(part, 1)
+            vector = part.blocks.host(vectors[:, 0])
+            tops[c], u[vertices] = values[0], vector * vector.sum()
         u[(tops < tops.max() * (1 - _EQUAL))[labels]] = 0.0
+        u = native(u)
     else:
         values, vectors, _ = leading_eigenpairs(A, min(_MOST_COPIES, A.n))
         copies = vectors[:, values >= values[0] - _EQUAL * abs(values[0])]
-        u = copies @ copies.sum(axis=0)
-    size = np.linalg.norm(u)
-    return np.asarray(u / size if size > 1e-6 else vectors[:, 0], A.dtype)
+        u = copies @ copies.sum(0)
+    size = norm(u)
+    return A.block(u / size if size > 1e-6 else vectors[:, 0])
 
 
-def fix_signs(vectors: Array) -> Array:
+def fix_signs(vectors: Block, blocks: Blocks = HOST) -> Block:
     """Return the columns with the sign that makes the entry of largest modulus positive."""
-    largest = np.argmax(np.abs(vectors), axis=0)
-    signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
-    return vectors * np.where(signs == 0, 1.0, signs).astype(vectors.dtype)
+    largest = abs(vectors).argmax(0)
+    entries = blocks.host(vectors[largest, np.arange(vectors.shape[1])])
+    return vectors * blocks.native(np.where(entries < 0, -1.0, 1.0).astype(entries.dtype))

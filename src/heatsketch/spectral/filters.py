@@ -14,7 +14,7 @@ from scipy.special import exprel
 
 from heatsketch._checks import check_choice, check_number
 from heatsketch._typing import Array
-from heatsketch.operators.operator import Interval
+from heatsketch.operators.operator import Bounds
 
 _NEGATIVE_ROUNDING = 1e-7  # of the largest eigenvalue: negative ones down to this are rounding
 _SMALLEST_POWER = 1e-3  # a smaller power is nearly a step at 0
@@ -24,8 +24,8 @@ _LAST_TIME = 64  # the end of a sum over times, in units of the first one
 class Filter(ABC):
     """A function f of the eigenvalue λ.
 
-    `scaled` defines it. The defaults of the other members are right for a filter that varies
-    little. A filter that estimators know by name also has `reduced`, and is in `FILTERS`.
+    `with_log_scale` defines it. The defaults of the other members are right for a filter that
+    varies little. A filter that estimators know by name also has `reduced`, and is in `FILTERS`.
     """
 
     of_powers = False  # whether f is a sum of powers of λ: time counts steps, |f(-λ)| = |f(λ)|
@@ -33,19 +33,19 @@ class Filter(ABC):
     steps: int | None = None  # number of products by A that give f(A) exactly, if f is a power
 
     @abstractmethod
-    def scaled(self, lam: Array) -> tuple[Array, float]:
+    def with_log_scale(self, lam: Array) -> tuple[Array, float]:
         """Return (f(λ) / e^s, s) with s such that large values neither under- nor overflow."""
 
     def __call__(self, lam: Array) -> Array:
         """Evaluate at eigenvalues."""
-        values, log_scale = self.scaled(lam)
+        values, log_scale = self.with_log_scale(lam)
         return values * np.exp(log_scale)
 
-    def sharpness(self, interval: Interval) -> float:
+    def sharpness(self, interval: Bounds) -> float:
         """Return the t for which f varies like e^(t x), x in [-1, 1] mapped to the interval."""
         return 0.0
 
-    def degree(self, interval: Interval, tol: float) -> float:
+    def degree(self, interval: Bounds, tol: float) -> float:
         """Estimate the degree of the Chebyshev series that has an error `tol`: √(2t ln(2/tol))."""
         return math.sqrt(2 * self.sharpness(interval) * math.log(2 / tol))
 
@@ -94,22 +94,22 @@ class _TimesEigenvalue(Filter):
 
     q: Filter
 
-    def scaled(self, lam: Array) -> tuple[Array, float]:
+    def with_log_scale(self, lam: Array) -> tuple[Array, float]:
         """Return the values on the scale of q."""
-        values, log_scale = self.q.scaled(lam)
+        values, log_scale = self.q.with_log_scale(lam)
         return np.asarray(lam, dtype=float) * values, log_scale
 
-    def sharpness(self, interval: Interval) -> float:
+    def sharpness(self, interval: Bounds) -> float:
         """Return the sharpness of q."""
         return self.q.sharpness(interval)
 
 
 @dataclass(frozen=True)
 class Power(Filter):
-    """λ^p: p steps of diffusion (*Sketching the heat kernel*, Algorithms 3-5).
+    """λ^p: p steps of diffusion [1]_.
 
     A whole p takes p products by A. Any other p is the real power of a positive semidefinite A:
-    with p = ½ the covariance of `sketch` is A itself, (29) there. It is an error if A has a
+    with p = ½ the covariance of `sketch` is A itself, (29) of [1]_. It is an error if A has a
     negative eigenvalue, because then there is no such power; eigenvalues down to -1e-7 of the
     largest are rounding, and count as 0.
 
@@ -121,6 +121,17 @@ class Power(Filter):
         Gaussian `Kernel`. A Chebyshev series then takes up to tol^(-1/(2p)) products: 1,000 for p =
         ½ with ``sketch(..., tol=1e-3)``; 100,000 for p = 1.5 to rounding. The reason is that λ^p is
         not smooth at 0.
+
+    See Also
+    --------
+    Heat : The filter e^{-t(1-λ)}.
+    Accumulated : The filter of squared distances added up over times.
+    sketch : Apply a filter of an operator to random columns.
+
+    References
+    ----------
+    .. [1] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), Algorithms 3-5 and equation (29).
 
     Examples
     --------
@@ -140,7 +151,7 @@ class Power(Filter):
         object.__setattr__(self, "p", p if whole is None else whole)
         object.__setattr__(self, "steps", whole)
 
-    def scaled(self, lam: Array) -> tuple[Array, float]:
+    def with_log_scale(self, lam: Array) -> tuple[Array, float]:
         """Return ((λ/m)^p, p log m) with m = max|λ|.
 
         Raises
@@ -161,11 +172,11 @@ class Power(Filter):
             lam = np.maximum(lam, 0.0)
         return (lam / peak) ** self.p, self.p * math.log(peak)
 
-    def sharpness(self, interval: Interval) -> float:
+    def sharpness(self, interval: Bounds) -> float:
         """Return p, for any width of the interval."""
         return float(self.p)
 
-    def degree(self, interval: Interval, tol: float) -> float:
+    def degree(self, interval: Bounds, tol: float) -> float:
         """Estimate the degree; for a real power, which is not smooth at 0, some tol^(-1/(2p)).
 
         It is infinite on an interval that reaches below 0, because only all eigenvalues can show
@@ -195,11 +206,27 @@ class Power(Filter):
 
 @dataclass(frozen=True)
 class Heat(Filter):
-    """e^{-t(1-λ)}: the heat kernel of the graph at any real time t.
+    """e^{-t(1-λ)}: the heat kernel of the graph at any real time t [1]_.
 
     Parameters
     ----------
     t : float >= 0
+        Diffusion time.
+
+    See Also
+    --------
+    Power : The filter λ^p.
+    Accumulated : The filter of squared distances added up over times.
+    heat_trace : Estimate the heat trace, and the number of directions at a time.
+
+    Notes
+    -----
+    The cost is about √(70 t) products with a block for a large time t.
+
+    References
+    ----------
+    .. [1] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024).
 
     Examples
     --------
@@ -213,13 +240,13 @@ class Heat(Filter):
     def __post_init__(self) -> None:
         object.__setattr__(self, "t", check_number(self.t, "t", low=0))
 
-    def scaled(self, lam: Array) -> tuple[Array, float]:
+    def with_log_scale(self, lam: Array) -> tuple[Array, float]:
         """Return (e^{t(λ-m)}, -t(1-m)) with m = max λ."""
         lam = np.asarray(lam, dtype=float)
         peak = float(np.max(lam)) if lam.size else 1.0
         return np.exp(self.t * (lam - peak)), -self.t * (1.0 - peak)
 
-    def sharpness(self, interval: Interval) -> float:
+    def sharpness(self, interval: Bounds) -> float:
         """Return t times half the width of the interval."""
         return self.t * (interval[1] - interval[0]) / 2
 
@@ -240,7 +267,7 @@ class ReducedHeat(Filter):
 
     t: float
 
-    def scaled(self, lam: Array) -> tuple[Array, float]:
+    def with_log_scale(self, lam: Array) -> tuple[Array, float]:
         """Return the values divided by e^{-t(1-m)}, m = max(λ, 0), and -t(1-m).
 
         (e^z - 1)/z = e^z (e^-z - 1)/(-z); the form with the negative exponent is computed.
@@ -251,7 +278,7 @@ class ReducedHeat(Filter):
         values = self.t * np.exp(self.t * (positive - peak)) * exprel(-self.t * np.abs(lam))
         return values, -self.t * (1.0 - peak)
 
-    def sharpness(self, interval: Interval) -> float:
+    def sharpness(self, interval: Bounds) -> float:
         """Return the sharpness of the heat filter."""
         return Heat(self.t).sharpness(interval)
 
@@ -269,13 +296,19 @@ class Accumulated(Filter):
     ----------
     t : float >= 0
         The first time. It must be whole if an eigenvalue is negative, as in `Power`.
-    end : float > t, optional
+    end : float > t, default=None
         The time T before which the sum ends, by default 64 t (64 for t = 0), because later times
         add only differences between the few most distant groups.
 
+    See Also
+    --------
+    Power : The filter λ^p.
+    Heat : The filter e^{-t(1-λ)}.
+    sketch : Apply a filter of an operator to random columns.
+
     Notes
     -----
-    Cost: about ln(2/tol) √((T - t) / π) products with a block, because f is no power.
+    The cost is about ln(2/tol) √((T - t) / π) products with a block, because f is no power.
 
     Examples
     --------
@@ -297,7 +330,7 @@ class Accumulated(Filter):
         object.__setattr__(self, "t", t)
         object.__setattr__(self, "end", check_number(end, "end", low=t, open_low=True))
 
-    def scaled(self, lam: Array) -> tuple[Array, float]:
+    def with_log_scale(self, lam: Array) -> tuple[Array, float]:
         """Return f(λ) / f(m) and log f(m) with m = max|λ|.
 
         Raises
@@ -305,7 +338,7 @@ class Accumulated(Filter):
         ValueError
             t is not whole and an eigenvalue is negative.
         """
-        values, log_scale = Power(self.t).scaled(lam)
+        values, log_scale = Power(self.t).with_log_scale(lam)
         # log √((1 - λ^{2c}) / (1 - λ²)) for the number c of times, at every λ and at m.
         moduli, count = np.abs(np.asarray(lam, dtype=float)), self.end - self.t
         moduli = np.append(moduli, np.max(moduli, initial=0.0))
@@ -316,11 +349,11 @@ class Accumulated(Filter):
         root = 0.5 * np.log(ratio) + np.maximum((count - 1) * log, 0.0)
         return values * np.exp(root[:-1] - root[-1]), log_scale + float(root[-1])
 
-    def sharpness(self, interval: Interval) -> float:
+    def sharpness(self, interval: Bounds) -> float:
         """Return T, for any width of the interval."""
         return float(self.end)
 
-    def degree(self, interval: Interval, tol: float) -> float:
+    def degree(self, interval: Bounds, tol: float) -> float:
         """Estimate the degree: the root has branch points at e^{±iπ/(T-t)}."""
         power = Power(self.t).degree(interval, tol)
         return power + math.log(2 / tol) * math.sqrt((self.end - self.t) / math.pi)
@@ -350,9 +383,9 @@ class GreensFilter(Filter):
 
     f: Filter
 
-    def scaled(self, lam: Array) -> tuple[Array, float]:
+    def with_log_scale(self, lam: Array) -> tuple[Array, float]:
         """Return the values on the scale of f at the eigenvalue nearest to 1."""
-        values, log_scale = self.f.scaled(lam)
+        values, log_scale = self.f.with_log_scale(lam)
         gap = _gap(lam)
         least = float(np.min(gap, initial=1.0))
         return values * (least / gap), log_scale - math.log(least)
@@ -362,11 +395,11 @@ class GreensFilter(Filter):
         """Whether f is a sum of powers."""
         return self.f.of_powers
 
-    def sharpness(self, interval: Interval) -> float:
+    def sharpness(self, interval: Bounds) -> float:
         """Return the sharpness of f plus the largest slope of log 1/(1 - λ), at the upper end."""
         return self.f.sharpness(interval) + _slope(interval)
 
-    def degree(self, interval: Interval, tol: float) -> float:
+    def degree(self, interval: Bounds, tol: float) -> float:
         """Estimate the degree: the series of 1/(1 - λ) converges like e^(-j √(2/slope))."""
         return self.f.degree(interval, tol) + math.log(2 / tol) * math.sqrt(_slope(interval) / 2)
 
@@ -376,7 +409,7 @@ def _gap(lam: Array) -> Array:
     return np.maximum(1.0 - np.asarray(lam, dtype=float), np.finfo(float).eps)
 
 
-def _slope(interval: Interval) -> float:
+def _slope(interval: Bounds) -> float:
     low, high = interval
     return float((high - low) / (2 * _gap(np.array(high))))
 

@@ -5,7 +5,6 @@ Lanczos steps give the distribution of the eigenvalues.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -13,18 +12,17 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
 from heatsketch._random import random_block
-from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array
-from heatsketch.operators.operator import Interval, Operator
+from heatsketch.operators.blocks import Block
+from heatsketch.operators.operator import Bounds, Operator
 from heatsketch.spectral.filters import Filter
 
-TILE = 2048  # rows combined at a time, so that they stay in the cache
 _PROBES, _STEPS = 4, 40
 
 
 def recurrence(
-    A: Operator, X: Array, interval: Interval, degree: int, image: Array | None = None
-) -> Iterator[Array]:
+    A: Operator, X: Block, interval: Bounds, degree: int, image: Block | None = None
+) -> Iterator[Block]:
     """Yield T_j(x) X for j = 1, ..., degree, x = A with the interval mapped to [-1, 1].
 
     Callers must not write to these blocks, because the next one is computed from the last two.
@@ -32,19 +30,13 @@ def recurrence(
     """
     low, high = interval
     scale, shift = 2.0 / (high - low), (high + low) / (high - low)
-    previous, current, following = X, X, A @ X if image is None else image
-
-    def work(rows: slice) -> None:  # T_1 = x T_0, and T_(j+1) = 2 x T_j - T_(j-1)
-        part, factor = following[rows], min(j + 1, 2)
-        part *= factor * scale
-        part -= factor * shift * current[rows]
-        if j > 0:
-            part -= previous[rows]
-
-    for j in range(degree):
-        if j > 0:
-            following = A.multiply_projected(A.project(current, out=current))
-        for_each_tile(work, len(X), TILE)
+    combine = A.blocks.combine
+    previous, current = X, A @ X if image is None else image
+    combine((current, scale, [(-shift, X)]))  # T_1 = x T_0
+    yield current
+    for _ in range(1, degree):  # T_(j+1) = 2 x T_j - T_(j-1)
+        following = A.multiply_projected(A.project(current, out=current))
+        combine((following, 2 * scale, [(-2 * shift, current), (-1.0, previous)]))
         yield following
         previous, current = current, following
 
@@ -58,12 +50,12 @@ class SpectralDensity(NamedTuple):
     def fraction_beyond(self, count: int, f: Filter) -> float:
         """Return the fraction of tr f(A)² without the `count` largest eigenvalues."""
         order = np.argsort(-self.values)
-        counts, f_values = self.counts[order], f.scaled(self.values[order])[0]
+        counts, f_values = self.counts[order], f.with_log_scale(self.values[order])[0]
         number, sums = (np.cumsum([0.0, *some]) for some in (counts, counts * f_values**2))
         return 1.0 - float(np.interp(count, number, sums) / sums[-1])
 
 
-def spectral_density(A: Operator, X: Array | None = None, steps: int = _STEPS) -> SpectralDensity:
+def spectral_density(A: Operator, X: Block | None = None, steps: int = _STEPS) -> SpectralDensity:
     """Return the Gauss quadratures of Σ xᵀ f(A) x over the columns of X (n, k), by Lanczos steps.
 
     They are exact for polynomials of degree 2 · steps - 1 (Ubaru, Chen and Saad 2017). For random X
@@ -74,24 +66,24 @@ def spectral_density(A: Operator, X: Array | None = None, steps: int = _STEPS) -
 
     Cost: as many products by A with X as there are steps.
     """
-    size = A.n - A.V.shape[1]
+    size = A.n - A.n_deflated
+    native, dots, dtype = A.blocks.native, A.blocks.dots, A.dtype
     if X is None:
-        X = A.project(random_block(A.n, _PROBES, "gaussian", np.random.default_rng(0)))
-        X = X * (np.sqrt(size / _PROBES) / np.linalg.norm(X, axis=0))
-    X, steps = A.asarray(X), min(steps, size)
-    dots = functools.partial(np.einsum, "ij,ij->j", dtype=float)  # of columns, in the same order
-    squares, before = np.maximum(dots(X, X), np.finfo(A.dtype).tiny), 0 * X
+        probes = random_block(A.n, _PROBES, "gaussian", np.random.default_rng(0))
+        X = A.project(A.block(probes))
+        X = X * native(np.sqrt(size / _PROBES) / A.blocks.norms(X))
+    X, steps = A.block(X), min(steps, size)
+    squares, before = np.maximum(dots(X, X), np.finfo(dtype).tiny), 0 * X
     diagonals, off_diagonals = np.zeros((2, steps, X.shape[1]))
-    X = X / np.sqrt(squares).astype(A.dtype)
+    X = X / native(np.sqrt(squares), dtype)
     for step in range(steps):
         Y = A.multiply_projected(X)
         diagonals[step] = dots(X, Y)
-        Y -= diagonals[step].astype(A.dtype) * X
-        Y -= off_diagonals[step - 1].astype(A.dtype) * before
+        Y -= native(diagonals[step], dtype) * X
+        Y -= native(off_diagonals[step - 1], dtype) * before
         off_diagonals[step] = np.sqrt(dots(Y, Y))
         # If the residual is 0 the quadrature is exact, and further nodes have no weight.
-        sizes = np.maximum(off_diagonals[step], np.finfo(A.dtype).tiny)
-        Y /= sizes.astype(A.dtype)
+        Y /= native(np.maximum(off_diagonals[step], np.finfo(dtype).tiny), dtype)
         before, X = X, Y
     values, counts = [], []
     for square, diagonal, off_diagonal in zip(

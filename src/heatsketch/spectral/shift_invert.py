@@ -38,19 +38,27 @@ def slowest_eigenpairs(A: Operator, k: int, *, tol: float = 1e-8, rng: Rng = Non
         its spectrum.
     k, tol, rng
         As in `eigh`.
+
+    Returns
+    -------
+    Spectrum
+        Of arrays.
     """
-    H, matrix = np.empty((A.n, 0)), A.sparse_matrix()
+    blocks, matrix = A.blocks, A.sparse_matrix()
+    H = np.empty((A.n, 0))
     labels = None if matrix is None else A.components()
     if labels is not None and labels.max() > 0:
         H = between_components(np.asarray(A.V[:, 0], dtype=float), labels, k)
     if H.shape[1] < k:
-        rest = A if H.shape[1] == 0 else A.deflated(H)
+        B = A if H.shape[1] == 0 else A.deflated(H)
         missing = k - H.shape[1]
-        pairs = None if A.n <= DENSE_LIMIT else inverse_eigenpairs(rest, missing, rng)
-        H = np.hstack([H, (pairs or leading_eigenpairs(rest, missing, tol, rng))[1]])
-    image = A @ H
-    values = np.einsum("ij,ij->j", H, image)
-    residuals = np.linalg.norm(image - H * values, axis=0)
+        pairs = None if A.n <= DENSE_LIMIT else inverse_eigenpairs(B, missing, rng)
+        vectors = (pairs or leading_eigenpairs(B, missing, tol, rng))[1]
+        H = np.hstack([H, blocks.host(vectors)])
+    X = blocks.native(H)
+    image = A @ X
+    values = blocks.dots(X, image)
+    residuals = blocks.norms(image - X * blocks.native(values))
     return Spectrum(values, fix_signs(H), residuals)
 
 
@@ -82,8 +90,8 @@ def inverse_eigenpairs(A: Operator, k: int, rng: Rng) -> tuple[Array, Array] | N
         return None
     # Test if the points have an order in which neighbours are near each other.
     place = inverse_permutation(reverse_cuthill_mckee(matrix, symmetric_mode=True))
-    first = np.minimum.reduceat(place[matrix.indices], matrix.indptr[:-1])
-    envelope = float(np.maximum(place - first, 0).sum(dtype=float))
+    lowest = np.minimum.reduceat(place[matrix.indices], matrix.indptr[:-1])
+    envelope = float(np.maximum(place - lowest, 0).sum(dtype=float))
     if envelope > min(_MAX_ENVELOPE_WIDTH * n**1.5, _MAX_ENVELOPE_ENTRIES):
         return None
     shift = A.spectrum[1] * (1 + _RELATIVE_SHIFT)

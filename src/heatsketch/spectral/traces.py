@@ -18,7 +18,7 @@ from heatsketch._checks import check_level, check_number
 from heatsketch._random import random_block
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.graph import on_vertices
-from heatsketch.operators.operator import Interval, Operator
+from heatsketch.operators.operator import Bounds, Operator
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply
 from heatsketch.spectral.eigenpairs import all_eigenvalues, leading_vector
 from heatsketch.spectral.filters import Filter, Heat
@@ -44,7 +44,7 @@ def estimated_density(A: Operator, X: Array, sharpness: float) -> SpectralDensit
     return spectral_density(A, X / math.sqrt(X.shape[1]), max(_LEAST_STEPS, math.ceil(degree / 2)))
 
 
-def chi_square_interval(mean: float, square: float, n_probes: int, level: float) -> Interval:
+def chi_square_interval(mean: float, square: float, n_probes: int, level: float) -> Bounds:
     """Return an interval for a trace of a positive semidefinite matrix M from its estimate.
 
     The mean of k values g' M g has the distribution of χ²_(kν) / (kν) tr M if M has ν equal
@@ -123,37 +123,51 @@ def heat_trace(
     of d. `effective_rank` is the number of directions that are left at a time.
 
     Up to 2,048 points it comes from all eigenvalues. Beyond, it is estimated by k random columns
-    (Hutchinson 1990), from one Lanczos recurrence for all times; the part of the largest eigenvalue
-    is exact.
+    [1]_, from one Lanczos recurrence for all times; the part of the largest eigenvalue is exact.
 
     Parameters
     ----------
-    A : array (n, n), SciPy sparse matrix, operator or Diffusion
-        Symmetric, usually a normalised affinity. Directions that are `Deflated` do not count.
+    A : Diffusion, Operator or {array-like, sparse matrix} of shape (n_samples, n_samples)
+        Symmetric, usually a normalised affinity. `Deflated` directions are left out.
     times : float > 0, or a sequence of times
-    n_probes : int, default 64
-        Number k of columns: a standard error of Z is √(2 Z(2t) / k), without the part that is
+        Times t of the trace.
+    n_probes : int, default=64
+        Number k of columns. One standard error of Z is √(2 Z(2t) / k), without the part that is
         exact.
-    level : float in (0, 1), default 0.95
+    level : float in (0, 1), default=0.95
         Probability that an interval contains its value. The interval of Z is by the chi-square
         distribution with k Z(t)² / Z(2t) degrees of freedom, which is exact for equal eigenvalues;
         the others are by the normal distribution, for many degrees of freedom.
-    rng : int, Generator or None
+    rng : int, Generator or None, default=None
+        Seed of the random numbers.
 
     Returns
     -------
     HeatTrace
-        `.values`, `.low`, `.high` (m,), and `entropy`, `effective_rank`, `dimension`.
+        `.values`, `.low`, `.high` (n_times,), and `entropy`, `effective_rank`, `dimension`.
 
     Raises
     ------
     ValueError
         A is not symmetric or not finite; a time is too large for the precision of A.
 
+    See Also
+    --------
+    eigh : Compute the leading eigenpairs of an operator.
+    sketch : Apply a filter of an operator to random columns.
+    plot.scales : Draw how a diffusion time was chosen.
+
     Notes
     -----
-    Cost: all eigenvalues of up to 2,048 points; else about √(35 t) products with k columns for the
-    largest t, however many times there are, and memory for four blocks (n, k).
+    The cost is all eigenvalues of up to 2,048 points. For more points it is about √(35 t) products
+    with k columns for the largest t, however many times there are, and memory for four blocks of n
+    k numbers.
+
+    References
+    ----------
+    .. [1] M. F. Hutchinson, "A stochastic estimator of the trace of the influence matrix for
+       Laplacian smoothing splines", Communications in Statistics - Simulation and Computation 19
+       (1990), 433-450.
 
     Examples
     --------
@@ -179,8 +193,8 @@ def heat_trace(
     if exact:
         values = all_eigenvalues(operator)
     else:
-        if not operator.V.shape[1]:
-            V = leading_vector(operator)[:, None].astype(float)
+        if not operator.n_deflated:
+            V = operator.blocks.host(leading_vector(operator))[:, None].astype(float)
         values = np.einsum("ij,ij->j", V, operator @ V)
     top = float(values.max()) if len(values) else operator.ends[0][1]
 
@@ -191,17 +205,17 @@ def heat_trace(
         once, twice = counts * decay, counts * decay**2
         return np.sum([once, x * once, twice, x * twice, x**2 * twice], axis=2)
 
-    known, random = moments(values, 1.0), np.zeros((5, len(times)))
+    of_known, of_random = moments(values, 1.0), np.zeros((5, len(times)))
     if not exact:
         sharpness = Heat(2 * times.max()).sharpness(operator.ends[0])
         X = operator.project(random_block(operator.n, k, "gaussian", rng))
         X -= V @ (V.T @ X)
-        random = moments(*estimated_density(operator, X, sharpness))
-    (Z, energy), size = known[:2] + random[:2], np.exp(-times * (1 - top))
+        of_random = moments(*estimated_density(operator, X, sharpness))
+    (Z, energy), size = of_known[:2] + of_random[:2], np.exp(-times * (1 - top))
     energy /= Z  # t <1 - λ>, half the dimension
-    _, _, f2, xf2, x2f2 = random
-    ends = [chi_square_interval(r, s, k, level) for r, s in zip(random[0], f2, strict=True)]
-    low, high = known[0] + np.array(ends).T
+    _, _, f2, xf2, x2f2 = of_random
+    ends = [chi_square_interval(r, s, k, level) for r, s in zip(of_random[0], f2, strict=True)]
+    low, high = of_known[0] + np.array(ends).T
     return HeatTrace(
         times=times,
         values=Z * size,
@@ -293,8 +307,8 @@ def largest_gap(values: Array, residuals: Array) -> Eigengap:
         return Eigengap(1, np.nan, np.nan, np.nan, False, gaps, errors)
     m = int(np.argmax(gaps))
     low, high = max(float(gaps[m] - errors[m]), 0.0), float(gaps[m] + errors[m])
-    others = np.delete(gaps + errors, m)
-    certain = low > float(np.max(others, initial=0.0))
+    other_gaps = np.delete(gaps + errors, m)
+    certain = low > float(np.max(other_gaps, initial=0.0))
     return Eigengap(m + 1, float(gaps[m]), low, high, certain, gaps, errors)
 
 
@@ -333,10 +347,11 @@ def explained_variance(
     def square(lam: Array) -> Array:  # a real power of λ² has all eigenvalues
         return np.square(f(np.abs(lam) if f.of_powers else lam))
 
-    rest, exact = (0.0, 0.0, 0.0), True  # the part that the coordinates leave out, and its interval
+    left_out = 0.0, 0.0, 0.0  # the part that the coordinates leave out, and its interval
+    exact = True
     if np.abs(A.ends[1]).max() < _ROUNDING:  # as for equal points: nothing is left out
         held = np.ones(Y.shape[1])
-    elif values is not None and len(values) == A.n - A.V.shape[1]:
+    elif values is not None and len(values) == A.n - A.n_deflated:
         held = square(values)
     else:
         components = [np.arange(A.n)]
@@ -352,16 +367,16 @@ def explained_variance(
             tol = 0.0 if exact else _SERIES  # beside the largest f of an eigenvalue, however small
             held = np.square(apply([f], A, Q, tol)[0]).sum(axis=0)
         if exact:
-            rest = (max(float(square(all_eigenvalues(A)).sum() - held.sum()), 0.0),) * 3
+            left_out = (max(float(square(all_eigenvalues(A)).sum() - held.sum()), 0.0),) * 3
         else:
             X = A.project(random_block(A.n, n_probes, "gaussian", np.random.default_rng(_SEED)))
             for rows in components:
                 X[rows] -= Q[rows] @ (Q[rows].T @ X[rows])
             lam, counts = estimated_density(A, X, 4 * f.sharpness(A.ends[0]))  # of f⁴
             mean, spread = float(counts @ square(lam)), float(counts @ square(lam) ** 2)
-            rest = mean, *chi_square_interval(mean, spread, n_probes, level)
+            left_out = mean, *chi_square_interval(mean, spread, n_probes, level)
     # Divide by the whole, and by the ends of its interval; a whole of 0 has fractions 0.
-    total, least, most = (float(held.sum()) + part for part in rest)
+    total, least, most = (float(held.sum()) + part for part in left_out)
     ratio, high, low = (held / (whole or 1.0) for whole in (total, least, most))
     sums = [np.minimum(np.cumsum(part), 1.0) for part in (ratio, low, high)]
     return ExplainedVariance(ratio, low, high, sums[0], sums[1], sums[2], total, level, exact)
