@@ -297,12 +297,6 @@ def check_finite(
     )
 
 
-def refuse_masked(X: Any, name: str) -> None:
-    """Raise if X is an array with masked entries, which arithmetic would use."""
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        raise ValueError(f"{name} is a masked array with masked entries; fill or drop them first.")
-
-
 # Labels
 
 
@@ -415,7 +409,8 @@ def precision_of(X: Any) -> np.dtype:
 
 def read_array(X: Any, name: str, **form: Any) -> Array:
     """Return np.asarray(X), or raise in words of our own; masked entries are refused."""
-    refuse_masked(X, name)
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):  # arithmetic would use them
+        raise ValueError(f"{name} is a masked array with masked entries; fill or drop them first.")
     try:
         return np.asarray(X, **form)
     except (TypeError, ValueError, OverflowError) as error:
