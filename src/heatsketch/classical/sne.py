@@ -90,7 +90,7 @@ class NeighborEmbedding(Embedding):
         Y = self._initial_places(X, k).astype(X.dtype)
         near, self.diagnostics_ = self._neighbors_of_points(X, perplexity)
         p, self.sigmas_ = conditional(near.distances, perplexity)
-        P = _as_graph(p, near.indices)
+        P = Neighbors(p, near.indices).as_csr(n)
         P.eliminate_zeros()  # of the smallest numbers, which underflow
         P.sort_indices()
         self.embedding_ = np.ascontiguousarray(self._descend(X, near, P, Y), dtype=X.dtype)
@@ -411,7 +411,7 @@ class TSNE(NeighborEmbedding):
         if method == "barnes-hut":  # each point before its neighbours
             itself = np.arange(len(Y))[:, None]
             distances = np.hstack([0.0 * itself, near.distances])
-            X = _as_graph(distances, np.hstack([itself, near.indices]))
+            X = Neighbors(distances, np.hstack([itself, near.indices])).as_csr(len(Y))
         elif not self._precomputed:
             metric = "euclidean"
         model = manifold.TSNE(
@@ -487,13 +487,6 @@ def conditional(distances: Array, perplexity: float) -> tuple[Array, Array]:
 
     for_each_tile(work, len(distances))
     return p, sigma
-
-
-def _as_graph(values: Array, indices: Array) -> sparse.csr_matrix:
-    """Return values (n, l) in the columns `indices` of CSR (n, n)."""
-    n, width = values.shape
-    starts = np.arange(0, n * width + 1, width)
-    return sparse.csr_matrix((values.ravel(), indices.ravel(), starts), shape=(n, n))
 
 
 def _nearest(D: Array, count: int) -> Neighbors:
