@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import math
 import numbers
@@ -482,6 +483,14 @@ def _columns_of(X: Any, names: list[Any]) -> Array:
             "that are not NaN; drop, impute or encode them."
         )
     return np.column_stack(columns)
+
+
+def optional(module: str, what: str, extra: str) -> Any:
+    """Return a module of an optional library, or say what needs it and which extra installs it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(f'{what}; pip install "heatsketch[{extra}]"') from error
 
 
 def require(size: float, what: str, instead: str) -> None:

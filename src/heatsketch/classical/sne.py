@@ -20,6 +20,7 @@ from heatsketch._checks import (
     check_number,
     check_points,
     logger,
+    optional,
     warn,
 )
 from heatsketch._random import seed_entropy
@@ -134,8 +135,8 @@ class NeighborEmbedding(Embedding):
         places = np.random.default_rng(seed).normal(scale=_INITIAL_DEVIATION, size=(n, k))
         if check_choice(self.init, "init", ("pca", "random")) == "random":
             return places
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # missing dimensions are replaced by random ones
+        # Missing dimensions are replaced by random ones.
+        with warnings.catch_warnings(action="ignore"):
             if self._precomputed:
                 axes = ClassicalMDS(k, metric="precomputed").fit(X).embedding_
             else:
@@ -431,13 +432,10 @@ class TSNE(NeighborEmbedding):
 
     def _by_opentsne(self, Y: Array) -> Array:
         """Descend by openTSNE: forces by FFT on a grid."""
-        try:
-            from openTSNE import TSNEEmbedding
-            from openTSNE.affinity import PrecomputedAffinities
-        except ImportError as error:
-            raise ImportError(
-                'method="fft" needs openTSNE; pip install "heatsketch[tsne]"'
-            ) from error
+        optional("openTSNE", 'method="fft" needs openTSNE', "tsne")
+        from openTSNE import TSNEEmbedding
+        from openTSNE.affinity import PrecomputedAffinities
+
         # A copy, because it is scaled in place when exaggerated.
         affinities = PrecomputedAffinities(self.affinities_.copy(), normalize=False)
         # openTSNE leaves out the factor 4 of (19).
