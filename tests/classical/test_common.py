@@ -205,8 +205,8 @@ def test_distances_in_place_of_points(model):
     assert given.__sklearn_tags__().input_tags.pairwise
 
 
-def test_memory_is_looked_at_before_it_is_taken(monkeypatch):
-    monkeypatch.setattr("heatsketch._checks.available", lambda: 90_000.0)
+def test_memory_is_looked_at_before_it_is_taken(limits):
+    limits(available=lambda: 90_000.0)
     for model, instead in (
         (ClassicalMDS(metric="precomputed"), "use LandmarkMDS"),
         (Isomap(n_neighbors=7), "pass LandmarkIsomap with fewer landmarks"),

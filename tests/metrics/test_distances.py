@@ -13,12 +13,12 @@ from scipy.spatial.distance import pdist, squareform
 import heatsketch as hs
 from heatsketch import Diffusion, diffusion_distance, distortion
 from heatsketch.markov.rows import DiffusionRows
-from heatsketch.metrics import distances
 from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.neighbors import all_distances
 from problems.clouds import cloud, even_circle
 from problems.estimators import walk_of
 from problems.filtered import symmetric
+from problems.limits import set_limits
 from problems.matrices import kernel_matrix
 from problems.spectra import circle, circle_distances
 
@@ -162,7 +162,7 @@ def test_blocks_change_nothing_and_hold_no_more_points_than_fit_and_two_for_a_pa
     i, j = np.random.default_rng(seed).integers(0, n, (2, m))  # some more than once, some equal
     columns, transposed = [], DiffusionRows.transposed
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distances, "_BLOCK_BYTES", 8 * 60 * size)
+        set_limits(patch, column_bytes=8 * 60 * size)
         patch.setattr(
             DiffusionRows,
             "transposed",
