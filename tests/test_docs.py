@@ -135,7 +135,9 @@ def test_links_of_a_page_lead_somewhere(page):
 def test_scripts_that_pages_name_are_there():
     pages = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
     text = "\n".join(page.read_text("utf-8") for page in pages)
-    scripts = set(re.findall(r"\b(?:benchmarks|docs|examples|papers|tests|tools)/[\w/]+\.py\b", text))
+    scripts = set(
+        re.findall(r"\b(?:benchmarks|docs|examples|papers|tests|tools)/[\w/]+\.py\b", text)
+    )
     assert [script for script in scripts if not (ROOT / script).exists()] == []
 
 

@@ -28,6 +28,7 @@ from heatsketch.classical import (
 )
 from heatsketch.neighbors import NeighborIndex
 from problems.checks import estimator_checks
+from problems.clouds import cloud
 
 X = np.random.default_rng(0).uniform(size=(80, 3)) * [6, 4, 2]
 NEW = np.random.default_rng(1).uniform(size=(9, 3)) * [6, 4, 2]
@@ -277,3 +278,19 @@ def test_parameters_out_of_range_are_refused(model, message):
 def test_what_are_no_distances_is_refused(model, D, message):
     with pytest.raises(ValueError, match=message):
         clone(model).set_params(metric="precomputed").fit(D)
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        *((name, {"metric": "cosine"}) for name in ("Isomap", "LaplacianEigenmap", "ClassicalMDS")),
+        *((name, {"metric": "manhattan"}) for name in ("Isomap", "LandmarkMDS", "MetricMDS")),
+        ("LocallyLinearEmbedding", {"reg": 0.5}),
+        ("TSNE", {"perplexity": 5.0}),
+    ],
+)
+def test_a_fitted_method_keeps_the_parameters_of_its_fit(name, changed):
+    X = cloud(90, 4) + 2
+    model = getattr(hs.classical, name)().fit(X)
+    before = model.transform(X[:9] + 0.01)
+    assert_array_equal(model.set_params(**changed).transform(X[:9] + 0.01), before)

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.mixture import GaussianMixture
 
 import heatsketch as hs
@@ -199,6 +200,12 @@ def test_frames_with_columns_that_cannot_be_features(make):
     np.testing.assert_array_equal(
         make(2).fit_transform(pa.Table.from_pandas(frame)), make(2).fit_transform(frame)
     )
+
+
+def test_a_time_may_be_a_number_of_numpy():
+    X = cloud(60, 2)
+    models = (hs.HeatSketch(3, time=time, random_state=0) for time in (4, np.array(4)))
+    assert_array_equal(*(model.fit_transform(X) for model in models))
 
 
 # After a fit

@@ -148,6 +148,17 @@ def test_bad_filters_are_refused():
         diffusion_distance(np.triu(np.ones((3, 3))), 2)
 
 
+@pytest.mark.parametrize(("filter", "time"), [("heat", 2.5), ("accumulated", 2)])
+def test_points_with_equal_rows_are_at_distance_0(filter, time):
+    X = cloud(60, 3, seed=5)
+    twice = hs.Diffusion.from_points(np.vstack([X, X[:5]]), affinity="dense", epsilon=2.0)
+    star = np.zeros((8, 8))
+    star[0, 1:] = star[1:, 0] = 1
+    cases = (twice, 0, 60), (hs.Diffusion.from_graph(star), 1, 2)
+    for d, i, j in cases:
+        assert hs.diffusion_distance(d, time, filter=filter, pairs=([i], [j]))[0] < 1e-12
+
+
 # In blocks
 
 

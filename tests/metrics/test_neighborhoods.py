@@ -182,6 +182,13 @@ def test_the_names_of_categories_do_not_count():
     assert knn_accuracy(pd.DataFrame(Y @ rotation(2) * 1e50), pd.Categorical(codes), 4) == want
 
 
+def test_missing_labels_beside_text_are_left_out():
+    Y = [[0.0], [1.0], [9.0], [8.0], [5.0]]
+    for missing in (None, float("nan")):
+        assert knn_accuracy(Y, ["a", "a", "b", "b", missing], 1) == 1.0
+    assert knn_accuracy(Y, pd.array([1, 1, 2, 2, None], dtype="Int64"), 1) == 1.0
+
+
 # Bad input
 
 
