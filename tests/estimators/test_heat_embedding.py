@@ -62,7 +62,9 @@ def test_a_cloud_of_two_dimensions_is_embedded_without_distortion(normalization,
     Z -= Z.mean(axis=0)
     Z /= np.linalg.norm(Z, axis=1).max()
     K = 1 + Z @ Z.T
-    model = make(2, time, affinity="precomputed", normalization=normalization).fit(K)
+    model = make(2, time, affinity="precomputed", normalization=normalization, layout="linear").fit(
+        K
+    )
     assert model.time_ == (1 if time == "auto" else time)
     values, axes = np.linalg.eigh(Z.T @ Z)
     D = pdist(Z @ (axes * values ** (model.time_ - 0.5))) / 30**model.time_

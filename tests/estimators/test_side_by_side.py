@@ -54,9 +54,9 @@ def assert_apart(Y, labels):
 def test_each_component_is_what_it_is_by_itself(normalization):
     # Of a circle two directions are left at large times, and the map is unique up to a rotation.
     X = rings()
-    model = make(512, normalization=normalization).fit(X)
+    model = make(512, normalization=normalization, layout="linear").fit(X)
     for c in range(len(SIZES)):
-        alone = make(512, normalization=normalization).fit(X[c == LABELS])
+        alone = make(512, normalization=normalization, layout="linear").fit(X[c == LABELS])
         ratio = pdist(model.embedding_[c == LABELS]) / pdist(alone.embedding_)
         # A row of P^t over π is longer by √(1 / mass) in a component of this mass.
         mass = model.diffusion_.measure[c == LABELS].sum() if normalization == "markov" else 1.0
@@ -130,7 +130,7 @@ def test_points_that_stand_alone_are_dots_beside_the_others():
         np.exp(-(cdist(rings((20,)), rings((20,))) ** 2)), 1.0, 1.0, [[1.0, 0.5], [0.5, 1]]
     )
     labels = np.repeat([0, 1, 2, 3], [20, 1, 1, 2])
-    model = make(affinity="precomputed").fit(K)
+    model = make(affinity="precomputed", layout="linear").fit(K)
     assert_apart(model.embedding_, labels)
     distances = hs.diffusion_distance(model.diffusion_, 8, pairs=([22], [23]))
     scale = model.distortion_.median

@@ -1,5 +1,7 @@
 """Eigenpairs that several steps need are computed once: in a report, and in a score."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -49,7 +51,11 @@ def test_a_report_of_a_file_takes_those_of_the_fit(n, solver, counted, data, lim
 @pytest.mark.parametrize(("n", "solver"), SOLVERS)
 @pytest.mark.parametrize(
     ("make", "times"),
-    [(hs.HeatEmbedding, None), (hs.DiffusionMap, [8])],  # a map is fitted again for other times
+    [
+        (hs.HeatEmbedding, None),
+        (partial(hs.HeatEmbedding, layout="linear"), None),
+        (hs.DiffusionMap, [8]),  # a map is fitted again for other times
+    ],
 )
 def test_a_report_of_a_model_finds_them_once(n, solver, make, times, counted, limits):
     limits(all_eigenpairs=600)

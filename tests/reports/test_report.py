@@ -63,7 +63,7 @@ def roll():
 
 @pytest.fixture(scope="module")
 def embedded(roll):
-    return hs.HeatEmbedding(2, random_state=0).fit(roll[0])
+    return hs.HeatEmbedding(2, layout="linear", random_state=0).fit(roll[0])
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +221,10 @@ def test_many_points_are_a_sample_with_the_worst_pairs(limits, roll, embedded):
 
 def test_a_slider_of_many_points_is_that_of_all_eigenpairs(limits):
     X, _ = hs.datasets.gaussian_clouds(400, rng=0)
-    est, shown = hs.HeatEmbedding(2, time=256, random_state=0).fit(X), np.arange(400)
+    est, shown = (
+        hs.HeatEmbedding(2, layout="linear", time=256, random_state=0).fit(X),
+        np.arange(400),
+    )
     exact = frames_module.frames(est, est.embedding_, [64, 128, 256], shown)
     limits(few_vertices=0)  # as if these were many points
     found = frames_module.frames(est, est.embedding_, [64, 128, 256], shown)
@@ -302,7 +305,7 @@ def test_the_page_reaches_for_nothing_and_runs_its_own_script_only(shown):
 
 
 def test_the_same_model_has_the_same_page(roll, shown):
-    again = hs.HeatEmbedding(2, random_state=0).fit(roll[0])
+    again = hs.HeatEmbedding(2, layout="linear", random_state=0).fit(roll[0])
     assert hs.report(again, roll[0], labels=roll[1]).html == shown.html
 
 

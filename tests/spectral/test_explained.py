@@ -126,7 +126,7 @@ def test_points_that_hardly_differ(scale):
 def test_components_side_by_side_count_each_by_itself():
     X = even_circle(60)
     apart = np.vstack([X, X + 100])
-    options = {"affinity": "radius", "epsilon": 0.5, "random_state": 0}
+    options = {"affinity": "radius", "epsilon": 0.5, "random_state": 0, "layout": "linear"}
     one = hs.HeatEmbedding(2, 16, **options).fit(X).explained_diffusion_variance()
     with pytest.warns(hs.DisconnectedWarning):
         both = hs.HeatEmbedding(2, 16, **options).fit(apart).explained_diffusion_variance()
