@@ -11,8 +11,7 @@ from scipy.spatial.distance import cdist, pdist
 
 import heatsketch as hs
 from heatsketch.estimators.heat_embedding import side_by_side
-from heatsketch.layout import objective
-from heatsketch.metrics import diffusion_distortion, distortions
+from heatsketch.metrics import diffusion_distortion
 from problems.clouds import cloud, even_circle
 
 pytestmark = [
@@ -90,9 +89,8 @@ def test_the_distortion_is_that_of_pairs_within_components():
     assert again.log_L == pytest.approx(model.distortion_.log_L, rel=1e-9)
 
 
-def test_where_not_all_pairs_are_measured_score_finds_what_fit_found(monkeypatch):
-    for module in (objective, distortions):
-        monkeypatch.setattr(module, "ALL_PAIRS_UP_TO", 100)
+def test_where_not_all_pairs_are_measured_score_finds_what_fit_found(limits):
+    limits(all_pairs=100)
     X = rings((60, 50))
     model = make(64).fit(X)
     assert "within components" in model.distortion_.looked_at

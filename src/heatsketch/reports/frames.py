@@ -133,8 +133,7 @@ def _of_a_copy(est: Any, times: list[Any], at: int) -> Array:
     """Return coordinates (T, n, k) at all times, from the same random numbers or eigenvectors."""
     k = est.embedding_.shape[1]
     fixed = {"affinity": "precomputed", "neighbors": None, "metric": "euclidean"}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warnings at other times do not matter
+    with warnings.catch_warnings(action="ignore"):  # those at other times do not matter
         copy = clone(est).set_params(**fixed, time=times, n_components=k).fit(est.diffusion_)
     blocks = np.asarray(copy.embedding_, float).reshape(-1, len(times), k).swapaxes(0, 1).copy()
     blocks[at] = est.embedding_

@@ -1,7 +1,7 @@
 """Numbers of the public names, recorded before a change of the code and compared after it.
 
-    python tests/frozen.py record FILE.npz [PART ...]
-    python tests/frozen.py compare FILE.npz [PART ...]
+    python tools/frozen.py record FILE.npz [PART ...]
+    python tools/frozen.py compare FILE.npz [PART ...]
 
 PART is a data set, "digits", or the beginning of a name, "digits/HeatSketch". Values agree to 1e-9
 of their size, those of iterations to 1e-6; eigenvectors are compared by the inner products of their
