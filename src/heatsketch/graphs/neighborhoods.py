@@ -263,9 +263,7 @@ def _as_csr(nearest: Neighbors, order: Array, number: Array) -> sparse.csr_matri
 
     `order` (m,) is the list of each row, `number` (n,) the column of each point.
     """
-    m, width = nearest.indices.shape
-    starts = np.arange(0, m * width + 1, width)
-    csr = nearest.distances[order].ravel(), number[nearest.indices[order]].ravel(), starts
-    rows = sparse.csr_matrix(csr, shape=(m, len(number)))
+    lists = Neighbors(nearest.distances[order], number[nearest.indices[order]])
+    rows = lists.as_csr(len(number))
     rows.sort_indices()
     return rows

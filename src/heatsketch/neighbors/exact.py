@@ -41,6 +41,12 @@ class Neighbors(NamedTuple):
         itself[~itself.any(axis=1), -1] = True  # copies have displaced the point itself
         return Neighbors(*(values[~itself].reshape(len(itself), -1) for values in self))
 
+    def as_csr(self, n: int) -> sparse.csr_matrix:
+        """Return the distances as entries of CSR (m, n) of n points, zeros stored."""
+        m, k = self.indices.shape
+        rows = self.distances.ravel(), self.indices.ravel(), np.arange(m + 1) * k
+        return sparse.csr_matrix(rows, shape=(m, n))
+
 
 class ExactSearch:
     """The search of all nearest points among points (n, d), dense in C order or CSR.

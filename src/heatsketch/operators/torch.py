@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import is_tensor, on_host
+from heatsketch._checks import is_tensor, on_host, optional
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.operators.blocks import Block, DeviceBlocks, as_tensor, full_precision
@@ -30,11 +30,7 @@ class TorchOperator(Operator):
 
     def __init__(self, host: Operator, device: Any, values: Any) -> None:
         """Copy the attributes of `host`; choose the device asked for, else that of `values`."""
-        try:
-            import torch
-        except ImportError as error:
-            name = type(self).__name__
-            raise ImportError(f'{name} needs torch; pip install "heatsketch[torch]"') from error
+        torch = optional("torch", f"{type(self).__name__} needs torch", "torch")
         self.host, self.n, self.dtype, self.spectrum = host, host.n, host.dtype, host.spectrum
         self.matrix, self.leading = host.matrix, host.leading
         device = values.device if device is None and is_tensor(values) else device
