@@ -348,21 +348,6 @@ def test_a_picture_in_the_place_of_the_data_is_asked_about():
     hs.audit(hs.HeatSketch(16, random_state=0).fit(Y), X, random_state=0)
 
 
-@pytest.mark.slow
-def test_pictures_of_drawn_places_are_seldom_believed():
-    """Of 60 such pictures of 200 points at most 15 % have a point that is believed.
-
-    While the weights of the points were taken as given it was 55 %, which would be found out with
-    probability .99.
-    """
-    believed = 0
-    for seed in range(60):
-        X, Y = plane(200, seed)
-        drawn = Y[np.random.default_rng(seed).permutation(200)]
-        believed += not hs.audit(X, drawn, random_state=seed).dubious.all()
-    assert in_band(believed, 60, 0, 0.15, alarm=2 * ALARM)
-
-
 def test_coincident_points_of_a_picture_have_little_trust():
     X, Y = plane(300)
     assert hs.audit(X, np.zeros_like(Y), random_state=0).trust.max() < 0.5
