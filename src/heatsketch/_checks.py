@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -546,6 +547,27 @@ def on_host(X: Any) -> Any:
     X = X.to_sparse_csr()
     parts = (X.values(), X.col_indices(), X.crow_indices())
     return sparse.csr_matrix(tuple(part.numpy() for part in parts), shape=tuple(X.shape))
+
+
+def landed(value: Any, done: dict[int, Any] | None = None) -> Any:
+    """Return a record whose tensors, also in records within, are arrays.
+
+    An object that has a method `landed` says by itself what it is on the host. A record without any
+    is returned as it is; one that occurs twice is one again.
+    """
+    done = {} if done is None else done
+    if is_tensor(value):
+        return on_host(value)
+    if hasattr(type(value), "landed"):
+        return value.landed()
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    if id(value) not in done:
+        old = {one.name: getattr(value, one.name) for one in fields(value)}
+        new = {name: landed(part, done) for name, part in old.items()}
+        same = all(new[name] is old[name] for name in old)
+        done[id(value)] = value if same else replace(value, **new)
+    return done[id(value)]
 
 
 def device_of(X: Any) -> Any:

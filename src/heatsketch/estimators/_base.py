@@ -5,7 +5,7 @@ import numbers
 import time
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from pickle import PicklingError
 from typing import Any, Self
 
@@ -19,8 +19,8 @@ from heatsketch._checks import (
     check_choice,
     check_level,
     check_number,
+    device_of,
     features_named,
-    is_tensor,
     logger,
     read_points,
     returned_for,
@@ -35,7 +35,7 @@ from heatsketch.markov.diffusion import NORMALIZATIONS, Diffusion, reweighted, t
 from heatsketch.markov.rows import Step
 from heatsketch.operators.graph import Graph, as_graph, is_graph
 from heatsketch.operators.operator import Deflated, Operator
-from heatsketch.operators.torch import on_device
+from heatsketch.operators.torch import found_here
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.filters import FILTERS, make_filter, times_of
 from heatsketch.spectral.traces import N_PROBES, ExplainedVariance, explained_variance
@@ -144,6 +144,7 @@ class DiffusionEstimator(Embedder):
     max_iter: int = 1000
     random_state: Any = None
     memory: Any = None
+    device: Any = None
 
     cut = WIDE_CUT  # of the kernel for "radius"; a parameter of some subclasses
     _takes_sparse = True
@@ -205,21 +206,21 @@ class DiffusionEstimator(Embedder):
         started = time.perf_counter()
         logger.info("embedding %s points", f"{len(diffusion.vertex):,}")
         blocks, wanted = self._factor(diffusion, times)
-        H = np.hstack(blocks).astype(diffusion.operator.dtype, copy=False)
+        place, dtype = diffusion.operator.blocks, diffusion.operator.dtype
+        H = place.xp.hstack([place.native(block, dtype) for block in blocks])
         if diffusion.diagnostics["is_constant"]:  # H is rounding alone
             H[:] = 0
         step = diffusion.step()
-        self._H = step.beside_root(H)
+        self._H = place.host(step.beside_root(H))
         self._fit_times = times_of(getattr(self, "time_", self.time))
         self.epsilon_ = diffusion.expand(diffusion.epsilon)
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
         dtype = diffusion.operator.dtype if isinstance(X, Diffusion) else X.dtype
-        self.embedding_ = diffusion.expand(self._checked(step @ H, dtype))
+        self.embedding_ = diffusion.expand(self._checked(place.host(step @ H), dtype))
+        if place.device is not None:  # a model may be used without its device
+            self.diffusion_ = diffusion.landed()
         self._judge(X, wanted)
         self.diagnostics_["embed_seconds"] = time.perf_counter() - started
-        if diffusion.operator.device is not None:  # a model may be used without its device
-            operator = on_device(diffusion.operator, None)
-            self.diffusion_ = replace(diffusion, operator=operator)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -238,7 +239,8 @@ class DiffusionEstimator(Embedder):
         if is_dask(X):
             return lazily_mapped(self, X)
         points = read_points(self, X, reset=False, accept_sparse=True)
-        return returned_for(self._placed(points), X)
+        place = device_of(X) or found_here(self.device)
+        return returned_for(self._placed(points, place), X)
 
     def novelty(self, X: Any) -> Array:
         """Compute the novelty of points (m, d) compared with the training points: (m,), 0 to 1.
@@ -475,6 +477,7 @@ class DiffusionEstimator(Embedder):
         if self.affinity != "precomputed":
             names += ["metric", "affinity", "epsilon", "n_neighbors", "neighbors", "cut"]
         options = {name: getattr(self, name) for name in names}
+        options["device"] = device_of(X) if self.device is None else self.device
         if isinstance(X, Operator | LinearOperator):
             X = Diffusion.from_affinity(X, **options)
         if isinstance(X, Diffusion):
@@ -485,7 +488,7 @@ class DiffusionEstimator(Embedder):
         graph = as_graph(X, "X") if is_a_graph else None
         table = X if graph is None else as_matrix(graph)
         table = read_points(self, table, reset=True, accept_sparse=True)
-        given = X if is_tensor(X) else table if graph is None else Graph(table, graph.names)
+        given = table if graph is None else Graph(table, graph.names)
         if self.affinity == "precomputed":
             return table, Diffusion.from_affinity(given, **options)
         with features_named(getattr(self, "feature_names_in_", None)):
@@ -498,9 +501,9 @@ class DiffusionEstimator(Embedder):
                     "pickled; pass a function of a module, or leave out memory."
                 ) from error
 
-    def _placed(self, X: Any) -> Array:
-        """Return the coordinates of points that have been read (m, k)."""
-        product = self.diffusion_.last_step(self._H, X)
+    def _placed(self, X: Any, device: Any = None) -> Array:
+        """Return the coordinates of points that have been read (m, k), found on a device."""
+        product = self.diffusion_.last_step(self._H, X, device)
         return self._checked(self.diffusion_.step().divided(product), X.dtype)
 
     def _checked(self, rows: Array, dtype: np.dtype) -> Array:

@@ -158,7 +158,7 @@ class HeatSketch(DiffusionEstimator):
         else:
             numbers = numbers_at(self.ids_, vertex, diffusion.n)
             G = random_block(diffusion.n, k, self.kind, seed, numbers)
-        return sketch_blocks(A, filters, G), None
+        return sketch_blocks(A, filters, A.block(G)), None
 
     def distance(
         self,

@@ -17,6 +17,8 @@ from heatsketch._checks import (
     check_number,
     check_points,
     device_of,
+    landed,
+    on_host,
     rows_from,
     warn,
     warn_of_scales,
@@ -36,8 +38,9 @@ from heatsketch.markov.out_of_sample import (
 from heatsketch.markov.rows import DiffusionRows, Step
 from heatsketch.mixture import MixtureKernel
 from heatsketch.mixture.kernel import affinity_factor
-from heatsketch.neighbors import Distances, in_metric
+from heatsketch.neighbors import Distances, NeighborIndex, in_metric
 from heatsketch.neighbors.metric import Metric
+from heatsketch.operators.blocks import HOST, Blocks, blocks_of
 from heatsketch.operators.graph import as_graph
 from heatsketch.operators.graph import graph as read_graph
 from heatsketch.operators.operator import (
@@ -49,7 +52,7 @@ from heatsketch.operators.operator import (
     multiply,
     scale_both_sides,
 )
-from heatsketch.operators.torch import on_device
+from heatsketch.operators.torch import blocks_on, on_device
 from heatsketch.scales.bandwidth import RULES, WIDE_CUT
 from heatsketch.spectral.eigenpairs import leading_eigenpairs
 from heatsketch.spectral.filters import make_filter
@@ -128,12 +131,13 @@ class Diffusion:
         cut: float = WIDE_CUT,
         tol: float = 1e-8,
         max_iter: int = 1000,
+        device: Any = None,
     ) -> Self:
         """Build the diffusion on points.
 
         Parameters
         ----------
-        X : array or CSR matrix (n, d), or tensor (n, d), on whose device products are then made
+        X : array, CSR matrix or tensor (n, d)
         metric : str or callable, default "euclidean"
             The distance of points. "cosine": the chord |x/|x| - y/|y|| between directions, whose
             square (the unit of ε) is 2 - 2 cos(x, y). "correlation": rows less their means. X may
@@ -169,6 +173,9 @@ class Diffusion:
             notes) 1 - λ is 3-20 % too small; at 5 it is off by 5e-5 on a surface.
         tol, max_iter : float, int
             For the bistochastic scaling.
+        device : str or torch.device, optional
+            Where products are made, by torch, and, for "knn", neighbours and graph, too. By default
+            that of X, if X is a tensor on a device, else the processor.
 
         Returns
         -------
@@ -204,18 +211,24 @@ class Diffusion:
                 "KNeighborsTransformer with this metric."
             )
         search = neighbors if distances is None else distances
-        started, device, X = time.perf_counter(), device_of(X), check_points(X)
+        device = device_of(X) if device is None else device
+        started, X = time.perf_counter(), check_points(X)
         if distances is not None:
             X = distances.points(X, training=True)
         else:
             X = in_metric(X, metric)
             warn_of_scales(X)
+        if device is not None and search is None and affinity == "knn":
+            search = NeighborIndex(X, device=device)
         built = AFFINITIES[affinity](X, epsilon, n_neighbors, search, cut)
         kernel = built.kernel
         out_of_sample = OutOfSamplePoints(X, n_neighbors, kernel.neighborhoods, metric, kernel)
-        operator = built.operator if device is None else on_device(built.operator, device)
         built.diagnostics["affinity_seconds"] = time.perf_counter() - started
-        built = replace(built, operator=operator)
+        if device is not None:
+            operator, step = (
+                on_device(one, device) for one in (built.operator, built.directed_step)
+            )
+            built = replace(built, operator=operator, directed_step=step)
         # Small problems are computed in float64.
         dtype = built.dtype if is_large(X.shape[0]) else np.float64
         return cls._normalized(built, out_of_sample, normalization, alpha, tol, max_iter, dtype)
@@ -229,6 +242,7 @@ class Diffusion:
         alpha: float = 1.0,
         tol: float = 1e-8,
         max_iter: int = 1000,
+        device: Any = None,
     ) -> Self:
         """Build the diffusion of a given affinity.
 
@@ -240,6 +254,8 @@ class Diffusion:
             are given by their affinities K(x, x_j), (m, n).
         normalization, alpha, tol, max_iter
             As in `from_points`.
+        device : str or torch.device, optional
+            Where products by a matrix are made, by torch; by default where it is.
 
         Raises
         ------
@@ -260,6 +276,7 @@ class Diffusion:
             operator, vertex = operator.near_order()
         _warn_of_distances(operator)
         out_of_sample = OutOfSampleAffinities.from_operator(operator, vertex)
+        operator = operator if device is None else on_device(operator, device)
         built, names = Affinity(operator, vertex), None if named is None else named.names
         return cls._normalized(
             built, out_of_sample, normalization, alpha, tol, max_iter, names=names
@@ -386,20 +403,25 @@ class Diffusion:
         if A.dtype == np.float32 and A.exponent_error:
             diagnostics["exponent_error"] = A.exponent_error
         diagnostics["normalize_seconds"] = time.perf_counter() - started
-        return cls(
+        return cls(  # matrices stay on a device, and nothing else
             A,
-            scaling.measure,
-            built.vertex,
-            out_of_sample,
-            scaling,
+            landed(scaling.measure),
+            landed(built.vertex),
+            landed(out_of_sample),
+            landed(scaling),
             normalization,
             None if step is None else scaling.new_rows(step, dtype),
-            epsilon=built.epsilon,
+            epsilon=landed(built.epsilon),
             diagnostics=diagnostics,
             names=names,
-            by_content=built.by_content,
+            by_content=landed(built.by_content),
             weighable=built.weighable,
         )
+
+    def landed(self) -> Self:
+        """Return the diffusion with its matrices on the host, too."""
+        operator, step = (on_device(one, None) for one in (self.operator, self.directed_step))
+        return replace(self, operator=operator, directed_step=step)
 
     def __repr__(self) -> str:
         """Describe the diffusion without its arrays."""
@@ -531,12 +553,14 @@ class Diffusion:
             )
         return X
 
-    def _kernel_rows(self, X: Any, dtype: Any) -> Any:
-        K_rows = self.out_of_sample.new_rows(X)  # type: ignore[union-attr]
+    def _kernel_rows(self, X: Any, dtype: Any, blocks: Blocks = HOST) -> Any:
+        K_rows = self.out_of_sample.new_rows(X, blocks)  # type: ignore[union-attr]
         return self.scaling.new_rows(K_rows, dtype)  # type: ignore[union-attr]
 
-    def last_step(self, H: Array, X: Any = None) -> Array:
+    def last_step(self, H: Array, X: Any = None, device: Any = None) -> Array:
         """Apply the `kernel_rows` of the data, or of new points X (m, d), to H (n, k).
+
+        With a `device` the rows of new points in a neighbour graph are found and applied there.
 
         Raises
         ------
@@ -549,10 +573,13 @@ class Diffusion:
             return multiply(self.step().matrix, H)
         X, is_sparse = self._checked(X), self.operator.sparse_matrix() is not None
         tile = _SPARSE_TILE if is_sparse else max(1, min(ROW_TILE, _DENSE_ENTRIES // self.n))
+        blocks = HOST if device is None else blocks_on(device)
+        there = blocks.native(H)
         Y = np.empty((X.shape[0], *H.shape[1:]), H.dtype)
         for rows in row_tiles(X.shape[0], tile):
             with rows_from(rows.start):
-                Y[rows] = multiply(self._kernel_rows(X[rows], H.dtype), H)
+                M = self._kernel_rows(X[rows], H.dtype, blocks)
+                Y[rows] = on_host(multiply(M, there if blocks_of(M) == blocks else H))
         return Y
 
 
@@ -568,20 +595,21 @@ def certify(K: Operator, A: Operator, scaling: Scaling) -> dict[str, Any]:
     Non-negative entries of K and A √π = √π are enough; where entries are not known, the largest
     eigenvalue is computed. Warn where A has nothing but √π.
     """
-    root = np.sqrt(scaling.measure)
+    blocks = A.blocks
+    root = blocks.xp.sqrt(blocks.native(scaling.measure))
     if not K.is_non_negative():
-        honest = Scaled(K, scaling.s)  # without the claim that is in question
-        top = float(leading_eigenpairs(Deflated(honest, root), 1, tol=1e-4).values[0])
+        honest = Scaled(K, landed(scaling.s))  # without the claim that is in question
+        top = float(leading_eigenpairs(Deflated(honest, landed(root)), 1, tol=1e-4).values[0])
         if top > 1 + 1e-6:
             raise CertificateError(
                 f"The normalised operator has an eigenvalue {top:.4g} beyond 1, so the affinity "
                 "has negative entries and its powers would grow; pass a non-negative affinity, or "
                 "a low-rank factor that approximates one better."
             )
-    probe = random_block(A.n, 1, "gaussian", 0)[:, 0]
+    probe = blocks.native(random_block(A.n, 1, "gaussian", 0)[:, 0])
     probe -= root * (root @ probe)
-    image, other = (A @ np.column_stack([root, probe])).T
-    error = float(np.max(np.abs(image - root) / root))
+    image, other = (A @ blocks.xp.column_stack([root, probe])).T
+    error = float((abs(image - root) / root).max())
     rounding = 50 * float(np.finfo(A.dtype).eps)
     residual = scaling.diagnostics.get("scaling_residual", 0.0)
     allowed = max(_MAX_MEASURE_ERROR, rounding, 2 * residual)
@@ -590,8 +618,8 @@ def certify(K: Operator, A: Operator, scaling: Scaling) -> dict[str, Any]:
             f"A √π = √π is off by {error:.1e} where rounding explains {allowed:.0e}; the affinity "
             "changes between products or has entries beyond float64."
         )
-    rest = np.linalg.norm(other - root * (root @ other))
-    is_constant = bool(rest <= rounding * np.linalg.norm(probe))
+    rest = blocks.norm(other - root * (root @ blocks.native(other, float)))
+    is_constant = bool(rest <= rounding * blocks.norm(probe))
     if is_constant and A.n > 1:
         message = (
             "All points have the same affinities, to rounding: the embedding carries no "
