@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.utils._testing import assert_docstring_consistency
 
 import heatsketch
 from test_docs import public_names
@@ -112,6 +113,77 @@ def test_a_method_that_needs_a_fit_says_so_and_asks_for_it(name):
         wanted = [p for p in inspect.signature(call).parameters.values() if p.default is p.empty]
         with pytest.raises(NotFittedError):
             call(*[np.ones((3, 2)) for _ in wanted])
+
+
+ARRAY = re.compile(r"\b(?:array|array-like|ndarray|sparse matrix)\b")
+TEXTS = ("Sketching the heat kernel", "Linear and nonlinear", "Diffusion representation")
+FROM_THE_TEXTS = {  # functions and other classes; every estimator is
+    *("diffusion", "Diffusion", "gaussian_affinity", "initialization", "sketch", "Power", "Heat"),
+    *("symmetric_normalize", "bistochastic_normalize", "markov_normalize", "MixtureKernel"),
+    *("mixture.CholeskyMap", "ksum", "connecting_epsilon", "density_estimate", "distortion"),
+    *("diffusion_distance", "metrics.diffusion_distortion", "metrics.row_distortion"),
+    *("columns_for", "diffusion_discrepancy", "uncertainty.distance_interval"),
+}
+EDITED_ELSEWHERE = {"heatsketch.HeatEmbedding"}
+SCIKIT_LEARN = sorted(set(NAMES) - EDITED_ELSEWHERE)
+NORMALIZING = ("epsilon", "n_neighbors", "metric", "normalization", "alpha", "max_iter")
+SHARED = {  # copies of one text, so that each docstring is whole
+    NORMALIZING: ("HeatSketch", "DiffusionMap", "diffusion"),
+    ("neighbors", "memory"): ("HeatSketch", "DiffusionMap"),
+    ("metric",): ("gaussian_affinity", "ksum", "connecting_epsilon", "intrinsic_dimension"),
+    ("n_components", "n_neighbors", "metric"): ("classical.Isomap", "classical.LandmarkIsomap"),
+    ("perplexity", "init", "random_state"): ("classical.SNE", "classical.TSNE"),
+    ("path", "ax"): ("plot.ksum_curve", "plot.time_curve", "plot.explained_variance"),
+    ("labels", "title", "path", "whole"): ("plot.density", "plot.space"),
+    ("adata", "copy"): ("anndata.heat_sketch", "anndata.diffusion_map", "anndata.pseudotime"),
+}
+
+
+@pytest.mark.parametrize("name", SCIKIT_LEARN)
+def test_a_reader_is_told_where_to_look_next(name):
+    """Each line of See Also is a public name, or one of scikit-learn, and a sentence."""
+    lines = sections_of(object_of(name)).get("See Also", "").split("\n")
+    entries = [line.split(" : ") for line in lines if line]
+    methods = {f"{short(n)}.{method}" for n in CLASSES for method in methods_of(n)}
+    known = {short(n) for n in public_names()} | methods
+    assert 1 <= len(entries) <= 4
+    assert [other for other, _ in entries if other not in known and other[:8] != "sklearn."] == []
+    assert [says for _, says in entries if not (says[0].isupper() and says.endswith("."))] == []
+    assert short(name) not in dict(entries)
+
+
+@pytest.mark.parametrize("name", SCIKIT_LEARN)
+def test_arrays_have_a_shape(name):
+    sections = sections_of(object_of(name))
+    for title in ("Parameters", "Attributes", "Returns"):
+        heads = re.findall(r"^\S.*$", sections.get(title, ""), re.MULTILINE)
+        kinds = [head.partition(" : ")[2] or head for head in heads]
+        arrays = [kind for kind in kinds if ARRAY.search(kind)]
+        of_any_shape = ("float or ndarray", "float, ndarray", "number, str or", "int or array-like")
+        bare = [kind for kind in arrays if "of shape (" not in kind and "transformer" not in kind]
+        assert [kind for kind in bare if not kind.startswith(of_any_shape)] == []
+        assert [head for head in heads if re.search(r", default [^=]", head)] == []
+
+
+@pytest.mark.parametrize("name", SCIKIT_LEARN)
+def test_sources_are_cited_and_listed(name):
+    """The titles of the texts are in References alone, and [n] there is [n]_ in the text."""
+    value = object_of(name)
+    text, sections = inspect.getdoc(value), sections_of(value)
+    references = sections.get("References", "")
+    listed = re.findall(r"^\.\. \[(\d+)\]", references, re.MULTILINE)
+    assert listed == [str(i + 1) for i in range(len(listed))]
+    assert set(re.findall(r"\[(\d+)\]_", text)) == set(listed)
+    assert [title for title in TEXTS if title in text.replace(references or "-", "")] == []
+    if subclasses([name], BaseEstimator) or short(name) in FROM_THE_TEXTS:
+        assert listed
+
+
+@pytest.mark.parametrize(("parameters", "names"), SHARED.items(), ids=lambda given: str(given[0]))
+def test_a_shared_parameter_is_explained_alike(parameters, names):
+    found = [object_of(f"heatsketch.{name}") for name in names]
+    objects = [getattr(value, "__func__", value) for value in found]
+    assert_docstring_consistency(objects, include_params=list(parameters))
 
 
 @pytest.mark.parametrize("name", WORKING)

@@ -13,6 +13,7 @@ from pathlib import Path
 REFERENCE = Path(__file__).parents[1] / "reference.rst"
 HEADED = {"Parameters", "Returns", "Yields", "Raises", "Warns", "Attributes", "Other Parameters"}
 UNTOUCHED = {"Examples"}
+OF_ESTIMATORS = {"fit", "neighbors"}  # alone a method and a parameter, not functions of those names
 CODE = re.compile(r"(``.+?``|(?<!`)`[^`]+`(?!`))")
 EMPHASIS = re.compile(r"(\*\*?[A-Za-z][^*]*[A-Za-z0-9.]\*\*?)(?!\w)")
 
@@ -62,6 +63,9 @@ def plain(lines):
         title = bool(line) and set(below) == {"-"} and len(below) >= len(line)
         section = line if title else section
         head_of_field = section in HEADED and not line.startswith(" ")
+        if section == "See Also" and " : " in line:  # numpydoc makes links of full names
+            name, _, says = line.partition(" : ")
+            line = f"{public_names().get(name, name)} : {says}"
         if title or not line.strip("- ") or section in UNTOUCHED or head_of_field:
             flush()
             head, colon, kind = line.partition(" : ")
@@ -102,6 +106,8 @@ def public_names():
     for full in re.findall(r"^   (heatsketch\.[\w.]+)$", page, re.MULTILINE):
         parts = full.split(".")
         for start in range(len(parts)):
-            names.setdefault(".".join(parts[start:]), full)
+            short = ".".join(parts[start:])
+            if short not in OF_ESTIMATORS:
+                names.setdefault(short, full)
         names.setdefault(".".join(["hs", *parts[1:]]), full)
     return names

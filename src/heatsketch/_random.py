@@ -57,17 +57,21 @@ def _numbered_rows(entropy: list[int], numbers: Array, k: int, kind: str) -> Arr
 
 
 def data_hash(values: Any) -> str:
-    """Return the SHA-256 of the shape, type and numbers of points (n, d), array or CSR matrix.
+    """Return the SHA-256 of the shape, type and numbers of points, dense or sparse.
 
     Parameters
     ----------
-    values : array or CSR matrix (n, d)
+    values : {array-like, sparse matrix} of shape (n_samples, n_features)
         Points.
 
     Returns
     -------
     str
         64 hexadecimal digits; equal for arrays of the same values in another order of memory.
+
+    See Also
+    --------
+    io.read_table : Read points, ids and labels from a file.
 
     Examples
     --------

@@ -174,7 +174,7 @@ def track(items: Iterable[Any] | None, name: str, total: int | None, unit: str) 
 
 @contextmanager
 def progress(stream: TextIO | None = None) -> Iterator[None]:
-    """Context manager: show progress bars and messages of the library in a ``with`` block.
+    """Show progress bars and messages of the library in a ``with`` block.
 
     A loop that takes more than two seconds has a bar of tqdm with its speed and the time left.
     Other steps are reported by records of the logger "heatsketch" at the level INFO, at most one
@@ -182,12 +182,16 @@ def progress(stream: TextIO | None = None) -> Iterator[None]:
 
     Parameters
     ----------
-    stream : text stream, optional
+    stream : text stream, default=None
         Where to write; standard error by default.
+
+    See Also
+    --------
+    show_versions : Print the versions on which results depend.
 
     Notes
     -----
-    Cost: one comparison of times for each step of a loop.
+    The cost is one comparison of times for each step of a loop.
 
     Examples
     --------

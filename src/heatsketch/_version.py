@@ -13,9 +13,13 @@ def show_versions() -> None:
 
     Add them to bug reports; `heatsketch --version --verbose` prints the same.
 
+    See Also
+    --------
+    progress : Show progress bars of the library.
+
     Notes
     -----
-    Cost: NumPy and SciPy are imported, a fraction of a second; nothing is computed.
+    The cost is the import of NumPy and SciPy, a fraction of a second; nothing is computed.
 
     Examples
     --------

@@ -57,24 +57,24 @@ def heat_embedding(
     Parameters
     ----------
     adata : AnnData
-        n cells, in memory or backed by a file.
-    n_components : int, default 2
-        Number of coordinates k.
-    use_rep : str, optional
+        Cells in rows, in memory or backed by a file.
+    n_components : int, default=2
+        Number k of coordinates.
+    use_rep : str, default=None
         "X", or a name in `obsm`. By default X if it has at most 50 genes, else "X_pca" if it
         exists, else X with a warning.
-    n_pcs : int, optional
+    n_pcs : int, default=None
         Number of leading columns to use of an entry of `obsm`; by default all. X always has all of
         its genes. 0 means X.
-    layer : str, optional
+    layer : str, default=None
         A layer to use instead of X.
-    obsp : str, optional
+    obsp : str, default=None
         A graph of the cells. A name that ends in "distances" means distances to neighbours; the
         coordinates of the cells are still needed. Others mean weights, such as "connectivities",
         and are used instead of coordinates, without `use_rep`, `n_pcs` or `layer`.
-    key_added : str, default "heat"
+    key_added : str, default="heat"
         Results are in ``obsm["X_heat"]`` and ``uns["heat"]``.
-    copy : bool, default False
+    copy : bool, default=False
         Return a copy of `adata` with the results, instead of writing them into it.
     **parameters
         Parameters of `HeatEmbedding`, such as `time` or `n_neighbors`; `random_state` is 0 by
@@ -83,9 +83,9 @@ def heat_embedding(
     Returns
     -------
     AnnData or None
-        A copy with the results if `copy`. ``obsm["X_heat"]`` (n, k) has the embedding,
-        ``uns["heat"]`` the method, its parameters, the version, the time used and the distortion of
-        distances.
+        A copy with the results if `copy`, else None. ``obsm["X_heat"]`` has the embedding, of shape
+        (n_samples, n_components), ``uns["heat"]`` the method, its parameters, the version, the time
+        used and the distortion of distances.
 
     Raises
     ------
@@ -94,6 +94,12 @@ def heat_embedding(
         given; errors of the estimator.
     MemoryError
         X of a backed object does not fit.
+
+    See Also
+    --------
+    HeatEmbedding : Embed data in few dimensions that keep diffusion distances.
+    anndata.heat_sketch : Sketch cells by `HeatSketch`.
+    anndata.diffusion_map : Compute the diffusion map of cells.
 
     Examples
     --------
@@ -121,26 +127,35 @@ def heat_sketch(
 
     Parameters
     ----------
-    adata, copy
-        As in `heat_embedding`.
-    n_components : int or "auto", default 32
-        Number of random columns, as in `HeatSketch`.
-    key_added : str, default "heat_sketch"
+    adata : AnnData
+        Cells in rows, in memory or backed by a file.
+    copy : bool, default=False
+        Return a copy of `adata` with the results, instead of writing them into it.
+    n_components : int or "auto", default=32
+        Number of random columns.
+    key_added : str, default="heat_sketch"
         Results are in ``obsm["X_heat_sketch"]`` and ``uns["heat_sketch"]``.
     **options
-        What represents the cells, as in `heat_embedding`: `use_rep` ("X" or a name in `obsm`),
-        `n_pcs` (leading columns of such an entry), `layer` in place of X, or `obsp`, a graph; and
-        parameters of the estimator, such as `time`, `n_neighbors` or `random_state`.
+        What represents the cells: `use_rep` ("X" or a name in `obsm`), `n_pcs` (leading columns of
+        such an entry), `layer` in place of X, or `obsp`, a graph; and parameters of the estimator,
+        such as `time`, `n_neighbors` or `random_state`.
 
     Returns
     -------
     AnnData or None
-        ``obsm["X_heat_sketch"]`` (n, k) has the sketch; other tools can use it as `use_rep`.
+        A copy with the results if `copy`, else None. ``obsm["X_heat_sketch"]`` has the sketch, of
+        shape (n_samples, n_components); other tools can use it as `use_rep`.
 
     Raises
     ------
     TypeError, ValueError
-        As in `heat_embedding`.
+        `adata` is no AnnData; the representation, layer or graph does not exist, or several are
+        given; errors of the estimator.
+
+    See Also
+    --------
+    HeatSketch : Embed data by random columns; distances are right on average.
+    anndata.heat_embedding : Embed cells by `HeatEmbedding`.
 
     Examples
     --------
@@ -165,26 +180,38 @@ def diffusion_map(
 
     Parameters
     ----------
-    adata, copy
-        As in `heat_embedding`.
-    n_components : int, float in (0, 1) or "auto", default 15
-        Number of coordinates, as in `DiffusionMap`.
-    key_added : str, default "diffusion_map"
+    adata : AnnData
+        Cells in rows, in memory or backed by a file.
+    copy : bool, default=False
+        Return a copy of `adata` with the results, instead of writing them into it.
+    n_components : int, float in (0, 1) or "auto", default=15
+        Number of coordinates, see `DiffusionMap`.
+    key_added : str, default="diffusion_map"
         Results are in ``obsm["X_diffusion_map"]`` and ``uns["diffusion_map"]``.
     **options
-        `use_rep`, `n_pcs`, `layer`, `obsp`, and parameters of the estimator, as in `heat_sketch`.
-        With ``obsp="connectivities", normalization="symmetric"`` the result is that of
+        What represents the cells: `use_rep` ("X" or a name in `obsm`), `n_pcs` (leading columns of
+        such an entry), `layer` in place of X, or `obsp`, a graph; and parameters of the estimator,
+        such as `time`, `n_neighbors` or `random_state`. With
+        ``obsp="connectivities", normalization="symmetric"`` the result is that of
         ``sc.tl.diffmap(adata)``, up to the lengths of columns and its trivial first column.
 
     Returns
     -------
     AnnData or None
-        ``obsm["X_diffusion_map"]`` (n, k) has the coordinates, ``uns`` the eigenvalues.
+        A copy with the results if `copy`, else None. ``obsm["X_diffusion_map"]`` has the
+        coordinates, of shape (n_samples, n_components), and ``uns`` the eigenvalues.
 
     Raises
     ------
     TypeError, ValueError
-        As in `heat_embedding`.
+        `adata` is no AnnData; the representation, layer or graph does not exist, or several are
+        given; errors of the estimator.
+
+    See Also
+    --------
+    DiffusionMap : Embed data by the leading eigenvectors of the diffusion.
+    anndata.heat_embedding : Embed cells by `HeatEmbedding`.
+    anndata.pseudotime : Compute the pseudotime of cells.
 
     Examples
     --------
@@ -208,30 +235,48 @@ def pseudotime(
 ) -> Any:
     """Compute how late each cell is: 0 at one root, 1 at the farthest cell that it reaches.
 
+    With ``time=1`` it is the diffusion pseudotime of [1]_.
+
     Parameters
     ----------
-    adata, copy
-        As in `heat_embedding`.
-    root : str, int, several of them, or mask (n,), optional
+    adata : AnnData
+        Cells in rows, in memory or backed by a file.
+    copy : bool, default=False
+        Return a copy of `adata` with the results, instead of writing them into it.
+    root : str, int, sequence of these, or mask of shape (n_samples,), default=None
         Names (in `obs_names`) or numbers of the cells where time starts, or a mask; by default
-        ``uns["iroot"]``, as in scanpy. With several roots a walk starts at each with the same
+        ``uns["iroot"]``, which scanpy uses. With several roots a walk starts at each with the same
         probability, and no cell is at 0.
-    time : float, default 8
-        First step that counts, see `DiffusionMap.pseudotime`; 1 is the pseudotime of ``sc.tl.dpt``.
-    key_added : str, default "heat_pseudotime"
+    time : float, default=8
+        First step of the sum, see `DiffusionMap.pseudotime`; 1 is the pseudotime of ``sc.tl.dpt``.
+    key_added : str, default="heat_pseudotime"
+        Results are in ``obs["heat_pseudotime"]`` and ``uns["heat_pseudotime"]``.
     **options
-        `use_rep`, `n_pcs`, `layer`, `obsp`, as in `heat_sketch`, and parameters of `DiffusionMap`.
+        What represents the cells: `use_rep` ("X" or a name in `obsm`), `n_pcs` (leading columns of
+        such an entry), `layer` in place of X, or `obsp`, a graph; and parameters of the estimator,
+        such as `time`, `n_neighbors` or `random_state`.
 
     Returns
     -------
     AnnData or None
-        ``obs["heat_pseudotime"]`` (n,) has the values, infinite in components of the graph without
-        the root; ``uns["heat_pseudotime"]`` has the method and its parameters.
+        A copy with the results if `copy`, else None. ``obs["heat_pseudotime"]`` has the values,
+        infinite in components of the graph without the root; ``uns["heat_pseudotime"]`` has the
+        method and its parameters.
 
     Raises
     ------
-    ValueError
-        No root is given; a name belongs to no cell, or to several; and as in `heat_embedding`.
+    TypeError, ValueError
+        `adata` is no AnnData; the representation, layer or graph does not exist, or several are
+        given; errors of the estimator. No root is given; a name belongs to no cell, or to several.
+
+    See Also
+    --------
+    anndata.diffusion_map : Compute the diffusion map of cells.
+
+    References
+    ----------
+    .. [1] L. Haghverdi et al., "Diffusion pseudotime robustly reconstructs lineage branching",
+       Nature Methods 13 (2016), 845-848.
 
     Examples
     --------
@@ -265,29 +310,38 @@ def audit(
     labels: str | None = None,
     **options: Any,
 ) -> Audit:
-    """Measure for each cell how well its place in a picture can be trusted: `heatsketch.audit`.
+    """Measure for each cell how well its place in a picture can be trusted, by `heatsketch.audit`.
 
     Parameters
     ----------
-    adata
-        As in `heat_embedding`.
-    basis : str, default "X_umap"
+    adata : AnnData
+        Cells in rows, in memory or backed by a file.
+    basis : str, default="X_umap"
         Name of the picture in `obsm`.
-    labels : str, optional
+    labels : str, default=None
         A column of `obs`; the gaps between its groups are compared.
     **options
-        `use_rep`, `n_pcs`, `layer`, `obsp`, and parameters of `HeatSketch`, as in `heat_sketch`; by
-        default 64 columns, ``filter="accumulated"``, time 8 and ``random_state=0``.
+        What represents the cells: `use_rep` ("X" or a name in `obsm`), `n_pcs` (leading columns of
+        such an entry), `layer` in place of X, or `obsp`, a graph; and parameters of the estimator,
+        such as `time`, `n_neighbors` or `random_state`. By default 64 columns,
+        ``filter="accumulated"``, time 8 and ``random_state=0``.
 
     Returns
     -------
     Audit
-        Also written are ``obs["umap_trust"]`` and ``obs["umap_dubious"]``, named after the basis.
+        The result. The function also writes ``obs["umap_trust"]`` and ``obs["umap_dubious"]``,
+        named after the basis.
 
     Raises
     ------
     TypeError, ValueError
-        As in `heat_embedding`; the picture or column does not exist.
+        `adata` is no AnnData; the representation, layer or graph does not exist, or several are
+        given; errors of the estimator. The picture or column does not exist.
+
+    See Also
+    --------
+    audit : Find the points of a picture that can be believed.
+    anndata.coloring : Collect the colours of a report on cells.
 
     Examples
     --------
@@ -315,19 +369,26 @@ def coloring(adata: Any, genes: int | Sequence[str] = 20) -> dict[str, Any]:
     ----------
     adata : AnnData
         In memory or backed by a file.
-    genes : int or sequence of str, default 20
-        Names of genes in `var_names`, or else in `raw`. A number: so many genes of largest
-        variance, as `scanpy.pp.highly_variable_genes` stored it in `var`, or else in `X`.
+    genes : int or sequence of str, default=20
+        Names of genes in `var_names`, or else in `raw`. A number: the number of genes of largest
+        variance, which `scanpy.pp.highly_variable_genes` stored in `var`, or else computed from
+        `X`.
 
     Returns
     -------
     dict
-        `labels` (DataFrame, n rows) and `colors` ({column: {category: colour}}), for `report`.
+        `labels` (DataFrame with a row for each cell) and `colors` ({column: {category: colour}}),
+        for `report`.
 
     Raises
     ------
     ValueError
         A gene does not exist.
+
+    See Also
+    --------
+    report : Show an embedding in one page of HTML.
+    anndata.audit : Audit a picture of cells.
 
     Examples
     --------
@@ -381,25 +442,43 @@ def neighbors(
 
     Parameters
     ----------
-    adata, use_rep, n_pcs, layer, copy
-        As in `heat_embedding`.
-    n_neighbors : int, default 15
+    adata : AnnData
+        Cells in rows, in memory or backed by a file.
+    use_rep : str, default=None
+        "X", or a name in `obsm`. By default X if it has at most 50 genes, else "X_pca" if it
+        exists, else X with a warning.
+    n_pcs : int, default=None
+        Number of leading columns to use of an entry of `obsm`; by default all. X always has all of
+        its genes. 0 means X.
+    layer : str, default=None
+        A layer to use instead of X.
+    copy : bool, default=False
+        Return a copy of `adata` with the results, instead of writing them into it.
+    n_neighbors : int, default=15
         Number of neighbours, without the cell itself; at most n - 1 are used.
-    metric : "euclidean", "cosine" or "correlation", default "euclidean"
-        As in `HeatSketch`: "cosine" is the chord, √(2 - 2 cos).
-    key_added : str, optional
-        By default results are in ``uns["neighbors"]``, ``obsp["connectivities"]`` and
-        ``obsp["distances"]``, else in ``uns[key_added]`` and in `obsp` under
-        "{key_added}_connectivities" and "{key_added}_distances".
+    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
+        Distance between points. "cosine": the chord √(2 - 2 cos(x, y)). "correlation": the chord
+        after the mean of each row has been subtracted from it.
+    key_added : str, default=None
+        Names of the results. By default they are in ``uns["neighbors"]``,
+        ``obsp["connectivities"]`` and ``obsp["distances"]``, else in ``uns[key_added]`` and in
+        `obsp` under "{key_added}_connectivities" and "{key_added}_distances".
 
     Returns
     -------
     AnnData or None
+        A copy with the results if `copy`, else None.
 
     Raises
     ------
     TypeError, ValueError
-        As in `heat_embedding`; n_neighbors < 1.
+        `adata` is no AnnData; the representation, layer or graph does not exist, or several are
+        given; errors of the estimator. n_neighbors < 1.
+
+    See Also
+    --------
+    neighbors.NeighborIndex : Search for nearest neighbours.
+    anndata.heat_embedding : Embed cells by `HeatEmbedding`.
 
     Examples
     --------

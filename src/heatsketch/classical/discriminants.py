@@ -36,7 +36,19 @@ class Discriminant(Embedding):
         """
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the directions that separate the classes y (n,), numbers or text, and score X.
+        """Find the directions that separate the classes, and score X.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Points.
+        y : array-like of shape (n_samples,)
+            Class of each point, numbers or text.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -74,7 +86,17 @@ class Discriminant(Embedding):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Return the scores (m, k) of points (m, d), new or old.
+        """Return the scores of points, new or old.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_new_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_new_samples, n_components)
+            Coordinates of the points.
 
         Raises
         ------
@@ -97,8 +119,8 @@ class Discriminant(Embedding):
 class FisherDiscriminant(Discriminant):
     """Project points of two classes on the line that separates the classes most.
 
-    *Linear and nonlinear dimensionality reduction*, §4: with the means m_1, m_2 of the classes and
-    the sum S_w of their scatters, the maximiser of (1),
+    With the means m_1, m_2 of the classes and the sum S_w of their scatters, the maximiser [1]_
+    [2]_ of
 
         J(w) = (wᵀ(m_1 - m_2))² / wᵀ S_w w,  is  w = S_w⁻¹ (m_1 - m_2),  normalised to |w| = 1.
 
@@ -112,23 +134,28 @@ class FisherDiscriminant(Discriminant):
 
     Parameters
     ----------
-    shrinkage : float in [0, 1], default 0
-        γ: S_w is replaced by (1 - γ) S_w + γ diag(S_w + S_b), as in `MultipleDiscriminant`.
+    shrinkage : float in [0, 1], default=0
+        Weight γ: S_w is replaced by (1 - γ) S_w + γ diag(S_w + S_b). γ > 0 also allows a singular
+        S_w.
 
     Attributes
     ----------
-    embedding_ : array (n, 1)
-        Scores wᵀ(x - m), m the mean of all points: wᵀx of the notes up to a constant.
-    components_ : array (1, d)
-        w.
-    mean_ : array (d,)
-        m.
+    embedding_ : ndarray of shape (n_samples, 1)
+        Scores wᵀ(x - m), where m is the mean of all points: wᵀx of [1]_ up to a constant.
+    components_ : ndarray of shape (1, n_features)
+        The direction w.
+    mean_ : ndarray of shape (n_features,)
+        The mean m of all points.
     objective_ : float
         J(w), with S_b = (m_1 - m_2)(m_1 - m_2)ᵀ and the S_w that `shrinkage` gives.
-    classes_ : array (2,)
+    classes_ : ndarray of shape (2,)
         The first and the second class, sorted.
-    diagnostics_, n_features_in_, feature_names_in_
-        As in `MultipleDiscriminant`.
+    diagnostics_ : dict
+        `classes`, the number of classes; `discriminants`, the rank of S_b.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Defined only if X has names that are all strings.
 
     Raises
     ------
@@ -136,10 +163,22 @@ class FisherDiscriminant(Discriminant):
         One class, or more than two; class means that coincide; S_w singular in a direction in
         which the classes differ.
 
+    See Also
+    --------
+    classical.MultipleDiscriminant : Project classes on the directions that separate them most.
+    classical.PCA : Project on the directions of largest variance.
+
     Notes
     -----
-    Cost: that of `MultipleDiscriminant`. If features are constant or dependent, w lies in the range
-    of the data.
+    The cost is that of `MultipleDiscriminant`. If features are constant or dependent, w lies in the
+    range of the data.
+
+    References
+    ----------
+    .. [1] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §4, equation
+       (1).
+    .. [2] R. A. Fisher, "The use of multiple measurements in taxonomic problems", Annals of
+       Eugenics 7 (1936), 179-188.
 
     Examples
     --------
@@ -173,15 +212,14 @@ class FisherDiscriminant(Discriminant):
 class MultipleDiscriminant(Discriminant):
     """Project points of several classes on the directions that separate the classes most.
 
-    *Linear and nonlinear dimensionality reduction*, §5: with class means m_i of n_i points each,
-    mean m and
+    With class means m_i of n_i points each, mean m and [1]_
 
         S_w = Σ_i Σ_{k in class i} (x_k - m_i)(x_k - m_i)ᵀ,  S_b = Σ_i n_i (m_i - m)(m_i - m)ᵀ,
 
-    the directions are the top eigenvectors of S_b w = λ S_w w: the maximisers of
-    J(w) = wᵀ S_b w / wᵀ S_w w = λ. With c classes S_b has at most rank c - 1, so there are at most
-    c - 1 directions. The result is independent of the units of the features, and of any other
-    invertible linear map of them.
+    the directions are the top eigenvectors of S_b w = λ S_w w: the maximisers of J(w) = wᵀ S_b w /
+    wᵀ S_w w = λ. With c classes S_b has at most rank c - 1, so there are at most c - 1 directions.
+    The result is independent of the units of the features, and of any other invertible linear map
+    of them.
 
     When to use it: if labels are available and each class is a single cloud of about the same
     shape; it is a good first step before a search of nearest neighbours. When not: without labels
@@ -190,32 +228,36 @@ class MultipleDiscriminant(Discriminant):
 
     Parameters
     ----------
-    n_components : int, 1 <= k <= c - 1, or None, default None
+    n_components : int, 1 <= k <= c - 1, or None, default=None
         Number of coordinates k; None: the rank of S_b.
-    shrinkage : float in [0, 1], default 0
-        γ: S_w is replaced by (1 - γ) S_w + γ diag(S_w + S_b). Needed if S_w is singular in a
+    shrinkage : float in [0, 1], default=0
+        Weight γ: S_w is replaced by (1 - γ) S_w + γ diag(S_w + S_b). Needed if S_w is singular in a
         direction in which the classes differ, as with more features than points; helpful if there
         are few points for the number of features. With γ > 0 the result is independent of the units
         of the features, but not of other linear maps.
 
     Attributes
     ----------
-    embedding_ : array (n, k)
+    embedding_ : ndarray of shape (n_samples, n_components)
         Scores wᵀ(x - m). With shrinkage 0 their covariance within classes is I, so that their
         distances are Mahalanobis distances. Signs: the mean of the last class is above that of the
         first.
-    components_ : array (k, d)
+    components_ : ndarray of shape (n_components, n_features)
         The rows w: ``embedding_`` is ``(X - mean_) @ components_.T``.
-    mean_ : array (d,)
-        m.
-    eigenvalues_ : array (k,)
+    mean_ : ndarray of shape (n_features,)
+        The mean m of all points.
+    eigenvalues_ : ndarray of shape (n_components,)
         λ = J(w), descending, with the S_w that `shrinkage` gives.
-    explained_ratio_ : array (k,)
+    explained_ratio_ : ndarray of shape (n_components,)
         Fraction of the sum of all nonzero λ.
-    classes_ : array (c,)
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     diagnostics_ : dict
         `classes`, the number c; `discriminants`, the rank of S_b.
-    n_features_in_, feature_names_in_ : as in scikit-learn
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Defined only if X has names that are all strings.
 
     Raises
     ------
@@ -223,13 +265,24 @@ class MultipleDiscriminant(Discriminant):
         A single class; class means that coincide; more components than the rank of S_b; S_w
         singular in a direction in which the classes differ, because λ would be infinite.
 
+    See Also
+    --------
+    classical.FisherDiscriminant : Project two classes on the line that separates them most.
+    classical.PCA : Project on the directions of largest variance.
+    sklearn.discriminant_analysis.LinearDiscriminantAnalysis : Also classifies points.
+
     Notes
     -----
     Directions in which the data do not vary beyond rounding (constant or dependent features) are
     removed by a singular value decomposition of the centred data, in units of standard deviation.
-    Cost: some 4 n d² operations (n² d where d > n); twice the data in memory.
-    `sklearn.discriminant_analysis.LinearDiscriminantAnalysis`, which also classifies, removes the
-    directions in which S_w is singular, although these separate the classes best.
+    The cost is some 4 n d² operations (n² d if d > n) for n points with d features, and twice the
+    data in memory. `sklearn.discriminant_analysis.LinearDiscriminantAnalysis`, which also
+    classifies, removes the directions in which S_w is singular, although these separate the classes
+    best.
+
+    References
+    ----------
+    .. [1] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §5.
 
     Examples
     --------

@@ -34,9 +34,20 @@ class PathScaling(Embedding):
     metric: str = "euclidean"
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Embed points (n, d), dense or sparse, or the distances (n, n) between them.
+        """Embed points, or the distances between them.
 
-        Sparse distances, as a `KNeighborsTransformer` returns them, are those between neighbours.
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Points. With ``metric="precomputed"`` X holds distances of shape (n_samples, n_samples);
+            sparse ones are those between neighbours, which a `KNeighborsTransformer` returns.
+        y : ignored
+            Present for the interface of scikit-learn.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -64,10 +75,18 @@ class PathScaling(Embedding):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Embed points (m, d), each row independently; warn of points far from all training points.
+        """Embed points, each row independently; warn of points far from all training points.
 
-        With ``metric="precomputed"`` X holds the distances to the training points, (m, n); a sparse
-        X those to the nearest of them.
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_new_samples, n_features)
+            Points. With ``metric="precomputed"`` X holds the distances to the training points, of
+            shape (n_new_samples, n_samples); a sparse X those to the nearest of them.
+
+        Returns
+        -------
+        ndarray of shape (n_new_samples, n_components)
+            Coordinates of the points.
 
         Raises
         ------
@@ -111,13 +130,12 @@ class PathScaling(Embedding):
 class Isomap(PathScaling):
     """Embed points so that distances are path lengths in a neighbourhood graph.
 
-    *Linear and nonlinear dimensionality reduction*, §6 (Tenenbaum, de Silva and Langford 2000), in
-    three steps:
+    The method has three steps [1]_ [2]_:
 
     1. a graph G joins each point to its k nearest others (or to all within ε); an edge exists if
        either end has the other as a neighbour: max(G, Gᵀ);
     2. Δ holds the lengths of the shortest paths between all points;
-    3. classical scaling (§3) of Δ gives the coordinates.
+    3. classical scaling of Δ gives the coordinates.
 
     A new point x is at distance δ_j = min over its neighbours i of |x - x_i| + Δ_ij from point j,
     and is placed by these distances; training points get their own coordinates.
@@ -129,28 +147,36 @@ class Isomap(PathScaling):
 
     Parameters
     ----------
-    n_components : int >= 1, default 2
+    n_components : int >= 1, default=2
         Number of coordinates.
-    n_neighbors : int >= 1, default 10
+    n_neighbors : int >= 1, default=10
         Neighbours k of each point. A small k keeps paths on the surface; a larger k brings their
         lengths closer to the geodesic distances.
     radius : float > 0, optional
-        ε, in the units of X: join all points up to this distance instead of the k nearest.
-    neighbors : None, NeighborIndex, transformer or CSR matrix (n, n), optional
-        Search for neighbours, or known ones, as in `HeatSketch`.
-    metric : str or callable, default "euclidean"
-        The distance between points, as in `HeatSketch`. "precomputed": X holds the distances
-        between all points (n, n), or, if it is sparse, those to at least `n_neighbors` of them.
+        Distance ε, in the units of X: join all points up to it instead of the k nearest.
+    neighbors : NeighborIndex, transformer or sparse matrix, default=None
+        A `heatsketch.neighbors.NeighborIndex`, a transformer of scikit-learn that returns sparse
+        graphs of distances, or the distances to the neighbours, a sparse matrix of shape
+        (n_samples, n_samples). None: a search that suits the data.
+    metric : str or callable, default="euclidean"
+        Distance between points: "euclidean"; "cosine", the chord √(2 - 2 cos(x, y)); "correlation",
+        the chord after the mean of each row has been subtracted from it; "manhattan"; "hamming";
+        "jaccard"; or a function of two rows, which is slow. "precomputed": X holds the distances
+        between all points, of shape (n_samples, n_samples), or, if it is sparse, those to at least
+        `n_neighbors` of them.
 
     Attributes
     ----------
-    embedding_ : array (n, n_components)
-        Coordinates in the units and the precision of X; mean 0 (points with equal coordinates count
-        once).
+    embedding_ : ndarray of shape (n_samples, n_components)
+        Coordinates in the units and the precision of X, with mean 0 over points with different
+        coordinates.
     diagnostics_ : dict
         `mean_neighbors`, `components` (number of components of the graph before these are joined),
         `duplicates` (points that share the vertex of an equal point).
-    n_features_in_, feature_names_in_ : as in scikit-learn
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Defined only if X has names that are all strings.
 
     Raises
     ------
@@ -160,14 +186,28 @@ class Isomap(PathScaling):
     MemoryError
         The paths would take more memory than is available.
 
+    See Also
+    --------
+    classical.LandmarkIsomap : Embed by path lengths to a few landmarks.
+    classical.ClassicalMDS : Embed distances by classical scaling.
+    HeatEmbedding : Embed data in few dimensions that keep diffusion distances.
+    sklearn.manifold.Isomap : Isomap of scikit-learn.
+
     Notes
     -----
     Components of the graph are joined by the shortest link between every two (more than 4 √n
     components by a minimum spanning tree), with a warning, because paths between far clusters are
     then nearly straight.
 
-    Cost: n searches of the graph (3 ms each for 10,000 points), and about 50 products
-    with an (n, n) matrix. Memory: 16 n² bytes, half of which are kept for `transform`.
+    The cost for n points is n searches of the graph (3 ms each for 10,000 points), and about 50
+    products with a matrix of n² numbers. Memory is 16 n² bytes, half of which are kept for
+    `transform`.
+
+    References
+    ----------
+    .. [1] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §6.
+    .. [2] J. B. Tenenbaum, V. de Silva and J. C. Langford, "A global geometric framework for
+       nonlinear dimensionality reduction", Science 290 (2000), 2319-2323.
 
     Examples
     --------
@@ -187,45 +227,78 @@ class Isomap(PathScaling):
 class LandmarkIsomap(PathScaling):
     """Embed points by the lengths of their shortest paths to a few landmarks.
 
-    It is `Isomap` with landmark scaling as step 3 (de Silva and Tenenbaum 2004): classical scaling
-    embeds l landmarks, and every other point is placed by its path lengths to them. With all points
-    as landmarks it equals Isomap. If path lengths are Euclidean distances in the plane, any three
-    landmarks that are not on a line give the distances of Isomap, on axes and around an origin of
-    their own.
+    It is `Isomap` [1]_ with landmark scaling [2]_ as step 3: classical scaling embeds l landmarks,
+    and every other point is placed by its path lengths to them. With all points as landmarks it
+    equals Isomap. If path lengths are Euclidean distances in the plane, any three landmarks that
+    are not on a line give the distances of Isomap, on axes and around an origin of their own.
 
     When to use it: for many points, if n² path lengths take too much time or memory. Use at least
     about ten landmarks for each coordinate, so that errors of paths average out.
 
     Parameters
     ----------
-    n_components, n_neighbors, radius, neighbors, metric
-        As in `Isomap`.
-    n_landmarks : int > n_components, default 200
+    n_components : int >= 1, default=2
+        Number of coordinates.
+    n_neighbors : int >= 1, default=10
+        Neighbours k of each point. A small k keeps paths on the surface; a larger k brings their
+        lengths closer to the geodesic distances.
+    radius : float > 0, default=None
+        Distance ε, in the units of X: join all points up to it instead of the k nearest.
+    neighbors : NeighborIndex, transformer or sparse matrix, default=None
+        A `heatsketch.neighbors.NeighborIndex`, a transformer of scikit-learn that returns sparse
+        graphs of distances, or the distances to the neighbours, a sparse matrix of shape
+        (n_samples, n_samples). None: a search that suits the data.
+    metric : str or callable, default="euclidean"
+        Distance between points: "euclidean"; "cosine", the chord √(2 - 2 cos(x, y)); "correlation",
+        the chord after the mean of each row has been subtracted from it; "manhattan"; "hamming";
+        "jaccard"; or a function of two rows, which is slow. "precomputed": X holds the distances
+        between all points, of shape (n_samples, n_samples), or, if it is sparse, those to at least
+        `n_neighbors` of them.
+    n_landmarks : int > n_components, default=200
         Number of landmarks to choose; all points if there are fewer.
-    landmarks : "maxmin" or array of int (l,), default "maxmin"
+    landmarks : "maxmin" or array-like of int of shape (n_landmarks,), default="maxmin"
         "maxmin": each is the farthest along the graph from those before, the first one far from the
         first point. They reach the boundary of the data, so that most points lie between them.
         Otherwise the row indices of the landmarks.
 
     Attributes
     ----------
-    landmarks_ : array of int (l,)
+    landmarks_ : ndarray of int of shape (n_landmarks,)
         The row indices of the landmarks, in an order of their own; for a row that repeats another,
         the first of these.
-    embedding_ : array (n, n_components)
+    embedding_ : ndarray of shape (n_samples, n_components)
         Coordinates in the units and the precision of X; the mean of the landmarks is 0.
-    diagnostics_, n_features_in_, feature_names_in_
-        As in `Isomap`.
+    diagnostics_ : dict
+        `mean_neighbors`, `components` (number of components of the graph before these are joined),
+        `duplicates` (points that share the vertex of an equal point).
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Defined only if X has names that are all strings.
 
     Raises
     ------
-    ValueError, MemoryError
-        As in `Isomap`; landmarks that are not row indices of X.
+    ValueError
+        Too few points for the neighbours or coordinates; invalid numbers in X; a sparse graph of
+        distances with several components; landmarks that are not row indices of X.
+    MemoryError
+        The paths would take more memory than is available.
+
+    See Also
+    --------
+    classical.Isomap : Embed by path lengths in a neighbourhood graph.
+    classical.LandmarkMDS : Embed by distances to a few landmarks.
 
     Notes
     -----
-    Cost: l searches of the graph (30 ms each for 100,000 points). Memory: 8 l n bytes,
-    which are kept for `transform`.
+    For l landmarks and n points the cost is l searches of the graph
+    (30 ms each for 100,000 points). Memory is 8 l n bytes, which are kept for `transform`.
+
+    References
+    ----------
+    .. [1] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §6.
+    .. [2] V. de Silva and J. B. Tenenbaum, "Sparse multidimensional scaling using landmark points",
+       technical report, Stanford University (2004).
 
     Examples
     --------

@@ -35,12 +35,12 @@ _MIN_LAMBDA, _RELIABLE_LAMBDA = 1e-3, 0.1  # to embed new points at all, and wit
 class LaplacianEigenmap(Embedding):
     """Embed data by the lowest eigenvectors of a graph Laplacian: x_i ↦ (r_1(i), …, r_k(i)).
 
-    *Linear and nonlinear dimensionality reduction*, §9.3: x_i and x_j are joined where one is among
-    the nearest neighbours of the other, or where they lie within a radius. The edge has the weight
-    k_ij = exp(-|x_i - x_j|² / ε) or 1. With Q = diag(Σ_j k_ij) and the graph Laplacian L = Q - K
-    (35), L R = Q R M (36), 0 = μ_0 <= μ_1 <= … (37), the map is (r_1, …, r_k) (39), and Y = R
-    minimises ½ Σ_ij k_ij |y_i - y_j|² = tr(Yᵀ L Y) (40). M = I - Λ (38): R and Λ are those of the
-    diffusion map of the same kernel with α = 0, whose coordinates are λ_m^t r_m.
+    Points x_i and x_j are joined if one is among the nearest neighbours of the other, or if they
+    lie within a radius [1]_ [2]_. The edge has the weight k_ij = exp(-|x_i - x_j|² / ε) or 1. With
+    Q = diag(Σ_j k_ij) and the graph Laplacian L = Q - K (35), L R = Q R M (36), 0 = μ_0 <= μ_1 <= …
+    (37), the map is (r_1, …, r_k) (39), and Y = R minimises ½ Σ_ij k_ij |y_i - y_j|² = tr(Yᵀ L Y)
+    (40). M = I - Λ (38): R and Λ are those of the diffusion map of the same kernel with α = 0,
+    whose coordinates are λ_m^t r_m.
 
     When to use it: to see clusters, or the shape of a curve or surface that neighbours describe
     well; all coordinates have the same size. When not: for distances, because `DiffusionMap`
@@ -49,46 +49,52 @@ class LaplacianEigenmap(Embedding):
 
     Parameters
     ----------
-    n_components : int, default 2
+    n_components : int, default=2
         Number of coordinates k.
-    n_neighbors : int, default 15
+    n_neighbors : int, default=15
         Nearest neighbours to which a point is joined; choose enough to keep the graph connected.
-    radius : float > 0, optional
+    radius : float > 0, default=None
         Join all points up to this distance, in data units, instead. Suitable for evenly sampled
         data; otherwise some points have no neighbours and others very many.
-    weights : "heat" or "binary", default "heat"
-        exp(-|x_i - x_j|² / ε), or 1 for every edge (the notes' t = ∞).
-    epsilon : float > 0, "edges", "nearest", "ksum" or "median", default "edges"
-        The notes' t, for "heat", in squared data units. "edges": the median of the squared lengths
-        of the edges, but not below a fifth of this median over the neighbours of either end of an
-        edge. This lower bound is needed because, with one ε, a point several times as far from its
-        neighbours as others are would have no weight next to its own of 1, and would be a
-        component. The others are the rules of `DiffusionMap` ("nearest": the notes' double mean of
-        §9.2). Like a number, they give one ε for every edge.
-    neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
-        Search for neighbours, or known ones, as in `HeatSketch`.
-    metric : "euclidean", "cosine" or "correlation", default "euclidean"
-        The distance between points, as in `HeatSketch`.
-    tol : float, default 1e-8
+    weights : {"heat", "binary"}, default="heat"
+        exp(-|x_i - x_j|² / ε), or 1 for every edge (t = ∞ in [1]_).
+    epsilon : float or {"edges", "nearest", "ksum", "median"}, default="edges"
+        Bandwidth ε for "heat", in squared data units (t in [1]_). "edges": the median of the
+        squared lengths of the edges, but not below a fifth of this median over the neighbours of
+        either end of an edge. This lower bound is needed because, with one ε, a point several times
+        as far from its neighbours as others are would have no weight next to its own of 1, and
+        would be a component. The others are the rules of `DiffusionMap` ("nearest": twice the mean
+        of §9.2 of [1]_). Like a number, they give one ε for every edge.
+    neighbors : NeighborIndex, transformer or sparse matrix, default=None
+        A `heatsketch.neighbors.NeighborIndex`, a transformer of scikit-learn that returns sparse
+        graphs of distances, or the distances to the neighbours, a sparse matrix of shape
+        (n_samples, n_samples). None: a search that suits the data.
+    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
+        Distance between points. "cosine": the chord √(2 - 2 cos(x, y)). "correlation": the chord
+        after the mean of each row has been subtracted from it.
+    tol : float, default=1e-8
         Largest residual of the eigenpairs for more than 1,200 points (for fewer, they are exact);
         relative to μ where the graph is that of a curve or surface.
-    random_state : int, Generator or None
+    random_state : int, RandomState instance, Generator or None, default=None
         Seed of the start of the iteration; it changes the result by no more than `tol`.
 
     Attributes
     ----------
-    embedding_ : array (n, k)
+    embedding_ : ndarray of shape (n_samples, n_components)
         R, with Rᵀ Π R = I (22), Π = Q / Σq: entries of order one for any n and ε. The Y of (40),
         with Yᵀ Q Y = I, is R / √Σq. Signs: the largest entry of √Π r_m in modulus is positive.
-    eigenvalues_ : array (k,)
+    eigenvalues_ : ndarray of shape (n_components,)
         μ_1 <= … <= μ_k in [0, 2).
-    residuals_ : array (k,)
+    residuals_ : ndarray of shape (n_components,)
         |A v - λ v| of the eigenpairs, A = Q^-1/2 K Q^-1/2.
     epsilon_ : float
         ε in squared data units; infinite for "binary". With "edges", the least over all edges.
     diagnostics_ : dict
         Facts of the graph and its components.
-    n_features_in_, feature_names_in_
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Defined only if X has names that are all strings.
 
     Raises
     ------
@@ -103,19 +109,32 @@ class LaplacianEigenmap(Embedding):
     ScaleWarning
         `transform` has coordinates with λ < 0.1.
 
+    See Also
+    --------
+    DiffusionMap : Embed data by the leading eigenvectors of the diffusion.
+    classical.LocallyLinearEmbedding : Embed points as combinations of their neighbours.
+    sklearn.manifold.SpectralEmbedding : Laplacian eigenmaps of scikit-learn.
+
     Notes
     -----
     A point is its own neighbour, with k_ii = 1, because its distance is zero. L does not depend on
-    k_ii, but Q does, and only with it Λ is that of the diffusion map. Equal points share a vertex.
+    k_ii, but Q does, and with k_ii = 1 Λ is that of the diffusion map. Equal points share a vertex.
 
     New points (Nyström): r(x) = λ^-1 Σ_j k(x, x_j) r(j) / Σ_j k(x, x_j), over neighbours by the
     same rule. These are the points within the radius, or the nearest ones and points to which x is
-    nearer than their own farthest neighbour. With a transformer as `neighbors` only the nearest
-    ones count. Training points keep their coordinates.
+    nearer than their own farthest neighbour. With a transformer as `neighbors` these are only the
+    nearest ones. Training points keep their coordinates.
 
-    Cost: the search for neighbours, and the eigenpairs. For more than 1,200 points these come from
-    a sparse factorisation if the graph is that of a curve or surface (a few seconds for 100,000
-    points), else from about a hundred sparse products with k + 8 columns.
+    The cost is the search for neighbours, and the eigenpairs. For more than 1,200 points these come
+    from a sparse factorisation if the graph is that of a curve or surface (a few seconds for
+    100,000 points), else from about a hundred sparse products with k + 8 columns.
+
+    References
+    ----------
+    .. [1] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §9.3,
+       equations (35)-(40).
+    .. [2] M. Belkin and P. Niyogi, "Laplacian eigenmaps for dimensionality reduction and data
+       representation", Neural Computation 15 (2003), 1373-1396.
 
     Examples
     --------
@@ -141,7 +160,19 @@ class LaplacianEigenmap(Embedding):
     random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Build the graph of points (n, d), dense or sparse; compute its lowest eigenvectors.
+        """Build the graph of the points and compute its lowest eigenvectors.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Points.
+        y : ignored
+            Present for the interface of scikit-learn.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -183,10 +214,20 @@ class LaplacianEigenmap(Embedding):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Embed points (m, d), each row independently; training points keep their coordinates.
+        """Embed points, each row independently; training points keep their coordinates.
 
         A warning names points that are far from all training points, relative to the scale of
         these.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_new_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_new_samples, n_components)
+            Coordinates of the points.
 
         Raises
         ------
@@ -215,7 +256,20 @@ class LaplacianEigenmap(Embedding):
         return Y
 
     def novelty(self, X: Any) -> Array:
-        """Compute the novelty of points (m, d) compared with the training points, as `HeatSketch`.
+        """Compute the novelty of points compared with the training points, from 0 to 1.
+
+        The novelty of a point is the fraction of training points that have a larger affinity to the
+        other training points than this point has to them, see `HeatSketch.novelty`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_new_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_new_samples,)
+            Novelty of each point.
 
         Raises
         ------

@@ -27,11 +27,11 @@ _MAX_DENSE_POINTS = 500  # up to here LAPACK takes no longer than iterating
 class LocallyLinearEmbedding(Embedding):
     """Embed points so that each is the same combination of its neighbours as in the data.
 
-    *Linear and nonlinear dimensionality reduction*, §7 (Roweis and Saul 2000):
+    The method has three steps [1]_ [2]_:
 
     1. the neighbours of each point are the k nearest other points (or all within ε);
     2. weights w of point i minimise |x_i - Σ_j w_j x_j|² with Σ_j w_j = 1, (3): w ∝ C⁻¹1,
-       C = ZᵀZ, the columns of Z being x_i - x_j. Where C is singular, `reg` trace(C) is added to
+       C = ZᵀZ, the columns of Z being x_i - x_j. If C is singular, `reg` trace(C) is added to
        its diagonal;
     3. Y minimises |Y - WY|_F² with mean 0 and YᵀY/n = I, (4): eigenvectors 2 to d + 1 of
        M = (I - W)ᵀ(I - W), in ascending order of eigenvalues.
@@ -48,33 +48,36 @@ class LocallyLinearEmbedding(Embedding):
 
     Parameters
     ----------
-    n_components : int >= 1, default 2
+    n_components : int >= 1, default=2
         Number of coordinates d.
-    n_neighbors : int >= 1, default 12
+    n_neighbors : int >= 1, default=12
         Neighbours k of each point: more than d, but few enough that each neighbourhood is nearly
         flat.
-    radius : float > 0, optional
-        ε, in the units of X: all other points within ε are neighbours instead of the k nearest.
-    reg : float > 0, default 1e-3
+    radius : float > 0, default=None
+        Distance ε, in the units of X: all other points within ε are neighbours instead of the k
+        nearest.
+    reg : float > 0, default=1e-3
         Fraction of trace(C) that is added to the diagonal of C if the smallest eigenvalue of C is
-        less than it. This happens at every point if k exceeds the number of features, as in the
-        notes, and at points whose neighbours lie in a plane of fewer dimensions.
-    neighbors : None, NeighborIndex, transformer or CSR matrix (n, n), optional
-        Search, or graph, that supplies the neighbours (see `HeatSketch`); by
-        default a search that suits the data.
-    metric : "euclidean", "cosine" or "correlation", default "euclidean"
-        The distance between points, as in `HeatSketch`; with the other two the weights reconstruct
-        directions.
-    random_state : int, RandomState, Generator or None, default None
+        less than it. This happens at every point if k exceeds the number of features, as in [1]_,
+        and at points whose neighbours lie in a plane of fewer dimensions.
+    neighbors : NeighborIndex, transformer or sparse matrix, default=None
+        A `heatsketch.neighbors.NeighborIndex`, a transformer of scikit-learn that returns sparse
+        graphs of distances, or the distances to the neighbours, a sparse matrix of shape
+        (n_samples, n_samples). None: a search that suits the data.
+    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
+        Distance between points. "cosine": the chord √(2 - 2 cos(x, y)). "correlation": the chord
+        after the mean of each row has been subtracted from it. With the last two the weights
+        reconstruct directions.
+    random_state : int, RandomState instance, Generator or None, default=None
         Seed of the start of the iteration; it changes only rotations among eigenvectors of equal
         eigenvalues.
 
     Attributes
     ----------
-    embedding_ : array (n, n_components)
-        Mean 0 and covariance I (equal points count as one), in the precision of X; the entry of
-        largest modulus of each column is positive.
-    eigenvalues_ : array (n_components,)
+    embedding_ : ndarray of shape (n_samples, n_components)
+        Coordinates with mean 0 and covariance I over different points, in the precision of X; the
+        entry of largest modulus of each column is positive.
+    eigenvalues_ : ndarray of shape (n_components,)
         μ of M, ascending, without the 0 of the constant vector.
     reconstruction_error_ : float
         |Y - WY|_F² / n = Σ μ.
@@ -82,7 +85,10 @@ class LocallyLinearEmbedding(Embedding):
         groups (number of components of the graph without neighbours outside; should be 1), residual
         (the largest |My - μy| for |y| = 1), largest_weight, mean_neighbors, components (of the
         graph), duplicates (points that share the vertex of an equal point).
-    n_features_in_, feature_names_in_ : as in scikit-learn
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Defined only if X has names that are all strings.
 
     Raises
     ------
@@ -96,11 +102,24 @@ class LocallyLinearEmbedding(Embedding):
         The graph has several components without neighbours outside: the first coordinates only
         separate these.
 
+    See Also
+    --------
+    classical.Isomap : Embed by path lengths in a neighbourhood graph.
+    classical.LaplacianEigenmap : Embed by the lowest eigenvectors of a graph Laplacian.
+    sklearn.manifold.LocallyLinearEmbedding : Locally linear embedding of scikit-learn.
+
     Notes
     -----
-    Cost: the search for neighbours, n systems of k equations, one sparse LU factorisation of I - W
-    and some forty solutions with it (SciPy's eigsh). On surfaces the factors have some hundred n
-    entries; in more dimensions they have more, at worst n².
+    The cost is the search for neighbours, n systems of k equations, one sparse LU factorisation of
+    I - W and some forty solutions with it (SciPy's eigsh). On surfaces the factors have some
+    hundred n entries; in more dimensions they have more, at worst n².
+
+    References
+    ----------
+    .. [1] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §7, equations
+       (3) and (4).
+    .. [2] S. T. Roweis and L. K. Saul, "Nonlinear dimensionality reduction by locally linear
+       embedding", Science 290 (2000), 2323-2326.
 
     Examples
     --------
@@ -123,7 +142,19 @@ class LocallyLinearEmbedding(Embedding):
     random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Embed the points X, array, DataFrame or sparse matrix (n, d).
+        """Embed the points.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Points.
+        y : ignored
+            Present for the interface of scikit-learn.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -163,7 +194,17 @@ class LocallyLinearEmbedding(Embedding):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Embed points (m, d), new or old, as y = Σ_j w_j y_j over training neighbours, (m, k).
+        """Embed points, new or old, as y = Σ_j w_j y_j over training neighbours.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_new_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_new_samples, n_components)
+            Coordinates of the points.
 
         Raises
         ------

@@ -30,10 +30,19 @@ class ProjectiveScaling(Embedding):
     _pca: PCA  # of points
 
     def transform(self, X: Any) -> Array:
-        """Project points (m, d), new or old, and return their coordinates (m, k).
+        """Project points, new or old.
 
-        With ``metric="precomputed"`` X holds the distances (m, l) to the training points of
-        `ClassicalMDS`, or to the landmarks of `LandmarkMDS`.
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_new_samples, n_features)
+            Points. With ``metric="precomputed"`` X holds the distances to the training points of
+            `ClassicalMDS`, of shape (n_new_samples, n_samples), or to the landmarks of
+            `LandmarkMDS`, of shape (n_new_samples, n_landmarks).
+
+        Returns
+        -------
+        ndarray of shape (n_new_samples, n_components)
+            Coordinates of the points.
 
         Raises
         ------
@@ -73,8 +82,7 @@ class ProjectiveScaling(Embedding):
 class ClassicalMDS(ProjectiveScaling):
     """Embed points so that Euclidean distances approximate given ones, by projection.
 
-    *Linear and nonlinear dimensionality reduction*, §3: the squared distances Δ_ij, with row means
-    μ_i and total mean μ, give
+    The squared distances Δ_ij, with row means μ_i and total mean μ, give [1]_
 
         B_ij = ½ (μ_i + μ_j - Δ_ij - μ),  B = V Λ Vᵀ,  Z = [v_1 √λ_1, …, v_k √λ_k].
 
@@ -89,25 +97,30 @@ class ClassicalMDS(ProjectiveScaling):
 
     Parameters
     ----------
-    n_components : int, 1 <= k < n, default 2
+    n_components : int, 1 <= k < n, default=2
         Number of coordinates k; for points at most the number of features. If B of distances has
         fewer positive eigenvalues, the last coordinates are zero, with a warning.
-    metric : str or callable, default "euclidean"
-        X holds points (n, d) with a distance as in `HeatSketch`, or distances (n, n): not squared,
-        symmetric, zero on the diagonal.
+    metric : str or callable, default="euclidean"
+        Distance between points: "euclidean"; "cosine", the chord √(2 - 2 cos(x, y)); "correlation",
+        the chord after the mean of each row has been subtracted from it; "manhattan"; "hamming";
+        "jaccard"; or a function of two rows, which is slow. "precomputed": X holds distances of
+        shape (n_samples, n_samples), not squared, symmetric, zero on the diagonal.
 
     Attributes
     ----------
-    embedding_ : array (n, k)
+    embedding_ : ndarray of shape (n_samples, n_components)
         Columns of mean zero, orthogonal, of squared length λ_m; the entry of largest modulus of
         each is positive.
-    eigenvalues_ : array (k,)
+    eigenvalues_ : ndarray of shape (n_components,)
         λ_m, descending, in squared units of the distances.
     diagnostics_ : dict
         `negative_eigenvalues`, their number, and `negative_share`, Σ|λ| over them as a fraction of
         Σ|λ| over all: 0 for points. For distances between more than 1,000 points both describe at
         most 1,000 points, evenly spaced in the order of the rows.
-    n_features_in_, feature_names_in_ : as in scikit-learn
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Defined only if X has names that are all strings.
 
     Raises
     ------
@@ -117,14 +130,26 @@ class ClassicalMDS(ProjectiveScaling):
         Distances that are negative, not symmetric, or not zero on the diagonal; too many
         components.
 
+    See Also
+    --------
+    classical.PCA : Project on the directions of largest variance.
+    classical.LandmarkMDS : Embed by distances to a few landmarks.
+    classical.MetricMDS : Embed so that squared errors of distances are least.
+    classical.Isomap : Embed by path lengths in a neighbourhood graph.
+
     Notes
     -----
-    Cost: for points, that of `PCA`. For distances 16 n² bytes; n³ operations for the eigenpairs of
-    up to 1,500 points, some 50 products with B for more; n k operations for a new point. A new
-    point at squared distances δ_j from the n points is placed at
-    y_m = ½ λ_m^-½ Σ_j v_m(j) (μ_j - δ_j). This returns training points to their places (Gower
-    1968), and for Euclidean distances it is the projection; far outside the data, digits of δ are
-    lost.
+    The cost for points is that of `PCA`. For distances it is 16 n² bytes; n³ operations for the
+    eigenpairs of up to 1,500 points, some 50 products with B for more; n k operations for a new
+    point. A new point at squared distances δ_j from the n points is placed at y_m = ½ λ_m^-½ Σ_j
+    v_m(j) (μ_j - δ_j). This returns training points to their places [2]_, and for Euclidean
+    distances it is the projection; far outside the data, digits of δ are lost.
+
+    References
+    ----------
+    .. [1] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §3.
+    .. [2] J. C. Gower, "Adding a point to vector diagrams in multivariate analysis", Biometrika 55
+       (1968), 582-585.
 
     Examples
     --------
@@ -140,7 +165,19 @@ class ClassicalMDS(ProjectiveScaling):
     metric: str = "euclidean"
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Embed points (n, d), or the distances (n, n) between them.
+        """Embed points, or the distances between them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Points. With ``metric="precomputed"`` X holds distances of shape (n_samples, n_samples).
+        y : ignored
+            Present for the interface of scikit-learn.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -162,15 +199,14 @@ class ClassicalMDS(ProjectiveScaling):
 class LandmarkMDS(ProjectiveScaling):
     """Embed many points by their distances to a few landmarks, embedded by classical scaling.
 
-    This is the method of de Silva and Tenenbaum (2004), in the last remark of §3 of *Linear and
-    nonlinear dimensionality reduction*. The l landmarks are embedded by `ClassicalMDS`, with
-    eigenpairs (λ_m, v_m) of B and row means μ_j of their squared distances. A point at squared
-    distances δ_j from them is placed at
+    The l landmarks of this method [1]_ [2]_ are embedded by `ClassicalMDS`, with eigenpairs (λ_m,
+    v_m) of B and row means μ_j of their squared distances. A point at squared distances δ_j from
+    them is placed at
 
         y_m = ½ λ_m^-½ Σ_j v_m(j) (μ_j - δ_j).
 
     This is exact if the points lie in k dimensions that the landmarks span. The map depends on the
-    landmarks alone, and axes and origin are those of the landmarks. The last step of the paper, a
+    landmarks alone, and axes and origin are those of the landmarks. The last step of [2]_, a
     rotation to the principal axes of all points, is left out; `PCA` of the embedding performs it.
 
     When to use it: for more points than fit in memory with `ClassicalMDS`, or if distances are
@@ -180,33 +216,38 @@ class LandmarkMDS(ProjectiveScaling):
 
     Parameters
     ----------
-    n_components : int, 1 <= k < l, default 2
-        As in `ClassicalMDS`.
-    landmarks : "maxmin", "random" or indices (l,), default "maxmin"
+    n_components : int, 1 <= k < l, default=2
+        Number k of coordinates.
+    landmarks : {"maxmin", "random"} or array-like of int of shape (n_landmarks,), default="maxmin"
         "maxmin": after a random first one, always the point farthest from the landmarks chosen so
         far, which covers the data evenly but prefers outliers. "random": points drawn at random.
         Otherwise the indices of rows of X.
-    n_landmarks : int, default 200
+    n_landmarks : int, default=200
         Number l of landmarks that the two rules choose; all points if there are fewer. More than k
         + 1 make the result less sensitive to noise.
-    metric : "euclidean", "cosine", "correlation" or "precomputed", default "euclidean"
-        X holds points (n, d) with a distance as in `HeatSketch`, or their distances to the
-        landmarks (n, l), not squared. `landmarks` are then the indices of the rows of X that are
-        the landmarks, in the order of the columns.
-    random_state : int, RandomState, Generator or None, default None
+    metric : {"euclidean", "cosine", "correlation", "precomputed"}, default="euclidean"
+        Distance between points. "cosine": the chord √(2 - 2 cos(x, y)). "correlation": the chord
+        after the mean of each row has been subtracted from it. "precomputed": X holds the distances
+        to the landmarks, of shape (n_samples, n_landmarks), not squared; `landmarks` are then the
+        indices of the rows of X that are the landmarks, in the order of the columns.
+    random_state : int, RandomState instance, Generator or None, default=None
         Seed of the two rules.
 
     Attributes
     ----------
-    embedding_ : array (n, k)
+    embedding_ : ndarray of shape (n_samples, n_components)
         Coordinates; those of the landmarks have mean zero and orthogonal columns.
-    landmarks_ : array (l,)
+    landmarks_ : ndarray of shape (n_landmarks,)
         The indices of the rows of X that are landmarks.
-    eigenvalues_ : array (k,)
+    eigenvalues_ : ndarray of shape (n_components,)
         Eigenvalues λ_m of the landmarks, descending.
     diagnostics_ : dict
-        `n_landmarks`; the others as in `ClassicalMDS`, for the landmarks.
-    n_features_in_, feature_names_in_ : as in scikit-learn
+        `n_landmarks`; for the landmarks `negative_eigenvalues`, their number, and `negative_share`,
+        Σ|λ| over them as a fraction of Σ|λ| over all.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Defined only if X has names that are all strings.
 
     Raises
     ------
@@ -214,10 +255,23 @@ class LandmarkMDS(ProjectiveScaling):
         As many components as landmarks, or more; indices out of range or repeated; distances
         between landmarks that are not symmetric or not zero on the diagonal.
 
+    See Also
+    --------
+    classical.ClassicalMDS : Embed distances by classical scaling.
+    classical.LandmarkIsomap : Embed by path lengths to a few landmarks.
+
     Notes
     -----
-    Cost for points: n l d operations for "maxmin", and memory for the data twice; l d min(l, d) for
-    the scaling, n d k for the coordinates. For distances: l³ and n l k.
+    For n points with d features, the cost is n l d operations for "maxmin", and memory for the data
+    twice; l d min(l, d) for the scaling, n d k for the coordinates. For distances it is l³ and n l
+    k.
+
+    References
+    ----------
+    .. [1] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §3, last
+       remark.
+    .. [2] V. de Silva and J. B. Tenenbaum, "Sparse multidimensional scaling using landmark points",
+       technical report, Stanford University (2004).
 
     Examples
     --------
@@ -234,7 +288,20 @@ class LandmarkMDS(ProjectiveScaling):
     random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose and scale landmarks; place points (n, d), or distances to landmarks (n, l).
+        """Choose and scale the landmarks, and place all points.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Points. With ``metric="precomputed"`` X holds the distances to the landmarks, of shape
+            (n_samples, n_landmarks).
+        y : ignored
+            Present for the interface of scikit-learn.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -276,38 +343,44 @@ class LandmarkMDS(ProjectiveScaling):
 class MetricMDS(Embedding):
     """Embed points so that the sum of squared errors of their distances is least.
 
-    SMACOF of scikit-learn (Borg and Groenen 2005) lowers the raw stress Σ_{i<j} (|y_i - y_j| -
-    δ_ij)². It starts from `ClassicalMDS`, so that the result depends on no random numbers and is
-    never worse. *Linear and nonlinear dimensionality reduction* uses this stress in its Isomap
-    (`mdscale`): pass path lengths with ``metric="precomputed"``.
+    SMACOF of scikit-learn [1]_ lowers the raw stress Σ_{i<j} (|y_i - y_j| - δ_ij)². It starts from
+    `ClassicalMDS`, so that the result depends on no random numbers and is never worse. The Isomap
+    of [2]_ uses this stress (`mdscale`): pass path lengths with ``metric="precomputed"``.
 
-    When to use it: for given distances whose errors should count in their own units; `ClassicalMDS`
-    makes errors of squared distances small, which come mostly from the longest ones. When not: for
-    more than some 3,000 points; if neighbours matter more than distances.
+    When to use it: for given distances whose errors should be measured in their own units;
+    `ClassicalMDS` makes errors of squared distances small, which come mostly from the longest ones.
+    When not: for more than some 3,000 points; if neighbours matter more than distances.
 
     Parameters
     ----------
-    n_components : int, 1 <= k < n, default 2
-    metric : str or callable, default "euclidean"
-        X holds points (n, d) with a distance as in `HeatSketch`, or distances (n, n): not squared,
-        symmetric, zero on the diagonal.
-    max_iter : int, default 300
+    n_components : int, 1 <= k < n, default=2
+        Number k of coordinates.
+    metric : str or callable, default="euclidean"
+        Distance between points: "euclidean"; "cosine", the chord √(2 - 2 cos(x, y)); "correlation",
+        the chord after the mean of each row has been subtracted from it; "manhattan"; "hamming";
+        "jaccard"; or a function of two rows, which is slow. "precomputed": X holds distances of
+        shape (n_samples, n_samples), not squared, symmetric, zero on the diagonal.
+    max_iter : int, default=300
         Largest number of iterations of SMACOF.
-    tol : float > 0, default 1e-6
+    tol : float > 0, default=1e-6
         SMACOF ends when the stress falls by less than this fraction of Σ |y_i - y_j|².
 
     Attributes
     ----------
-    embedding_ : array (n, k)
+    embedding_ : ndarray of shape (n_samples, n_components)
         Coordinates of mean zero, along principal axes; the entry of largest modulus of each column
         is positive.
     stress_ : float
         Kruskal's stress, √(Σ (|y_i - y_j| - δ_ij)² / Σ |y_i - y_j|²): 0 where all distances are
         kept, .05 good, .2 poor.
     n_iter_ : int
+        Number of iterations of SMACOF.
     diagnostics_ : dict
         `stress`, and `classical_stress`, the stress of the start.
-    n_features_in_, feature_names_in_ : as in scikit-learn
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Defined only if X has names that are all strings.
 
     Raises
     ------
@@ -322,11 +395,23 @@ class MetricMDS(Embedding):
     ConvergenceWarning
         The stress still falls after `max_iter`.
 
+    See Also
+    --------
+    classical.ClassicalMDS : Embed distances by classical scaling.
+    classical.Isomap : Embed by path lengths in a neighbourhood graph.
+
     Notes
     -----
-    Cost: n² (k + 10) operations an iteration; memory 48 n² bytes. The minimum found is local. New
-    points are placed one by one among the fixed training points, at a minimum of their own stress,
-    starting from the place of the nearest one; a training point keeps its place.
+    The cost is n² (k + 10) operations for each iteration, and memory of 48 n² bytes. The minimum
+    found is local. New points are placed one by one among the fixed training points, at a minimum
+    of their own stress, starting from the place of the nearest one; a training point keeps its
+    place.
+
+    References
+    ----------
+    .. [1] I. Borg and P. J. F. Groenen, *Modern multidimensional scaling*, 2nd edition, Springer
+       (2005).
+    .. [2] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §6.
 
     Examples
     --------
@@ -345,7 +430,19 @@ class MetricMDS(Embedding):
     tol: float = 1e-6
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Embed points (n, d), or the distances (n, n) between them.
+        """Embed points, or the distances between them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Points. With ``metric="precomputed"`` X holds distances of shape (n_samples, n_samples).
+        y : ignored
+            Present for the interface of scikit-learn.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -382,7 +479,18 @@ class MetricMDS(Embedding):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Place points (m, d), new or old, or their distances (m, n) to the training points.
+        """Place points, new or old, among the training points.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_new_samples, n_features)
+            Points. With ``metric="precomputed"`` X holds the distances to the training points, of
+            shape (n_new_samples, n_samples).
+
+        Returns
+        -------
+        ndarray of shape (n_new_samples, n_components)
+            Coordinates of the points.
 
         Raises
         ------

@@ -24,7 +24,7 @@ _TALL = 10  # times as many points as features, from which on YᵀY is much chea
 class PCA(Embedding):
     """Project points on the directions in which they vary most.
 
-    *Linear and nonlinear dimensionality reduction*, §2.2: with Y the points less their mean,
+    With Y the points less their mean [1]_,
 
         C = Yᵀ Y / n = W Λ Wᵀ,  Y = U Σ Wᵀ,  n Λ = Σ²,  z_m = Y w_m,  m = 1, …, k.
 
@@ -40,40 +40,55 @@ class PCA(Embedding):
 
     Parameters
     ----------
-    n_components : int or None, 1 <= k <= min(n, d), default 2
-        Number of coordinates k; None: all min(n, d).
-    random_state : int, RandomState, Generator or None, default None
+    n_components : int or None, 1 <= k <= min(n_samples, n_features), default=2
+        Number of coordinates k; None: all min(n_samples, n_features).
+    random_state : int, RandomState instance, Generator or None, default=None
         Seed of the starting vector of the iteration that is used beyond 1,000 features and points;
         it changes only rounding.
 
     Attributes
     ----------
-    embedding_ : array (n, k)
+    embedding_ : ndarray of shape (n_samples, n_components)
         Coordinates z, in the units and the precision of X.
-    components_ : array (k, d)
+    components_ : ndarray of shape (n_components, n_features)
         The rows w_m, orthonormal; the entry of largest modulus of each is positive.
-    mean_ : array (d,)
-    singular_values_ : array (k,)
+    mean_ : ndarray of shape (n_features,)
+        Mean of the points.
+    singular_values_ : ndarray of shape (n_components,)
         Singular values σ_m, descending, in the units of X.
-    explained_variance_ : array (k,)
+    explained_variance_ : ndarray of shape (n_components,)
         Variances σ_m² / (n - 1) = λ_m n / (n - 1), the unbiased estimates, as in scikit-learn.
-    explained_variance_ratio_ : array (k,)
+    explained_variance_ratio_ : ndarray of shape (n_components,)
         Fractions σ_m² / Σ σ², with the sum over all σ; 0 if all points coincide.
     diagnostics_ : dict
         `explained_share`, the sum of these ratios.
-    n_features_in_, feature_names_in_ : as in scikit-learn
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Defined only if X has names that are all strings.
 
     Raises
     ------
     ValueError
         More components than features or points.
 
+    See Also
+    --------
+    classical.ClassicalMDS : Embed distances by classical scaling.
+    DiffusionMap : Embed data by the leading eigenvectors of the diffusion.
+    sklearn.decomposition.PCA : The implementation that this estimator calls.
+
     Notes
     -----
-    Cost: n d min(n, d) operations if n or d is at most 1,000 or all components are wanted (fewest
-    by C, if there are ten times as many points as features); otherwise some hundred products with Y
-    (ARPACK). A new point costs d k operations. Sparse X stays sparse: up to 1,000 features use C,
-    whose directions below 1e-8 of the largest σ are rounding; more use ARPACK.
+    With n points and d features, the cost is n d min(n, d) operations if n or d is at most 1,000 or
+    all components are wanted (fewest by C, if there are ten times as many points as features);
+    otherwise it is some hundred products with Y (ARPACK). A new point costs d k operations. Sparse
+    X stays sparse: up to 1,000 features use C, whose directions below 1e-8 of the largest σ are
+    rounding; more use ARPACK.
+
+    References
+    ----------
+    .. [1] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §2.2.
 
     Examples
     --------
@@ -90,7 +105,19 @@ class PCA(Embedding):
     random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the axes of the points X, array, DataFrame or sparse matrix (n, d).
+        """Find the axes of the points.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Points.
+        y : ignored
+            Present for the interface of scikit-learn.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -122,7 +149,17 @@ class PCA(Embedding):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Project points (m, d), dense or sparse, new or old: (x - x̄) W, (m, k).
+        """Project points, new or old: (x - x̄) W.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_new_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_new_samples, n_components)
+            Coordinates of the points.
 
         Raises
         ------
@@ -132,7 +169,17 @@ class PCA(Embedding):
         return self._project(self._read(X, reset=False))
 
     def inverse_transform(self, Z: Any) -> Array:
-        """Return the points (m, d) with the coordinates Z (m, k): x̄ + Z Wᵀ.
+        """Return the points with given coordinates: x̄ + Z Wᵀ.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n_new_samples, n_components)
+            Coordinates.
+
+        Returns
+        -------
+        ndarray of shape (n_new_samples, n_features)
+            The points.
 
         Raises
         ------

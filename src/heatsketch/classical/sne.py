@@ -70,7 +70,19 @@ class NeighborEmbedding(Embedding):
         """Return places (n, k) from the start Y, and set the attributes of the descent."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Embed points, array, DataFrame or sparse matrix (n, d), or distances (n, n).
+        """Embed points, or the distances between them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Points. With ``metric="precomputed"`` X holds distances of shape (n_samples, n_samples).
+        y : ignored
+            Present for the interface of scikit-learn.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -151,10 +163,10 @@ class NeighborEmbedding(Embedding):
 class SNE(NeighborEmbedding):
     """Embed data so that each point keeps its neighbours, with Gaussian neighbourhoods: SNE.
 
-    Stochastic neighbor embedding (Hinton and Roweis 2002; *Linear and nonlinear dimensionality
-    reduction*, §8.1): p_{j|i} ∝ e^(-|x_i - x_j|² / 2σ_i²), (13), σ_i from the perplexity (14), and
-    q_{j|i} ∝ e^(-|y_i - y_j|²). It lowers C = Σ_i Σ_j p_{j|i} log(p_{j|i} / q_{j|i}), with gradient
-    2 Σ_j (p_{j|i} - q_{j|i} + p_{i|j} - q_{i|j}) (y_i - y_j), by the descent (20).
+    Stochastic neighbor embedding [1]_ compares p_{j|i} ∝ e^(-|x_i - x_j|² / 2σ_i²), with σ_i from
+    the perplexity, and q_{j|i} ∝ e^(-|y_i - y_j|²). It lowers C = Σ_i Σ_j p_{j|i} log(p_{j|i} /
+    q_{j|i}), with gradient 2 Σ_j (p_{j|i} - q_{j|i} + p_{i|j} - q_{i|j}) (y_i - y_j), by the
+    descent (20) of [2]_.
 
     When to use it: to compare with `TSNE`, or if points between two clusters should stay between
     them. When not: to separate clusters, because they are crowded together in the middle, which
@@ -162,51 +174,60 @@ class SNE(NeighborEmbedding):
 
     Parameters
     ----------
-    n_components : int >= 1, default 2
+    n_components : int >= 1, default=2
         Number of coordinates k.
-    perplexity : float > 1, below n - 1, default 30
+    perplexity : float > 1, below n - 1, default=30
         2^H, H the entropy of p_{·|i} in bits: the effective number of neighbours of a point.
         Usually 5 to 50; smaller values show more clusters.
-    n_iter : int >= 1, default 1000
+    n_iter : int >= 1, default=1000
         Steps of the descent, including the early phase.
-    learning_rate : float > 0 or "auto", default "auto"
-        η in (20). "auto": for each point 1 / (2 · exaggeration · Σ_j (p_{j|i} + p_{i|j})), two
-        thirds of the rate from which attraction overshoots.
-    early_exaggeration : float >= 1, default 4
+    learning_rate : float or {"auto"}, default="auto"
+        Step η in (20) of [2]_. "auto": for each point 1 / (2 · exaggeration · Σ_j (p_{j|i} +
+        p_{i|j})), two thirds of the rate from which attraction overshoots.
+    early_exaggeration : float >= 1, default=4
         Factor of p in the early phase, which separates clusters; 1: none.
-    early_compression : float >= 0, default 0
-        λ: in the early phase λ Σ |y_i|² is added to C, which keeps points together while they find
-        their order. If needed, choose 0.1 to 1; the small initial places usually have the same
-        effect.
-    early_iter : int >= 0, default 250
+    early_compression : float >= 0, default=0
+        Weight λ: in the early phase λ Σ |y_i|² is added to C, which keeps points together while
+        they find their order. If needed, choose 0.1 to 1; the small initial places usually have the
+        same effect.
+    early_iter : int >= 0, default=250
         Steps of the early phase, in which the momentum α is 0.5; afterwards it is 0.8.
-    init : "pca", "random" or array (n, k), default "pca"
+    init : {"pca", "random"} or array-like of shape (n_samples, n_components), default="pca"
         Initial places: principal components (for distances: classical scaling), scaled to a
         standard deviation of 1e-4; random places of this standard deviation; or given ones, which
         are used unchanged.
-    metric : str or callable, default "euclidean"
-        The distance between points, as in `HeatSketch`. With "precomputed", X holds distances (n,
-        n).
-    neighbors : None, NeighborIndex, KNeighborsTransformer or CSR (n, n), default None
-        Search for neighbours, or known ones. With None or an index, up to 1,000 points all others
-        are neighbours; otherwise the 3 · perplexity + 1 nearest are.
-    random_state : int, RandomState, Generator or None, default None
+    metric : str or callable, default="euclidean"
+        Distance between points: "euclidean"; "cosine", the chord √(2 - 2 cos(x, y)); "correlation",
+        the chord after the mean of each row has been subtracted from it; "manhattan"; "hamming";
+        "jaccard"; or a function of two rows, which is slow. "precomputed": X holds distances of
+        shape (n_samples, n_samples).
+    neighbors : NeighborIndex, transformer or sparse matrix, default=None
+        A `heatsketch.neighbors.NeighborIndex`, a transformer of scikit-learn that returns sparse
+        graphs of distances, or the distances to the neighbours, a sparse matrix of shape
+        (n_samples, n_samples). None: a search that suits the data. With None or an index, up to
+        1,000 points all others are neighbours; otherwise the 3 · perplexity + 1 nearest are.
+    random_state : int, RandomState instance, Generator or None, default=None
         Seed of ``init="random"``, and of random coordinates that replace constant principal
         components.
 
     Attributes
     ----------
-    embedding_ : array (n, k)
+    embedding_ : ndarray of shape (n_samples, n_components)
+        Coordinates.
     kl_divergence_ : float
         C, in nats: a sum over the points.
-    affinities_ : CSR (n, n)
+    affinities_ : sparse CSR matrix of shape (n_samples, n_samples)
         p_{j|i}, in row i.
-    sigmas_ : array (n,)
+    sigmas_ : ndarray of shape (n_samples,)
         σ_i, in data units.
     n_iter_ : int
+        Number of steps.
     diagnostics_ : dict
         Among others "setbacks": the number of times that 50 steps were undone because C had risen.
-    n_features_in_, feature_names_in_
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Defined only if X has names that are all strings.
 
     Raises
     ------
@@ -219,9 +240,21 @@ class SNE(NeighborEmbedding):
         The steps after the early phase did not lower C: the learning rate is too large, or `n_iter`
         is not above `early_iter`, so that there are no such steps.
 
+    See Also
+    --------
+    classical.TSNE : Embed so that neighbours stay and clusters separate.
+    HeatEmbedding : Embed data in few dimensions that keep diffusion distances.
+
     Notes
     -----
-    Cost: the search for neighbours, and n² (4 k + 20) operations per step; memory n² k / 8 bytes.
+    The cost is the search for neighbours, and n² (4 k + 20) operations per step; memory is n² k / 8
+    bytes.
+
+    References
+    ----------
+    .. [1] G. E. Hinton and S. T. Roweis, "Stochastic neighbor embedding", NIPS 15 (2002).
+    .. [2] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §8.1,
+       equations (13), (14) and (20).
 
     Examples
     --------
@@ -297,11 +330,10 @@ class SNE(NeighborEmbedding):
 class TSNE(NeighborEmbedding):
     """Embed data so that neighbours stay neighbours and clusters separate: t-SNE.
 
-    *Linear and nonlinear dimensionality reduction*, §8 (van der Maaten and Hinton 2008). With
-    p_ij = (p_{j|i} + p_{i|j}) / 2n, (15), p_{j|i} ∝ e^(-|x_i - x_j|² / 2σ_i²), (13), σ_i from the
-    perplexity (14), and q_ij ∝ (1 + |y_i - y_j|²)⁻¹, (17), it lowers C = Σ_ij p_ij log(p_ij /
-    q_ij), (18). The gradient by y_i is 4 Σ_j (p_ij - q_ij) (y_i - y_j) / (1 + |y_i - y_j|²), (19).
-    The descent is that of scikit-learn or openTSNE: (20), with the sign of η corrected.
+    The method [1]_ [2]_ compares p_ij = (p_{j|i} + p_{i|j}) / 2n, where p_{j|i} ∝ e^(-|x_i - x_j|²
+    / 2σ_i²) with σ_i from the perplexity, and q_ij ∝ (1 + |y_i - y_j|²)⁻¹. It lowers C = Σ_ij p_ij
+    log(p_ij / q_ij). The gradient by y_i is 4 Σ_j (p_ij - q_ij) (y_i - y_j) / (1 + |y_i - y_j|²).
+    The descent of scikit-learn or openTSNE is (20) of [2]_, with the sign of η corrected.
 
     When to use it: to see clusters in the plane. When not: to read sizes of clusters, or distances
     between them, from the picture; for data that form a continuum, which may be torn. See
@@ -309,18 +341,35 @@ class TSNE(NeighborEmbedding):
 
     Parameters
     ----------
-    n_components, perplexity
-        As in `SNE`.
-    n_iter : int >= 250, default 1000
+    n_components : int >= 1, default=2
+        Number of coordinates k.
+    perplexity : float > 1, below n - 1, default=30
+        2^H, H the entropy of p_{·|i} in bits: the effective number of neighbours of a point.
+        Usually 5 to 50; smaller values show more clusters.
+    n_iter : int >= 250, default=1000
         Steps of the descent, of which 250 are the early phase; at least one step follows it.
-    learning_rate : float > 0 or "auto", default "auto"
-        η in (20). "auto": n / (4 · exaggeration), at least 50 (Belkina et al. 2019).
-    early_exaggeration : float >= 1, default 12
-        Factor of p in the early phase, so that clusters are tight and can pass each other. The
-        notes use 4 for 50 steps.
-    init, metric, neighbors, random_state
-        As in `SNE`.
-    method : "auto", "exact", "barnes-hut" or "fft", default "auto"
+    learning_rate : float or {"auto"}, default="auto"
+        Step η in (20) of [2]_. "auto": n / (4 · exaggeration), at least 50 [3]_.
+    early_exaggeration : float >= 1, default=12
+        Factor of p in the early phase, so that clusters are tight and can pass each other. [2]_
+        uses 4 for 50 steps.
+    init : {"pca", "random"} or array-like of shape (n_samples, n_components), default="pca"
+        Initial places: principal components (for distances: classical scaling), scaled to a
+        standard deviation of 1e-4; random places of this standard deviation; or given ones, which
+        are used unchanged.
+    metric : str or callable, default="euclidean"
+        Distance between points: "euclidean"; "cosine", the chord √(2 - 2 cos(x, y)); "correlation",
+        the chord after the mean of each row has been subtracted from it; "manhattan"; "hamming";
+        "jaccard"; or a function of two rows, which is slow. "precomputed": X holds distances of
+        shape (n_samples, n_samples).
+    neighbors : NeighborIndex, transformer or sparse matrix, default=None
+        A `heatsketch.neighbors.NeighborIndex`, a transformer of scikit-learn that returns sparse
+        graphs of distances, or the distances to the neighbours, a sparse matrix of shape
+        (n_samples, n_samples). None: a search that suits the data.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Seed of ``init="random"``, and of random coordinates that replace constant principal
+        components.
+    method : {"auto", "exact", "barnes-hut", "fft"}, default="auto"
         "barnes-hut": scikit-learn's TSNE on the 3 · perplexity + 1 nearest neighbours of each point
         (also up to 1,000 points, where `affinities_` has all pairs), for n_components <= 3; forces
         of far points are approximate, and results depend on the number of threads. "exact":
@@ -331,13 +380,20 @@ class TSNE(NeighborEmbedding):
 
     Attributes
     ----------
-    embedding_ : array (n, k)
+    embedding_ : ndarray of shape (n_samples, n_components)
+        Coordinates.
     kl_divergence_ : float
         C, in nats; an approximation unless the method is "exact".
-    affinities_ : CSR (n, n)
+    affinities_ : sparse CSR matrix of shape (n_samples, n_samples)
         p_ij: symmetric, of sum 1.
-    sigmas_, n_iter_, n_features_in_, feature_names_in_
-        As in `SNE`.
+    sigmas_ : ndarray of shape (n_samples,)
+        σ_i, in data units.
+    n_iter_ : int
+        Number of steps.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Defined only if X has names that are all strings.
     diagnostics_ : dict
         `kl_divergence`; `neighbors`, their number for each point; the recall of their search.
 
@@ -349,10 +405,27 @@ class TSNE(NeighborEmbedding):
     ImportError
         ``method="fft"`` without openTSNE.
 
+    See Also
+    --------
+    classical.SNE : Embed so that points keep Gaussian neighbourhoods.
+    initialization : Compute a start for UMAP, t-SNE or PaCMAP.
+    HeatEmbedding : Embed data in few dimensions that keep diffusion distances.
+    sklearn.manifold.TSNE : The t-SNE of scikit-learn.
+
     Notes
     -----
-    Cost: the search for neighbours, and n log n operations per step; "exact": n² operations and 16
-    n² bytes.
+    The cost is the search for neighbours, and n log n operations per step; with "exact" it is n²
+    operations and 16 n² bytes.
+
+    References
+    ----------
+    .. [1] L. van der Maaten and G. E. Hinton, "Visualizing data using t-SNE", Journal of Machine
+       Learning Research 9 (2008), 2579-2605.
+    .. [2] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §8, equations
+       (13)-(20).
+    .. [3] A. C. Belkina et al., "Automated optimized parameters for t-distributed stochastic
+       neighbor embedding improve visualization and analysis of large datasets", Nature
+       Communications 10 (2019), 5415.
 
     Examples
     --------
@@ -370,18 +443,30 @@ class TSNE(NeighborEmbedding):
     def transform(self, X: Any) -> Array:
         """Place each new point by itself among the training points, which keep their places.
 
-        A point starts at the mean of its neighbours' places, weighted by its p (13) with the same
+        A point starts at the mean of its neighbours' places, weighted by its p with the same
         perplexity, and descends on Σ_j p_j log(p_j / q_j), q_j ∝ (1 + |y - y_j|²)⁻¹ over all
         training points. Training points are placed near, but not exactly at, their places in
         `embedding_`, because there they are also attracted as neighbours of other points.
 
-        X holds points (m, d), or with ``metric="precomputed"`` their distances (m, n) to the
-        training points. Cost: some 30 steps of n (5 k + 3) operations per point.
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_new_samples, n_features)
+            Points. With ``metric="precomputed"`` X holds the distances to the training points, of
+            shape (n_new_samples, n_samples).
+
+        Returns
+        -------
+        ndarray of shape (n_new_samples, n_components)
+            Coordinates of the points.
 
         Raises
         ------
         NotFittedError, ValueError, TypeError
             Before `fit`; points that are not a finite table of the features of the fit.
+
+        Notes
+        -----
+        The cost is some 30 steps of n (5 k + 3) operations per point.
         """
         X = self._read_either(X, reset=False)
         if self._precomputed:

@@ -214,73 +214,87 @@ def audit(
     random_state: Any = None,
     **parameters: Any,
 ) -> Audit:
-    """Audit a picture: say of each point how far its place can be believed.
+    """Audit a picture: say for each point how far its place can be believed.
 
-    The picture is compared with the diffusion distances of the data, added up over the times
-    t, ..., 64 t - 1 (`Accumulated`), which a sketch of k columns knows to √(1/(2k)) of each.
-    Nothing diffuses between components, so each is judged by itself.
+    The picture is compared with the diffusion distances of the data, added up over the times t,
+    ..., 64 t - 1 (`Accumulated`). A sketch of k columns gives each of them with a relative error of
+    √(1/(2k)). Nothing diffuses between components, so each is judged by itself.
 
     Parameters
     ----------
-    X : array or CSR matrix (n, d), graph, or fitted estimator
+    X : {array-like, sparse matrix} of shape (n_samples, n_features), graph or fitted estimator
         Points; a symmetric affinity or graph with ``affinity="precomputed"``, or any graph that
         `heatsketch.graph` reads; or an estimator with a `diffusion_`. A fitted `HeatSketch` of one
         time is used as it is, with its own filter and time.
-    Y : array (n, c)
+    Y : array-like of shape (n_samples, n_coordinates)
         The picture of the same rows, made by any method; usually c is 2 or 3.
-    labels : array (n,), optional
-        Groups, between which the gaps are compared; at most 60 different ones. None, NaN, infinity,
+    labels : array-like of shape (n_samples,), default=None
+        Groups, at most 60 different ones; the gaps between them are compared. None, NaN, infinity,
         the NA of pandas, masked entries and empty text are missing labels.
-    n_components : int, default 64
+    n_components : int, default=64
         Number of columns k of the sketch.
-    time : int >= 1, default 8
+    time : int >= 1, default=8
         The time t from which distances are added up.
-    n_neighbors : int, default 15
+    n_neighbors : int, default=15
         Size of a neighbourhood; at most a fiftieth of the points of a component (2 for fewer than
         150), so that a random place is seldom near the right one.
-    random_state : int, RandomState, Generator or None, default None
-        For the sketch, the landmarks and the permutations.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Seed of the sketch, the landmarks and the permutations.
     **parameters
-        Others of `HeatSketch`, such as `metric` and `affinity`.
+        Other parameters of `HeatSketch`, such as `metric` and `affinity`.
 
     Returns
     -------
     Audit
-        For each point (n,): `trust`, `dubious`, `neighbors_kept`, `false_neighbors`, `order_kept`.
-        Groups of points: `torn`, `merged`. With labels: `gaps`, `contrast`. `describe()` sums it up
-        in three lines, `distance(i, j)` gives true distances with intervals.
+        Arrays of shape (n_samples,): `trust`, `dubious`, `neighbors_kept`, `false_neighbors`,
+        `order_kept`. Groups of points: `torn`, `merged`. With labels: `gaps`, `contrast`.
+        `describe()` summarises it in three lines, `distance(i, j)` gives true distances with
+        intervals.
 
     Raises
     ------
     ValueError, TypeError
         Y is not a finite table with a row for each point; more than 60 labels, or only one; no
-        component of 50 points; an estimator without a diffusion; as `HeatSketch.fit`.
+        component of 50 points; an estimator without a diffusion; invalid points or parameters.
+
+    See Also
+    --------
+    report : Show an embedding in one page of HTML.
+    metrics.trustworthiness : Measure whether neighbours in an embedding are true.
+    metrics.diffusion_distortion : Measure how an embedding changes diffusion distances.
 
     Notes
     -----
-    `trust` is the mean of two numbers between 0 and 1. Near: the mean of `neighbors_kept` and
-    1 - `false_neighbors`. Far: `order_kept`, at least 0, times exp(-e), e the mean of
-    |log D/f(d)| over landmarks, where f is the increasing function that best gives distances D from
-    those in the picture d. In these means points count by the fourth power of their own trust, in
-    six rounds, so that a group in a wrong place does not make the others doubtful.
+    `trust` is the mean of two numbers between 0 and 1. Near: the mean of `neighbors_kept` and 1 -
+    `false_neighbors`. Far: `order_kept`, at least 0, times exp(-e), e the mean of |log D/f(d)| over
+    landmarks, where f is the increasing function that best gives distances D from those in the
+    picture d. These means weight points by the fourth power of their own trust, in six rounds, so
+    that a group in a wrong place does not make the others doubtful.
 
-    `dubious` comes from a test for each point. The null hypothesis: the place of the point is
-    drawn from the places of all points of its component, all else fixed. Its distribution comes
-    from permutations of the points. If it explains the trust of most points, theirs must also
-    exceed that in pictures whose points are all permuted. Points whose trust it does not explain
-    are believed, by the procedure of Benjamini and Hochberg (1995). p-values of points that are
-    near each other depend on each other positively, for which the procedure is valid (Benjamini and
-    Yekutieli 2001): of the believed points, at most 5 % in the mean have a place that is drawn so.
-    In trials with 100 to 900 points this held while up to 70 % of the places were drawn; the null
-    distribution is estimated, so that it was up to 10 % where 80 or 90 % were. A group that is
-    moved as a whole keeps its own neighbours, and is not random: it has little trust, and need not
-    be dubious.
+    `dubious` comes from a test for each point. The null hypothesis: the place of the point is drawn
+    from the places of all points of its component, all else fixed. Its distribution comes from
+    permutations of the points. If it explains the trust of most points, theirs must also exceed
+    that in pictures whose points are all permuted. Points whose trust it does not explain are
+    believed, by the procedure of Benjamini and Hochberg [1]_. p-values of points that are near each
+    other depend on each other positively, for which the procedure is valid [2]_: at most 5 % of the
+    believed points, in the mean, have a place that is drawn so. In trials with 100 to 900 points
+    this held while up to 70 % of the places were drawn; the null distribution is estimated, so that
+    it was up to 10 % where 80 or 90 % were. A group that is moved as a whole keeps its own
+    neighbours, and is not random: it has little trust, and need not be dubious.
 
     A point is torn if a third of its true neighbours are farther in the picture than 5 % of all
     points, and merged if a third of its neighbours in the picture are so far in truth.
 
-    Cost: that of the sketch, two neighbour searches (in k and c features), and distances to
-    400 landmarks (fewer beyond 30,000 points); memory of 14 bytes for each distance to a landmark.
+    The cost is that of the sketch, two neighbour searches (in k and c features), and distances to
+    400 landmarks (fewer beyond 30,000 points). Memory is 14 bytes for each distance to a landmark.
+
+    References
+    ----------
+    .. [1] Y. Benjamini and Y. Hochberg, "Controlling the false discovery rate: a practical and
+       powerful approach to multiple testing", Journal of the Royal Statistical Society B 57 (1995),
+       289-300.
+    .. [2] Y. Benjamini and D. Yekutieli, "The control of the false discovery rate in multiple
+       testing under dependency", Annals of Statistics 29 (2001), 1165-1188.
 
     Examples
     --------

@@ -57,15 +57,16 @@ class Row(NamedTuple):
     Attributes
     ----------
     method : str
+        Name of the method.
     seconds : float
         The time of one fit, without the search for neighbours where these are shared.
     peak_bytes : float
         Largest memory of the process during the fit, less that before.
     trustworthiness, continuity : float
-        Of 10 nearest neighbours (Venna and Kaski 2001): 1 where no neighbour is false, or lost.
+        Of 10 nearest neighbours [1]_: 1 if no neighbour is false, or lost.
     log_L_diffusion, log_L_geodesic : float
-        log L, (32) of *Sketching the heat kernel*, over pairs of the sample: the logarithm of the
-        largest over the smallest dilation of a distance.
+        log L [2]_ over pairs of the sample: the logarithm of the largest over the smallest dilation
+        of a distance.
     spearman, spearman_diffusion, spearman_geodesic : float
         Rank correlation of embedded distances with Euclidean, diffusion and geodesic ones.
     knn_accuracy : float
@@ -75,6 +76,18 @@ class Row(NamedTuple):
         Rank correlation of embedded distances between runs with other seeds.
     error : str
         Why the method failed, or "".
+
+    See Also
+    --------
+    compare : Embed data by several methods and measure each.
+    comparison.Comparison : The result of `compare`.
+
+    References
+    ----------
+    .. [1] J. Venna and S. Kaski, "Neighborhood preservation in nonlinear projection methods: an
+       experimental study", ICANN (2001).
+    .. [2] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), equation (32).
     """
 
     method: str
@@ -114,11 +127,18 @@ class Comparison:
     Attributes
     ----------
     rows : list of Row
-    embeddings : dict of arrays (n, k)
-        Those of the methods that did not fail.
-    labels : array (n,) or None
+        The measures, one row for each method.
+    embeddings : dict of ndarrays of shape (n_samples, n_components)
+        Coordinates of the methods that did not fail.
+    labels : ndarray of shape (n_samples,) or None
+        The labels given.
     facts : dict
         Numbers of points, features, neighbours, sampled points and runs, diffusion time, seconds.
+
+    See Also
+    --------
+    compare : Embed data by several methods and measure each.
+    comparison.Row : The measures of one method.
     """
 
     rows: list[Row]
@@ -213,28 +233,29 @@ def compare(
 
     Parameters
     ----------
-    X : array or CSR matrix (n, d)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Points.
-    methods : "all", sequence of methods, or mapping of name -> method
-        A method is a name, an estimator, or an array of coordinates (n, c). Names such as "pca" are
-        those that the command ``heatsketch methods`` lists; "all": those that fit the size of the
-        data. A method given by its name has its defaults, except for the parameters below; of an
-        estimator a copy is run, with the shared neighbours. Coordinates are measured as they are.
-        By default seven methods.
-    labels : array (n,), optional
-        For the accuracy of neighbours, the colours, and the methods that are fitted to labels.
-        Fractions, and numbers of more than 20 values, are colours only.
-    n_components : int, default 2
+    methods : "all", sequence of methods, or mapping of str to method
+        A method is a name, an estimator, or an array of coordinates of shape
+        (n_samples, n_coordinates). Names such as "pca" are those that the command
+        ``heatsketch methods`` lists; "all": those that fit the size of the data. A method given by
+        its name has its defaults, except for the parameters below; of an estimator a copy is run,
+        with the shared neighbours. Coordinates are measured without change. By default seven
+        methods.
+    labels : array-like of shape (n_samples,), default=None
+        Labels for the accuracy of neighbours, the colours, and the methods that are fitted to
+        labels. Fractions, and numbers of more than 20 values, are colours only.
+    n_components : int, default=2
         Number of coordinates.
-    n_neighbors : int, default 15
+    n_neighbors : int, default=15
         Number of neighbours in every graph, also in that of geodesic and diffusion distances.
-    time : int >= 1 or "auto", default "auto"
+    time : int >= 1 or "auto", default="auto"
         Time of the diffusion distances that all embeddings are compared with, those of
         `diffusion_distance`. "auto": the time that `HeatEmbedding` chooses for these data.
-    seeds : int, default 2
+    seeds : int, default=2
         Runs of each method that draws random numbers, for the stability; the first one is shown and
         timed. 1: no stability.
-    random_state : int >= 0, default 0
+    random_state : int >= 0, default=0
         Seed of the first run (the others follow) and of the sample of points.
 
     Returns
@@ -249,14 +270,20 @@ def compare(
         If a method is unknown or lacks its labels, coordinates are not a finite table of a row for
         each point, or a parameter is out of range.
 
+    See Also
+    --------
+    audit : Find the points of a picture that can be believed.
+    comparison.Comparison : The result of `compare`.
+    metrics.diffusion_distortion : Measure how an embedding changes diffusion distances.
+    plot.panels : Draw embeddings side by side.
+
     Notes
     -----
     A method that fails has its error in the table, and the others go on. Neighbours are searched
     once (twice where points coincide: also among the distinct ones) and shared by all methods that
     have a parameter `neighbors`. log L and correlations are those of all pairs of 1,000 random
-    points (300 beyond 20,000 points). Seconds include loading compiled code.
-    Cost: `seeds` fits of each method, one search for neighbours, and the diffusion distances of
-    those pairs.
+    points (300 beyond 20,000 points). Seconds include loading compiled code. The cost is `seeds`
+    fits of each method, one search for neighbours, and the diffusion distances of those pairs.
 
     Examples
     --------

@@ -19,10 +19,15 @@ def digits() -> tuple[Array, Array]:
 
     Returns
     -------
-    X : array (1797, 64)
+    X : ndarray of shape (1797, 64)
         Grey values 0 to 16.
-    label : array of int (1797,)
+    label : ndarray of shape (1797,)
         The digit, 0 to 9.
+
+    See Also
+    --------
+    datasets.gaussian_clouds : Draw points from normal clouds.
+    io.read_table : Read points, ids and labels from a file.
 
     Examples
     --------
@@ -42,22 +47,29 @@ def circle(n: int = 300, *, equispaced: bool = False, rng: Seed = None) -> tuple
 
     Parameters
     ----------
-    n : int >= 1, default 300
+    n : int >= 1, default=300
         Number of points.
-    equispaced : bool, default False
+    equispaced : bool, default=False
         Put the points at the angles 2πi/n instead of at random ones.
-    rng : int, numpy.random.Generator or None, default None
+    rng : int, Generator or None, default=None
         Seed or source of the random angles.
 
     Returns
     -------
-    X : array (n, 2)
-    angle : array (n,), in [0, 2π)
+    X : ndarray of shape (n, 2)
+        The points.
+    angle : ndarray of shape (n,)
+        Their angles, in [0, 2π).
 
     Raises
     ------
     ValueError
         A number out of range.
+
+    See Also
+    --------
+    datasets.circle_with_outliers : Draw points on a circle, with two outliers.
+    datasets.stretched_torus : Draw points on a flat torus.
 
     Examples
     --------
@@ -80,23 +92,29 @@ def stretched_torus(n: int = 500, *, r: float = 3.5, rng: Seed = None) -> tuple[
 
     Parameters
     ----------
-    n : int >= 1, default 500
+    n : int >= 1, default=500
         Number of points.
-    r : float > 0, default 3.5
+    r : float > 0, default=3.5
         Radius of the second circle; that of the first is 1.
-    rng : int, numpy.random.Generator or None, default None
+    rng : int, Generator or None, default=None
         Seed or source of the angles, which are uniform.
 
     Returns
     -------
-    X : array (n, 4)
-    coordinates : array (n, 2)
+    X : ndarray of shape (n, 4)
+        The points.
+    coordinates : ndarray of shape (n, 2)
         The angles (u, v), in [0, 2π).
 
     Raises
     ------
     ValueError
         A number out of range.
+
+    See Also
+    --------
+    datasets.klein_bottle : Draw points on a Klein bottle.
+    datasets.circle : Draw points on the unit circle.
 
     Examples
     --------
@@ -122,25 +140,30 @@ def klein_bottle(
 
     Parameters
     ----------
-    n : int >= 1, default 500
+    n : int >= 1, default=500
         Number of points.
-    a : float > 0, default 10
+    a : float > 0, default=10
         Radius of the tube's centre circle.
-    b : float > 0, default 5
+    b : float > 0, default=5
         Radius of the tube; the surface does not intersect itself if b < a.
-    rng : int, numpy.random.Generator or None, default None
+    rng : int, Generator or None, default=None
         Seed or source of u and v, which are uniform (not uniform by area).
 
     Returns
     -------
-    X : array (n, 4)
-    coordinates : array (n, 2)
+    X : ndarray of shape (n, 4)
+        The points.
+    coordinates : ndarray of shape (n, 2)
         The angles (u, v), in [0, 2π).
 
     Raises
     ------
     ValueError
         A number out of range.
+
+    See Also
+    --------
+    datasets.stretched_torus : Draw points on a flat torus.
 
     Examples
     --------
@@ -163,21 +186,26 @@ def circle_with_outliers(n: int = 200, *, rng: Seed = None) -> tuple[Array, Arra
 
     Parameters
     ----------
-    n : int >= 3, default 200
+    n : int >= 3, default=200
         Number of points, the outliers included.
-    rng : int, numpy.random.Generator or None, default None
+    rng : int, Generator or None, default=None
         Seed or source of the angles, which are uniform.
 
     Returns
     -------
-    X : array (n, 2)
-    angle : array (n,)
-        In [0, 2π); NaN for the two outliers, which lie on no angle of the circle.
+    X : ndarray of shape (n, 2)
+        The points.
+    angle : ndarray of shape (n,)
+        Their angles, in [0, 2π); NaN for the two outliers, which have no angle on the circle.
 
     Raises
     ------
     ValueError
         A number out of range.
+
+    See Also
+    --------
+    datasets.circle : Draw points on the unit circle.
 
     Examples
     --------
@@ -204,27 +232,32 @@ def gaussian_clouds(
 
     Parameters
     ----------
-    n : int >= 1, default 300
+    n : int >= 1, default=300
         Number of points; the clouds differ by at most one point.
-    n_labels : int >= 1, default 3
+    n_labels : int >= 1, default=3
         Number of clouds.
-    dim : int >= n_labels, default 10
+    dim : int >= n_labels, default=10
         Number of features.
-    separation : float >= 0, default 4
+    separation : float >= 0, default=4
         Cloud j is N(separation × e_j, I), in units of its standard deviation.
-    rng : int, numpy.random.Generator or None, default None
+    rng : int, Generator or None, default=None
         Seed or source of the normal numbers.
 
     Returns
     -------
-    X : array (n, dim)
-    label : array of int (n,)
+    X : ndarray of shape (n, dim)
+        The points.
+    label : ndarray of shape (n,)
         The cloud of each point, in increasing order.
 
     Raises
     ------
     ValueError
         A number out of range. There are at most as many clouds as dimensions.
+
+    See Also
+    --------
+    datasets.digits : Return handwritten digits.
 
     Examples
     --------
@@ -256,26 +289,32 @@ def swiss_roll(
 
     Parameters
     ----------
-    n : int >= 1, default 2000
+    n : int >= 1, default=2000
         Number of points. With `mesh="uniform"` it is the nearest number that fills a grid, which
         differs from n by at most half the number of rows (2000 gives 9 × 222 = 1998).
-    noise : float >= 0, default 0
+    noise : float >= 0, default=0
         Standard deviation of the normal noise added to every coordinate of X.
-    mesh : {"random", "uniform"}, default "random"
+    mesh : {"random", "uniform"}, default="random"
         Uniform x and y, or a regular grid with the same spacing along the spiral and in height.
-    rng : int, numpy.random.Generator or None, default None
+    rng : int, Generator or None, default=None
         Seed or source of the random numbers.
 
     Returns
     -------
-    X : array (n, 3)
-    coordinates : array (n, 2)
+    X : ndarray of shape (n, 3)
+        The points.
+    coordinates : ndarray of shape (n, 2)
         Arc length along the spiral from x = 6 (0 to 144.5), and y: the unrolled strip.
 
     Raises
     ------
     ValueError
         A number out of range.
+
+    See Also
+    --------
+    datasets.klein_bottle : Draw points on a Klein bottle.
+    classical.Isomap : Embed by path lengths in a neighbourhood graph.
 
     Examples
     --------

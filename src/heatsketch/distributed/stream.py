@@ -41,11 +41,13 @@ class Streamed(NamedTuple):
 
     Attributes
     ----------
-    estimator : the fitted estimator
+    estimator : estimator
+        The fitted estimator.
     n : int
-        Points of the source. All are in the output, except rows left out by ``missing="drop"``.
+        Number of points of the source. All are in the output, except rows left out by
+        ``missing="drop"``.
     fit_points : int
-        Points of the sample.
+        Number of points of the sample.
     discrepancy : float or None
         Relative difference of distances between fits of two halves of the sample, see `embed`; None
         if fewer than 20 points are outside of the sample.
@@ -53,10 +55,15 @@ class Streamed(NamedTuple):
         The discrepancy due to the sampled points alone, without that of the random columns of a
         `HeatSketch`: an interval of about 95 %. None for other methods.
     output : path
+        The file or folder written.
     notes : tuple of str
         Changes by reading: rows left out, gaps filled, columns standardised.
     metadata : dict
         How the output was made.
+
+    See Also
+    --------
+    distributed.embed : Embed more points than memory holds.
     """
 
     estimator: Any
@@ -106,7 +113,7 @@ def embed(
 
     Parameters
     ----------
-    source : str, path or array (n, d)
+    source : str, path or array-like of shape (n_samples, n_features)
         A .npy, .parquet, .csv (.tsv, .txt, also .gz), .h5ad or .zarr file (dense, or sparse and
         stored by rows). A folder of .npy, .parquet or .csv parts, which are read in the order of
         their names and numbers. Or an array that has slices: `numpy.memmap`, or one of zarr, h5py
@@ -119,28 +126,28 @@ def embed(
     estimator : estimator with `transform`
         An unfitted estimator, such as `HeatSketch`, `HeatEmbedding` or `DiffusionMap`; it is
         cloned.
-    fit_points : int >= 100, optional
+    fit_points : int >= 100, default=None
         Size of the sample; by default about as many as fit, with the work of their fit, in half of
         the available memory. If there are no more points than this, all are fitted, and the output
         is `embedding_` (of `TSNE` the places of `transform`).
-    resume : bool, default False
+    resume : bool, default=False
         Resume a killed run from the folder OUTPUT.partial. The result has the same bits as that of
         an uninterrupted run.
-    force : bool, default False
+    force : bool, default=False
         Replace the output; discard an incomplete run and begin again.
-    model : str or path, optional
+    model : str or path, default=None
         File to which the fitted model is saved, for `load_model` and ``heatsketch transform``.
-    output_key : str, default "X_heat"
+    output_key : str, default="X_heat"
         The entry of obsm in a .h5ad output.
-    block_rows : int, default 65,536
+    block_rows : int, default=65,536
         Rows that are mapped at a time. More rows take more memory; the result is the same.
-    cluster : str or dask.distributed.Client, optional
+    cluster : str or dask.distributed.Client, default=None
         Workers of Dask that map the blocks: "local:4" starts four processes on this machine, which
         end with the run; or an address ("tcp://10.0.0.1:8786"), or a client. By default this
-        process maps them. The output has the same bytes. Every worker opens the source itself,
-        which must be a file, and writes into OUTPUT.partial, so both must be in folders that all
-        workers share under the same path; the model is fitted here. For a Dask array write
-        ``model.transform(X)``, which is lazy.
+        process maps them. The output has the same bytes in all three cases. Every worker opens the
+        source itself, which must be a file, and writes into OUTPUT.partial, so both must be in
+        folders that all workers share under the same path; the model is fitted here. For a Dask
+        array write ``model.transform(X)``, which is lazy.
     **reading
         `key`, `features`, `exclude`, `label`, `ids`, `missing` ("error" by default) and
         `standardize` of `io.read_table`. Medians, means and scales are those of the sample. With
@@ -150,6 +157,7 @@ def embed(
     Returns
     -------
     Streamed
+        The fitted estimator, the output, and the error from sampling.
 
     Raises
     ------
@@ -163,6 +171,12 @@ def embed(
     Exception
         An error of Dask if workers or the scheduler are lost; continue with `resume`.
 
+    See Also
+    --------
+    distributed.fit : Fit an estimator to a sample of a large source.
+    distributed.Streamed : The result of `distributed.embed`.
+    load_model : Read a model that `save_model` wrote.
+
     Notes
     -----
     The error from sampling is measured: each of two halves of the sample is fitted by itself, and
@@ -170,10 +184,9 @@ def embed(
     distances in the two embeddings, relative to the root mean square distance. It holds for samples
     of half the size. For a `HeatSketch` it includes the error of the random columns, which alone is
     1/√k for k columns; `of_points` is an interval without this error, by a jackknife over the
-    columns. Cost: two fits of half the size.
-
-    Cost: memory of the fit and of some blocks; the time of the fit, twice, and of `transform` for
-    all rows; on disk the output twice.
+    columns. The cost of this is two fits of half the size. In all, `embed` takes the memory of the
+    fit and of some blocks; the time of the fit, twice, and of `transform` for all rows; on disk the
+    output twice.
 
     Examples
     --------
@@ -251,8 +264,17 @@ def fit(source: Any, estimator: Any, *, fit_points: int | None = None, **reading
 
     Parameters
     ----------
-    source, estimator, fit_points, **reading
-        As in `embed`.
+    source : str, path or array-like of shape (n_samples, n_features)
+        A file, a folder of parts, or an array that has slices, see `embed`.
+    estimator : estimator with `transform`
+        An unfitted estimator, such as `HeatSketch`, `HeatEmbedding` or `DiffusionMap`; it is
+        cloned.
+    fit_points : int >= 100, default=None
+        Size of the sample; by default about as many as fit, with the work of their fit, in half of
+        the available memory.
+    **reading
+        `key`, `features`, `exclude`, `label`, `ids`, `missing` ("error" by default) and
+        `standardize` of `io.read_table`.
 
     Returns
     -------
@@ -269,9 +291,13 @@ def fit(source: Any, estimator: Any, *, fit_points: int | None = None, **reading
     MemoryError
         There is no memory for a sample.
 
+    See Also
+    --------
+    distributed.embed : Embed more points than memory holds.
+
     Notes
     -----
-    Cost: one reading of the source, and the fit of the sample.
+    The cost is one reading of the source, and the fit of the sample.
 
     Examples
     --------

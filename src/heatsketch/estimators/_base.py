@@ -71,15 +71,17 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
         Parameters
         ----------
-        X : array or DataFrame (n, d)
-            Points, sparse if the class accepts it; with ``metric="precomputed"`` distances (n, n).
-            An array may be kept, not copied: do not change it in place.
-        y : ignored
-            Only the discriminants use it: the labels (n,) of the points.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Points; sparse only if the class accepts it. With ``metric="precomputed"`` distances of
+            shape (n_samples, n_samples). An array may be kept without a copy; do not change it in
+            place.
+        y : array-like of shape (n_samples,), default=None
+            Labels of the points. Only the discriminants use it; all others ignore it.
 
         Returns
         -------
         self
+            The fitted estimator.
 
         Raises
         ------
@@ -89,7 +91,21 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
-        """Fit on X, with the parameters of `fit`, and return the embedding (n, k) of X.
+        """Fit to X and return its embedding.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Points, as in `fit`.
+        y : array-like of shape (n_samples,), default=None
+            Labels, for the discriminants alone.
+        **fit_params
+            Other parameters of `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Coordinates of the points.
 
         Raises
         ------
@@ -161,17 +177,28 @@ class DiffusionEstimator(Embedder):
         """Measure how good `embedding_` of the points X is."""
 
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
-        """Fit the diffusion on points X (n, d), array, DataFrame or sparse matrix, and embed them.
+        """Fit the diffusion to points and embed them.
 
-        With ``affinity="precomputed"`` X holds the symmetric affinity or graph (n, n), or is a
-        graph of networkx or igraph, a `heatsketch.graph`, an operator, or a `Diffusion` of the same
-        normalization, which is used as it is.
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Points. With ``affinity="precomputed"`` X is instead a symmetric affinity or graph of
+            shape (n_samples, n_samples), a graph of networkx or igraph, a `heatsketch.graph`, an
+            operator, or a `Diffusion` of the same normalization, which is used without change.
+        y : ignored
+            Present for the interface of scikit-learn.
+        ids : array-like of shape (n_samples,), default=None
+            Names of the points: integers, strings or bytes. They are kept in `ids_`. The random
+            numbers of a point then depend on `random_state` and its id, not on its row. The same
+            points in another order get the same coordinates, up to rounding, and fits of several
+            data sets with the same `random_state` can be compared point by point
+            (`diffusion_discrepancy`). The meta-estimators of scikit-learn pass ids after
+            ``set_fit_request(ids=True)``.
 
-        `ids` (n,), integers, strings or bytes, name the points, and are kept as `ids_`. The random
-        numbers of a point then depend on `random_state` and its id, not on its row: the same points
-        in another order get the same coordinates, up to rounding, and fits of several data sets
-        with the same `random_state` can be compared point by point (`diffusion_discrepancy`).
-        scikit-learn's meta-estimators pass ids after ``set_fit_request(ids=True)``.
+        Returns
+        -------
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -224,10 +251,20 @@ class DiffusionEstimator(Embedder):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Embed points (m, d), old or new; the coordinates (m, k) of a point depend on it alone.
+        """Embed points, old or new; the coordinates of a point depend on that point alone.
 
-        With ``affinity="precomputed"`` X holds the affinities to the training points, (m, n). A
-        warning names points with hardly any affinity to training points, at the scale of these.
+        A warning names points with hardly any affinity to training points, at the scale of these.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_new_samples, n_features)
+            Points. With ``affinity="precomputed"`` the affinities to the training points, of shape
+            (n_new_samples, n_samples).
+
+        Returns
+        -------
+        ndarray of shape (n_new_samples, n_components)
+            Coordinates of the points.
 
         Raises
         ------
@@ -243,7 +280,7 @@ class DiffusionEstimator(Embedder):
         return returned_for(self._placed(points, place), X)
 
     def novelty(self, X: Any) -> Array:
-        """Compute the novelty of points (m, d) compared with the training points: (m,), 0 to 1.
+        """Compute the novelty of points compared with the training points, from 0 to 1.
 
         The novelty of a point is the fraction of training points that have a larger affinity to the
         other training points than this point has to them. Typical points get 0.5; 1 % of points
@@ -253,13 +290,25 @@ class DiffusionEstimator(Embedder):
         neighbour. Precomputed affinities are compared by the sums of their rows, points of a
         mixture by their density.
 
-        Cost: searches for the neighbours of the points, and for those of these neighbours; the
-        first call leaves out up to 2,048 training points.
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_new_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_new_samples,)
+            Novelty of each point.
 
         Raises
         ------
         NotFittedError, ValueError, TypeError
             Before `fit`; points that are not a finite table of the features of the fit.
+
+        Notes
+        -----
+        The cost is a search for the neighbours of the points, and another for those of these
+        neighbours. The first call leaves out up to 2,048 training points.
         """
         check_is_fitted(self)
         X = read_points(self, X, reset=False, accept_sparse=True)
@@ -296,12 +345,12 @@ class DiffusionEstimator(Embedder):
 
         Parameters
         ----------
-        level : float, default 0.95
+        level : float, default=0.95
             Probability of the intervals. Up to 2,048 points the result is exact. Beyond, the part
             that the coordinates leave out is estimated by random columns, always the same ones.
-        index : int, default 0
+        index : int, default=0
             Number of the time, if there are several.
-        n_probes : int >= 2, default 64
+        n_probes : int >= 2, default=64
             Number of random columns; fewer are faster, and the intervals wider.
 
         Raises
@@ -354,22 +403,22 @@ class DiffusionEstimator(Embedder):
 
         Parameters
         ----------
-        root : int, array of int, or mask (n,)
+        root : int, array-like of int, or mask of shape (n_samples,)
             The training point where time starts. With several, a walk starts at each of them with
             the same probability, and the smallest value is not exactly 0. For roots far from each
             other, call once for each and take the minimum.
-        time : int >= 1, default 8
+        time : int >= 1, default=8
             First step of the sum. With ``filter="heat"`` any positive number. The default does not
             depend on the time of the model. Smaller times keep more noise, larger ones only the
             largest branches.
-        level : float, default 0.95
+        level : float, default=0.95
             Probability of each interval.
 
         Returns
         -------
         Interval
-            `value`, `low`, `high` (n,); infinite in components of the graph without the root, as in
-            scanpy's ``dpt_pseudotime``.
+            `value`, `low`, `high` (n_samples,); infinite in components of the graph without the
+            root, as in scanpy's ``dpt_pseudotime``.
 
         Raises
         ------

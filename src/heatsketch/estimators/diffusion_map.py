@@ -34,92 +34,145 @@ MOST_AUTO_COMPONENTS = 64  # eigenvalues that n_components="auto" computes
 class DiffusionMap(DiffusionEstimator):
     """Embed data by the leading eigenvectors of its diffusion: λ_m^t v_m, m = 1, …, k.
 
-    *Sketching the heat kernel*, Algorithm 3, for the symmetric and bistochastic forms; in the
-    Markov form the right eigenvectors r_m = v_m / √π of P, whose distances are diffusion distances
-    weighted by 1/π (*Linear and nonlinear dimensionality reduction*, (24)-(30)). The constant
-    eigenvector is left out. These are the most accurate k coordinates on average, but short
-    directions may be missing completely (see `HeatSketch`). Eigenvalues are ordered by λ, not |λ|:
-    negative ones, which a graph may have, belong to walks that alternate and come last.
+    In the symmetric and bistochastic forms v_m are the eigenvectors of A [2]_. The Markov form uses
+    the right eigenvectors r_m = v_m / √π of P, whose distances are diffusion distances weighted by
+    1/π [1]_ [3]_. The constant eigenvector is left out. These are the most accurate k coordinates
+    on average, but short directions may be missing completely (see `HeatSketch`). Eigenvalues are
+    ordered by λ, not |λ|. A graph may have negative eigenvalues; they belong to walks that
+    alternate, and come last.
 
     Parameters
     ----------
-    n_components : int, float in (0, 1) or "auto", default 2
-        Number k of coordinates. A fraction: as many as explain this fraction of the diffusion
-        variance (at least one; beyond 2,048 points at most 1,024, with a warning). "auto": those
-        with λ_m^t > δ λ_1^t, (26), but at most 64, with the smallest of several times as t. With
-        the heat filter, e^{-t(1-λ)} replaces λ^t.
-    time : float >= 0, "auto", "gap", or a sequence of times, default 1
+    n_components : int, float in (0, 1) or "auto", default=2
+        Number k of coordinates. A fraction: the least number that explains this fraction of the
+        diffusion variance (at least one; beyond 2,048 points at most 1,024, with a warning).
+        "auto": those with λ_m^t > δ λ_1^t, (26) of [1]_, but at most 64. With several times, t is
+        the smallest. With the heat filter, e^{-t(1-λ)} replaces λ^t.
+    time : float >= 0, "auto", "gap", or a sequence of times, default=1
         Diffusion time t: >= 0 with ``filter="power"``, > 0 with "heat", >= 1 with "accumulated".
-        With "power", 0 gives the eigenvectors without the factor λ^t (*Linear and nonlinear …*,
-        (57)). "auto": the smallest integer t with (λ_{k+1} / λ_1)^t <= δ, (29), so that the other
-        coordinates are negligible. "gap": the t with the largest spectral gap of P^t after the k
-        coordinates, λ_k^t - λ_{k+1}^t: the integer below or above log(log λ_{k+1} / log λ_k) /
-        log(λ_k / λ_{k+1}). With the heat filter, f(λ) replaces λ^t.
-    filter : "power", "heat" or "accumulated", default "power"
+        With "power", 0 gives the eigenvectors without the factor λ^t, (57) of [1]_. "auto": the
+        smallest integer t with (λ_{k+1} / λ_1)^t <= δ, (29) of [1]_, so that the other coordinates
+        are negligible. "gap": the t with the largest spectral gap of P^t after the k coordinates,
+        λ_k^t - λ_{k+1}^t: the integer below or above log(log λ_{k+1} / log λ_k) / log(λ_k /
+        λ_{k+1}). With the heat filter, f(λ) replaces λ^t.
+    filter : {"power", "heat", "accumulated"}, default="power"
         Weight of a coordinate: λ^t, e^{-t(1-λ)} - e^{-t}, or that of squared distances added up
         from t on (see `Accumulated`).
-    delta : float in (0, 1), default 0.2
+    delta : float in (0, 1), default=0.2
         Fraction δ of the largest weight below which a coordinate is negligible, for "auto" in
         `n_components` or `time`.
-    cut : float > 0, default 5
+    cut : float > 0, default=5
         For ``affinity="radius"`` (where `epsilon` is a number or a rule): pairs farther apart than
-        cut √(ε/2) have no affinity. At 5 this changes 1 - λ by 5e-5 on a surface. At 3, as in the
-        notes (§9.6), the graph has (3/5)^d of the entries, and 1 - λ is too small by the factor
+        cut √(ε/2) have no affinity. At 5 this changes 1 - λ by 5e-5 on a surface. At 3, as in §9.6
+        of [1]_, the graph has (3/5)^d of the entries, and 1 - λ is too small by the factor
         F_{d+2}(9) / F_d(9) of chi-square distribution functions: 0.97 on a curve (d = 1), 0.95 on a
         surface, 0.80 in six dimensions.
-    affinity : "knn", "variable", "dense", "radius" or "precomputed", default "knn"
+    affinity : {"knn", "variable", "dense", "radius", "precomputed"}, default="knn"
         "knn": the graph of nearest neighbours. "variable": the same graph with weights that remove
         the density of the sample. "dense": all pairs. "radius": pairs closer than `cut` √(ε/2).
         "precomputed": X is a symmetric affinity, or a graph of any library (`heatsketch.graph`).
-    epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
-        Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it, see
-        `HeatSketch`.
-    n_neighbors : int, default 15
-        Neighbours of each point in the graph, and for self-tuning scales.
-    neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
-        A `heatsketch.neighbors.NeighborIndex`, a scikit-learn `KNeighborsTransformer`, or distances
-        to the neighbours; see `Diffusion.from_points`. By default neighbours are searched.
-    metric : str or callable, default "euclidean"
-        "euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard", "precomputed" or a
-        function of two rows, see `HeatSketch`.
-    normalization : "markov", "symmetric" or "bistochastic", default "markov"
-        The rows whose distances count: of Pᵗ weighted by 1/√π, of Aᵗ (Algorithm 1), or of Bᵗ
-        (Algorithm 2).
-    alpha : float, default 1
-        For the Markov form: the power of the density by which affinities are divided. 1 removes the
-        density of the sample with ``affinity="variable"``, or with one small ε, not on the default
-        graph.
-    tol, max_iter : float and int, default 1e-8 and 1000
-        Tolerance and largest number of iterations of the bistochastic scaling. `tol` also bounds
-        the residuals of the eigenpairs (6e-6 at best for float32 data of more than 16,384 points,
-        which are computed in float32).
-    random_state : int, RandomState, Generator or None, default None
+    epsilon : float or {"self-tuning", "ksum", "median", "nearest"}, default="self-tuning"
+        Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it.
+        "self-tuning": ε_ij = s_i s_j, where s is the distance to the (n_neighbors // 2)-th
+        neighbour. "ksum": see `ksum`. "median": the median squared distance of two points.
+        "nearest": twice the mean squared distance to the nearest other point. The rules ignore
+        distances of 0. "radius" needs a number or one of the other rules. "variable" allows only
+        "self-tuning", where its s² is twice the mean square of the distances to the neighbours.
+    n_neighbors : int, default=15
+        Number of neighbours of each point in the graph, and for self-tuning scales. In a graph,
+        duplicates count as one point. If there are too few distinct points, all others are
+        neighbours, with a warning.
+    neighbors : NeighborIndex, transformer or sparse matrix, default=None
+        Neighbours for "knn" and "variable": a `heatsketch.neighbors.NeighborIndex`, a scikit-learn
+        `KNeighborsTransformer` or another transformer that returns sparse graphs of distances, or
+        the distances to the neighbours, a sparse matrix of shape (n_samples, n_samples). None: they
+        are searched; if the search is not exact, its recall is measured.
+    metric : str or callable, default="euclidean"
+        Distance between points. "cosine": the chord |x/|x| - y/|y||, with the square 2 - 2
+        cos(x, y), for text, counts and other data whose lengths mean nothing. "correlation": the
+        same after the mean of each row has been subtracted from it. X may be sparse for
+        "euclidean", "cosine" and "manhattan" only. The metrics below are exact and take n²
+        distances (some seconds for 10,000 points): "manhattan"; "hamming", the fraction of features
+        that differ; "jaccard", the distance of the sets of features that are not 0; a function of
+        two rows, which is slow (for some hundred points). "precomputed": X holds distances of shape
+        (n_samples, n_samples), and `transform` takes the distances of shape
+        (n_new_samples, n_samples) from new points to the training points.
+    normalization : {"markov", "symmetric", "bistochastic"}, default="markov"
+        Matrix whose rows are compared: Pᵗ with weights 1/√π, Aᵗ of the symmetric form, or Bᵗ of the
+        bistochastic form.
+    alpha : float, default=1
+        For the Markov form: the power of the density by which affinities are divided. With
+        "variable", and with "radius" and "dense" at one small ε, 1 removes the effect of the
+        density of the sample and 0 keeps it. With a self-tuning bandwidth ("knn", the default, and
+        "dense") no value of `alpha` removes it, because steps are short where points are dense; use
+        ``affinity="variable"`` instead.
+    tol : float, default=1e-8
+        Largest |row sum - 1| of the bistochastic scaling, 0 < tol <= 1e-3. It also bounds the
+        residuals of the eigenpairs
+        (6e-6 at best for float32 data of more than 16,384 points, which are computed in float32).
+    max_iter : int, default=1000
+        For the bistochastic form: largest number of iterations of the scaling.
+    random_state : int, RandomState instance, Generator or None, default=None
         Seed of the first block of the iteration for eigenpairs.
-    memory : str or joblib.Memory, optional
-        Folder of a cache of diffusions, so that a search over `time` builds one graph.
+    memory : str or joblib.Memory, default=None
+        Folder of a cache of diffusions. Fits to the same points that differ only in time, columns
+        or seed then build one graph, for example in ``GridSearchCV`` over `time`.
+    device : str or torch.device, default=None
+        Device of torch, such as "cuda", that does the work: neighbours, graph and products. By
+        default that of X, if X is a tensor on a device, else the processor. The fitted model is
+        on the processor, and needs no device.
 
     Attributes
     ----------
-    embedding_ : array (n, k)
-    eigenvalues_ : array (k,)
+    embedding_ : ndarray of shape (n_samples, n_components)
+        Coordinates λ_m^t v_m, or λ_m^t r_m in the Markov form, in columns.
+    eigenvalues_ : ndarray of shape (n_components,)
         Eigenvalues λ_m of A in descending order, without the trivial 1.
-    eigenvectors_ : array (n, k)
+    eigenvectors_ : ndarray of shape (n_samples, n_components)
         Eigenvectors of A of unit length; in the Markov form r_m, with Σ π r_m² = 1.
-    residuals_ : array (k,)
+    residuals_ : ndarray of shape (n_components,)
         Residuals |A v - λ v|, bounds on the errors of the eigenvalues.
-    explained_diffusion_variance_ratio_ : array (k,) or (k · times,)
+    explained_diffusion_variance_ratio_ : ndarray of shape (n_components * n_times,)
         λ_m^2t / (tr A^2t - 1), computed at each access; `explained_diffusion_variance` adds
         intervals.
     time_ : float or list
         The time, or times, used.
-    diffusion_, epsilon_, diagnostics_, n_iter_, ids_, n_features_in_, feature_names_in_
-        As in `HeatSketch`.
+    diffusion_ : Diffusion
+        Operator, stationary measure and rows for new points.
+    epsilon_ : float or ndarray of shape (n_samples,)
+        Bandwidth ε used, or local scales of the points.
+    diagnostics_ : dict
+        `components`, `isolated`, `row_sum_error`, seconds per stage, and others.
+    n_iter_ : int
+        Number of iterations of the bistochastic scaling; 1 for the other normalizations.
+    ids_ : ndarray of shape (n_samples,) or None
+        Names of the points, if passed to `fit`.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Defined only if X has names that are all strings.
+
+    See Also
+    --------
+    HeatEmbedding : Embed data in few dimensions that keep diffusion distances.
+    HeatSketch : Embed data by random columns; distances are right on average.
+    eigh : Compute the leading eigenpairs of an operator.
+    classical.LaplacianEigenmap : Embed by the lowest eigenvectors of a graph Laplacian.
 
     Notes
     -----
-    Cost: the graph, and some hundred sparse products with k + 8 columns. New points have the
-    coordinates y(x) = Σ_j a(x, x_j) λ^{t-1} v_j, without division by an eigenvalue for t >= 1; for
+    The cost is the graph, and some hundred sparse products with k + 8 columns. New points have the
+    coordinates y(x) = Σ_j a(x, x_j) λ^{t-1} v_j, without division by an eigenvalue for t >= 1. For
     t < 1 an eigenvalue below 1e-6 is an error.
+
+    References
+    ----------
+    .. [1] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §9, equations
+       (22)-(30) and (57).
+    .. [2] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), Algorithm 3.
+    .. [3] R. R. Coifman and S. Lafon, "Diffusion maps", Applied and Computational Harmonic Analysis
+       21 (2006), 5-30.
 
     Examples
     --------

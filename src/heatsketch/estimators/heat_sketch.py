@@ -25,105 +25,127 @@ from heatsketch.uncertainty.resampling import neighbor_confidence
 class HeatSketch(DiffusionEstimator):
     """Embed data so that Euclidean distances are diffusion distances, in expectation.
 
-    Y = A^t G / √k for a normalised affinity A and a random G (n, k), without eigenvectors.
-    For Gaussian G, k |y_i - y_j|² / D² is chi-square with k degrees of freedom for every pair, so
-    one standard deviation of a squared distance is √(2/k) of it: 25 % at 32 columns, 9 % at 256.
-    *Sketching the heat kernel*, Algorithms 4 and 5.
+    The embedding is Y = A^t G / √k for a normalised affinity A and a random matrix G with k columns
+    [1]_. No eigenvectors are computed. For Gaussian G, k |y_i - y_j|² / D² is chi-square with k
+    degrees of freedom for every pair of points. One standard deviation of a squared distance is
+    therefore √(2/k) of it: 25 % at 32 columns, 9 % at 256.
 
     D is the diffusion distance, `diffusion_distance(model.diffusion_, t)`, without the trivial
     direction √π (which only changes the symmetric form). In the default neighbour graph every
-    point, also a new one, takes its first step M to its own nearest neighbours. So Y = M A^(t-1) G
-    / √k, and D is the distance between rows of M A^(t-1) (`Diffusion.rows`).
+    point, also a new one, takes its first step M to its own nearest neighbours. There Y = M A^(t-1)
+    G / √k, and D is the distance between rows of M A^(t-1) (`Diffusion.rows`).
 
     Parameters
     ----------
-    n_components : int or "auto", default 32
-        Number k of columns. "auto": as many as `tolerance` needs.
-    time : int >= 1, or a sequence of times, default 8
+    n_components : int or "auto", default=32
+        Number k of columns. "auto": the number that `tolerance` needs.
+    time : int >= 1, or a sequence of times, default=8
         Diffusion time: the power t of A. With ``filter="heat"`` any positive number. A sequence
         gives the sketches of all times side by side, with the same G, in one pass.
-    filter : "power", "heat" or "accumulated", default "power"
+    filter : {"power", "heat", "accumulated"}, default="power"
         "power": λ^t. "heat": e^{-t(1-λ)} - e^{-t}; the term e^{-t} (no jump yet, 3e-4 at t = 8) is
         left out, because it is not defined for new points. "accumulated": squared distances added
         up over the times t, ..., 64 t - 1, so that far points stay far (see `Accumulated`).
-    kind : "gaussian" or "rademacher", default "gaussian"
-        Entries of G: N(0, 1) or ±1, see `sketch`.
-    affinity : "knn", "variable", "dense", "radius" or "precomputed", default "knn"
+    kind : {"gaussian", "rademacher"}, default="gaussian"
+        Entries of G: N(0, 1) or ±1 with equal probability.
+    affinity : {"knn", "variable", "dense", "radius", "precomputed"}, default="knn"
         "knn": the graph of nearest neighbours. "variable": the same graph with weights that remove
         the density of the sample (see `alpha`), for geometry in few dimensions. "dense": all pairs.
         "radius": pairs closer than 5 √(ε/2). "precomputed": X is a symmetric affinity, or a graph
         of any library (`heatsketch.graph`); then prefer ``filter="heat"``. With "variable" a step
         is as long as the fastest point needs, and the median point moves once in
         `diagnostics_["median_holding_time"]` steps; multiply the time by this number.
-    epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
+    epsilon : float or {"self-tuning", "ksum", "median", "nearest"}, default="self-tuning"
         Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it.
-        "self-tuning": ε_ij = s_i s_j, s the distance to the (n_neighbors // 2)-th neighbour.
-        "ksum": see `ksum`. "median": the median squared distance of two points. "nearest": twice
-        the mean squared distance to the nearest other point. Distances of 0 do not count. "radius"
-        needs a number or one of the other rules. "variable" allows only "self-tuning", where its s²
-        is twice the mean square of the distances to the neighbours.
-    n_neighbors : int, default 15
-        Neighbours of each point in the graph, and for self-tuning scales. In a graph, duplicates
-        count as one point. If there are too few distinct points, all others are neighbours, with a
-        warning.
-    neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
-        Neighbours for "knn" and "variable", see `Diffusion.from_points`. By default they are
-        searched; if the search is not exact, its recall is measured.
-    metric : str or callable, default "euclidean"
-        The distance between points. "cosine": the chord |x/|x| - y/|y||, with the square
-        2 - 2 cos(x, y), for text, counts and other data whose lengths mean nothing. "correlation":
-        the same after the mean of each row has been subtracted from it. X may be sparse for
+        "self-tuning": ε_ij = s_i s_j, where s is the distance to the (n_neighbors // 2)-th
+        neighbour. "ksum": see `ksum`. "median": the median squared distance of two points.
+        "nearest": twice the mean squared distance to the nearest other point. The rules ignore
+        distances of 0. "radius" needs a number or one of the other rules. "variable" allows only
+        "self-tuning", where its s² is twice the mean square of the distances to the neighbours.
+    n_neighbors : int, default=15
+        Number of neighbours of each point in the graph, and for self-tuning scales. In a graph,
+        duplicates count as one point. If there are too few distinct points, all others are
+        neighbours, with a warning.
+    neighbors : NeighborIndex, transformer or sparse matrix, default=None
+        Neighbours for "knn" and "variable": a `heatsketch.neighbors.NeighborIndex`, a scikit-learn
+        `KNeighborsTransformer` or another transformer that returns sparse graphs of distances, or
+        the distances to the neighbours, a sparse matrix of shape (n_samples, n_samples). None: they
+        are searched; if the search is not exact, its recall is measured.
+    metric : str or callable, default="euclidean"
+        Distance between points. "cosine": the chord |x/|x| - y/|y||, with the square 2 - 2
+        cos(x, y), for text, counts and other data whose lengths mean nothing. "correlation": the
+        same after the mean of each row has been subtracted from it. X may be sparse for
         "euclidean", "cosine" and "manhattan" only. The metrics below are exact and take n²
         distances (some seconds for 10,000 points): "manhattan"; "hamming", the fraction of features
         that differ; "jaccard", the distance of the sets of features that are not 0; a function of
-        two rows, which is slow (for some hundred points). "precomputed": X holds distances (n, n),
-        and `transform` takes the distances (m, n) of new points to the training points.
-    normalization : "markov", "symmetric" or "bistochastic", default "markov"
-        The rows whose distances count: of Pᵗ weighted by 1/√π, of Aᵗ (Algorithm 1), or of Bᵗ
-        (Algorithm 2).
-    alpha : float, default 1
+        two rows, which is slow (for some hundred points). "precomputed": X holds distances of shape
+        (n_samples, n_samples), and `transform` takes the distances of shape
+        (n_new_samples, n_samples) from new points to the training points.
+    normalization : {"markov", "symmetric", "bistochastic"}, default="markov"
+        Matrix whose rows are compared: Pᵗ with weights 1/√π, Aᵗ of the symmetric form, or Bᵗ of the
+        bistochastic form.
+    alpha : float, default=1
         For the Markov form: the power of the density by which affinities are divided. With
         "variable", and with "radius" and "dense" at one small ε, 1 removes the effect of the
         density of the sample and 0 keeps it. With a self-tuning bandwidth ("knn", the default, and
         "dense") no value of `alpha` removes it, because steps are short where points are dense; use
         ``affinity="variable"`` instead.
-    tol, max_iter : float and int, default 1e-8 and 1000
-        For the bistochastic form: largest |row sum - 1| (0 < tol <= 1e-3), and largest number of
-        iterations. The other normalizations ignore them.
-    tolerance : float, 0 < tolerance < 1, default 0.1
+    tol : float, default=1e-8
+        For the bistochastic form: largest |row sum - 1|, 0 < tol <= 1e-3. The other normalizations
+        ignore it.
+    max_iter : int, default=1000
+        For the bistochastic form: largest number of iterations of the scaling.
+    tolerance : float, 0 < tolerance < 1, default=0.1
         For ``n_components="auto"``: the relative error of a distance that 95 of 100 sketches do not
         exceed. It takes `columns_for` (tolerance) columns: 192 for 0.1.
-    random_state : int, RandomState, Generator or None, default None
+    random_state : int, RandomState instance, Generator or None, default=None
         Seed of G.
-    memory : str or joblib.Memory, optional
-        Folder of a cache of diffusions: fits to the same points that differ only in time, columns
-        or seed build one graph, for example in ``GridSearchCV`` over `time`.
+    memory : str or joblib.Memory, default=None
+        Folder of a cache of diffusions. Fits to the same points that differ only in time, columns
+        or seed then build one graph, for example in ``GridSearchCV`` over `time`.
+    device : str or torch.device, default=None
+        Device of torch, such as "cuda", that does the work: neighbours, graph and products. By
+        default that of X, if X is a tensor on a device, else the processor. The fitted model is
+        on the processor, and needs no device.
 
     Attributes
     ----------
-    embedding_ : array (n, k) or (n, k · times)
+    embedding_ : ndarray of shape (n_samples, n_components) or (n_samples, n_components * n_times)
+        Coordinates. With several times, the sketches of all times side by side.
     diffusion_ : Diffusion
         Operator, stationary measure and rows for new points.
-    neighbor_confidence_ : array (n,)
-        Fraction, 0 to 1, of the `n_neighbors` nearest points that stay the same when columns are
-        drawn again: a colour for pictures. Computed at each access, see
-        `uncertainty.neighbor_confidence`.
-    epsilon_ : float or array
+    epsilon_ : float or ndarray of shape (n_samples,)
         Bandwidth ε used, or local scales of the points.
-    diagnostics_ : dict
-        `components`, `isolated`, `row_sum_error`, seconds per stage, ...
-    n_iter_ : int
-        Iterations of the bistochastic scaling; 1 for the other normalizations.
-    ids_ : array (n,) or None
+    ids_ : ndarray of shape (n_samples,) or None
         Names of the points, if passed to `fit`.
-    n_features_in_, feature_names_in_ : as in scikit-learn
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Defined only if X has names that are all strings.
+    neighbor_confidence_ : ndarray of shape (n_samples,)
+        Fraction, 0 to 1, of the `n_neighbors` nearest points that stay the same when columns are
+        drawn again. It can colour a picture. Computed at each access by
+        `uncertainty.neighbor_confidence`.
+
+    See Also
+    --------
+    HeatEmbedding : Embed data in few dimensions that keep diffusion distances.
+    DiffusionMap : Embed data by the leading eigenvectors of the diffusion.
+    columns_for : Compute the number of columns for a relative error.
+    sketch : Apply a filter of an operator to random columns.
 
     Notes
     -----
-    Cost: the neighbour search and t sparse products of 2 nnz k operations; memory of four blocks
-    (n, k). From 16,384 points on, products of float32 data are computed in float32: distances agree
-    with those of float64 within 1e-3, mostly 1e-6. With ``affinity="dense"``, t products of 2 n² (d
-    + k) operations; above 4,096 points the kernel is not stored.
+    With n points, k columns and nnz entries of the graph, the cost is the neighbour search and t
+    sparse products of 2 nnz k operations; memory holds four blocks of n k numbers. From 16,384
+    points on, products of float32 data are computed in float32: distances agree with those of
+    float64 within 1e-3, mostly 1e-6. With ``affinity="dense"`` and d features, t products take 2 n²
+    (d + k) operations; above 4,096 points the kernel is not stored.
+
+    References
+    ----------
+    .. [1] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), Algorithms 4 and 5.
 
     Examples
     --------
@@ -177,13 +199,15 @@ class HeatSketch(DiffusionEstimator):
 
         Parameters
         ----------
-        i, j : int or array of int
+        i, j : int or array-like of int
             Points: one pair, or arrays that are broadcast to pairs. Without j: i against all
             points, which are the last axis of the result.
-        level, simultaneous
-            As in `uncertainty.distance_interval`: by default each interval contains its distance
-            with probability 0.95, which is exact for Gaussian columns.
-        time : number, optional
+        level : float, 0 < level < 1, default=0.95
+            Probability that an interval contains its distance, which is exact for Gaussian columns.
+        simultaneous : bool, default=False
+            `level` is the probability that all intervals hold at once. False: each interval by
+            itself has this probability.
+        time : number, default=None
             One of the times of the fit. It is required if there are several.
 
         Returns
@@ -219,22 +243,23 @@ class HeatSketch(DiffusionEstimator):
     def update(self, added: Any = None, removed: Any = None, *, ids: Any = None) -> Self:
         """Remove points and add others, without a new fit.
 
-        Added points (m, d) get the rows of `transform`, after all others. The graph stays that of
-        the points of the fit: walks do not enter added points, and still pass through removed ones.
-        All other rows keep every bit, so that adding points and removing them again changes
-        nothing. When a fraction s of the points has been replaced by others of the same
-        distribution, rows differ from those of a new fit by about √s of their size; `refresh` makes
-        this fit. Until `refresh`, `transform` and `novelty` compare with the points of the fit, and
-        `pseudotime`, `explained_diffusion_variance`, `data_interval` and `diffusion_discrepancy`
-        raise ValueError.
+        Added points get the rows of `transform`, after all others. The graph stays that of the
+        points of the fit: walks do not enter added points, and still pass through removed ones. All
+        other rows keep every bit, so that adding points and removing them again changes nothing.
+        When a fraction s of the points has been replaced by others of the same distribution, rows
+        differ from those of a new fit by about √s of their size; `refresh` makes this fit. Until
+        `refresh`, `transform` and `novelty` compare with the points of the fit, and `pseudotime`,
+        `explained_diffusion_variance`, `data_interval` and `diffusion_discrepancy` raise
+        ValueError.
 
         Parameters
         ----------
-        added : array or CSR matrix (m, d), optional
-        removed : int or array of int, optional
+        added : {array-like, sparse matrix} of shape (n_new_samples, n_features), default=None
+            Points to add.
+        removed : int or array-like of int of shape (n_removed,), default=None
             Rows of `embedding_` before this update.
-        ids : array (m,)
-            Names of the added points. `fit` must have had ids, too, so that in `refresh` points
+        ids : array-like of shape (n_new_samples,), default=None
+            Names of the added points. `fit` must also have had ids, so that in `refresh` points
             keep their random rows.
 
         Raises

@@ -25,25 +25,28 @@ def initialization(
 ) -> Array:
     """Compute a start for UMAP, t-SNE or PaCMAP, without an eigen-solver.
 
-    The start is the k principal axes of a sketch A^t G of k + 14 columns, in the Markov form
-    (divided by √π). At large times a few random columns span the slowest directions, for which a
-    spectral start needs an eigen-solver. The number of products is known beforehand, at most about
-    √(20 t), and nothing has to converge.
+    The start consists of the k principal axes of a sketch A^t G with k + 14 columns [1]_, in the
+    Markov form (divided by √π). At large times a few random columns span the slowest directions,
+    for which a spectral start needs an eigen-solver. The number of products is known beforehand, at
+    most about √(20 t), and nothing has to converge.
 
     Parameters
     ----------
-    X : array, CSR matrix (n, d), or Diffusion
-    n_components : int >= 1, default 2
-    time : int >= 1, default 1024
+    X : Diffusion or {array-like, sparse matrix} of shape (n_samples, n_features)
+        Points, or their diffusion.
+    n_components : int >= 1, default=2
+        Number k of coordinates.
+    time : int >= 1, default=1024
         The largest time. It is divided by powers of 4 where otherwise a single direction would be
         left. Larger times come closer to the slowest directions.
-    rng : int, Generator or None
+    rng : int, Generator or None, default=None
+        Seed of the random columns.
     **options
         Parameters of `Diffusion.from_points`, such as `n_neighbors`, `metric` or `neighbors`.
 
     Returns
     -------
-    array (n, k) of float32
+    ndarray of shape (n_samples, n_components), dtype float32
         Centred, each coordinate with standard deviation 1e-4, as in openTSNE and scikit-learn; UMAP
         and PaCMAP rescale it. All rows differ.
 
@@ -52,12 +55,23 @@ def initialization(
     ValueError
         Fewer than n_components + 1 different points; invalid points or options.
     TypeError
-        Options beside a Diffusion, which has its own.
+        Options are given together with a Diffusion, which has its own.
+
+    See Also
+    --------
+    HeatEmbedding : Embed data in few dimensions that keep diffusion distances.
+    sketch : Apply a filter of an operator to random columns.
+    classical.TSNE : Embed so that neighbours stay and clusters separate.
 
     Notes
     -----
-    In a graph of several components the coordinates separate these. Cost: the
-    neighbour search and about √(20 t) sparse products with k + 14 columns.
+    In a graph of several components the coordinates separate these. The cost is the neighbour
+    search and about √(20 t) sparse products with k + 14 columns.
+
+    References
+    ----------
+    .. [1] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), Algorithm 4.
 
     Examples
     --------

@@ -33,68 +33,72 @@ _QUANTILES = 500  # of the densities of training points that are stored
 
 @dataclass(eq=False, repr=False)
 class MixtureDiffusion(Embedder):
-    """Embed data by the diffusion of a Gaussian mixture: a small model that maps any point.
+    """Embed data by the diffusion of a Gaussian mixture, a small model that maps any point.
 
     By default the data are whitened first: up to ten principal components with equal variance, so
     that neither units of features nor many dimensions make every point far from every other. A
     Gaussian mixture is fitted to them. Its MGC kernel (`MixtureKernel`) defines a diffusion with
     transition densities p(x, ·). The map gives a few coordinates whose distances are the diffusion
     distances d(x, z) = |p(x, ·) - p(z, ·)| in L²(dr), up to an error with a certified bound for
-    training points and a known one for others (`distance_error`). The model is the mixture and some
-    training points as pivots, mostly 10 to 100 kB. The coordinates of a point depend on no other
-    new point. *Diffusion representation*; the map is `heatsketch.mixture.CholeskyMap`.
+    training points and a known one for others (`distance_error`) [1]_. The model consists of the
+    mixture and some training points as pivots, mostly 10 to 100 kB. The coordinates of a point
+    depend on no other new point. The map is a `heatsketch.mixture.CholeskyMap`.
 
     Parameters
     ----------
-    n_components : int or "auto", default "auto"
-        Number of coordinates, the most important first; "auto": as many as the tolerance needs.
-        Fewer have a larger error, `diagnostics_["distance_error"]`. They are float32 if X is,
-        unless densities in many dimensions are too small or too large for it.
-    epsilon : float, "auto", "ksum", "median" or "nearest", default "auto"
+    n_components : int or "auto", default="auto"
+        Number of coordinates, the most important first; "auto": the number that the tolerance
+        needs. Fewer have a larger error, `diagnostics_["distance_error"]`. They are float32 if X
+        is, unless densities in many dimensions are too small or too large for it.
+    epsilon : float or {"auto", "ksum", "median", "nearest"}, default="auto"
         ε of the kernel, which falls off like exp(-|x-y|²/2ε): rules return half their value for
         exp(-|x-y|²/ε). "auto": the data are whitened, ε is half the median squared distance, and
         the unit of length is such that the root mean square of diffusion distances after a step is
         1. Otherwise the data are not whitened, and ε is in their squared units.
-    mixture : None, int, or GaussianMixture or BayesianGaussianMixture, default None
+    mixture : int, GaussianMixture or BayesianGaussianMixture, default=None
         A fitted mixture is used as it is; an unfitted one is fitted with its own parameters. With
         either the data are not whitened, and "auto" of `epsilon` is "median". An int is the number
         of components. None: the Bayesian information criterion chooses from 1 to 10 (the search
         stops after two numbers in a row that are worse than the best). `sklearn.base.clone`, and so
         every search over parameters, drops a fit: pass ``FrozenEstimator(fitted)`` there.
-    tolerance : float, default 0.1
+    tolerance : float, default=0.1
         Largest error of a distance, as a fraction of the root mean square distance.
-    time : int >= 1, default 1
+    time : int >= 1, default=1
         Steps of the diffusion. With one component later times have a closed form. With several they
         are computed by one fixed matrix, from quadrature for up to 3 features and from samples for
         more, with the relative error `diagnostics_["time_error"]`. The tolerance holds for the
         first step, on the training points and on 2,000 points drawn from ν. Distances shrink with
         time, so that the relative error grows, and `diagnostics_["distance_error"]` is then an
         estimate, not a bound.
-    max_features : int, default 200
+    max_features : int, default=200
         Largest number of coordinates for the tolerance; a file takes 12 bytes times its square.
         Many are needed if most points are far from all others, because ε is small or many points
         are outliers.
-    random_state : int, RandomState, Generator or None, default None
+    random_state : int, RandomState instance, Generator or None, default=None
         Seed of the fit of the mixture and of samples.
 
     Attributes
     ----------
-    embedding_ : array (n, k)
+    embedding_ : ndarray of shape (n_samples, n_components)
+        Coordinates of the training points.
     whitening_ : Whitening or None
-        The map ``whitening_(X)`` (n, q) to the coordinates of `kernel_`, `features_`, `mixture_`
-        and `epsilon_`: `heatsketch.mixture.Whitening`. None: the data are not whitened.
+        The map ``whitening_(X)`` (n_samples, n_directions) to the coordinates of `kernel_`,
+        `features_`, `mixture_` and `epsilon_`: `heatsketch.mixture.Whitening`. None: the data are
+        not whitened.
     kernel_ : MixtureKernel
         The kernel of the mixture, with closed forms of densities, distances, anomaly scores and
         gradients.
     features_ : CholeskyMap
-    step_matrix_ : array (r, k)
+        The map to all coordinates that the tolerance needs.
+    step_matrix_ : ndarray of shape (n_map_coordinates, n_components)
         Matrix from the coordinates of `features_` to those of the embedding: later steps, and the
         choice of the first `n_components`.
     mixture_ : estimator
         The mixture, fitted or given.
-    stationary_ : array (n,)
+    stationary_ : ndarray of shape (n_samples,)
         ν at the training points, in the coordinates of `kernel_`.
     epsilon_ : float
+        Bandwidth ε used, in the coordinates of `kernel_`.
     diagnostics_ : dict
         `mixture_components`; `bic`, the criterion for 1, 2, ... components, as far as tried;
         `n_features`, the number of coordinates that the tolerance needs; `typical_distance`, the
@@ -102,17 +106,31 @@ class MixtureDiffusion(Embedder):
         between training points, in units of the distance (at later times of several components an
         estimate, from a map with four times the tolerance); `time_error`, the relative standard
         error of the steps.
-    n_features_in_, feature_names_in_ : as in scikit-learn
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Defined only if X has names that are all strings.
+
+    See Also
+    --------
+    MixtureKernel : The MGC kernel of a Gaussian mixture, in closed form.
+    mixture.CholeskyMap : Coordinates whose distances approximate those of a mixture kernel.
+    DiffusionMap : Embed data by the leading eigenvectors of the diffusion.
 
     Notes
     -----
     The whitening and the mixture are fitted to at most 20,000 points, a random sample of X that
     `random_state` chooses. The map is then fitted to all points.
 
-    Cost of a fit in addition to that of the mixture: about r distances for each point, where r is
+    In addition to the fit of the mixture, a fit costs about r distances for each point, where r is
     the number of coordinates. `transform` takes r + 1. Each distance is a sum over pairs of
     components that are not negligible, computed in row tiles of constant memory. Distances are
     unweighted, in contrast to those of `DiffusionMap`, which are weighted by 1/π.
+
+    References
+    ----------
+    .. [1] *Diffusion representation*, on the measure-based Gaussian correlation (MGC) kernel,
+       equation (2.4).
 
     Examples
     --------
@@ -135,7 +153,19 @@ class MixtureDiffusion(Embedder):
     random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit mixture and map to the points X, array or DataFrame (n, m), and embed them.
+        """Fit the mixture and the map to points, and embed them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        y : ignored
+            Present for the interface of scikit-learn.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -264,11 +294,21 @@ class MixtureDiffusion(Embedder):
         return np.quantile(scores, np.linspace(0, 1, _QUANTILES))
 
     def transform(self, X: Any) -> Array:
-        """Embed points, new or old: (n, m) -> (n, k), each independently of the others.
+        """Embed points, new or old, each independently of the others.
 
         Far from the training points the error of distances may exceed the tolerance;
         `distance_error` bounds it. A warning names points with hardly any density next to that of
         the least dense training point.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_new_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_new_samples, n_components)
+            Coordinates of the points.
 
         Raises
         ------
@@ -285,13 +325,23 @@ class MixtureDiffusion(Embedder):
         return returned_for(self._embedding_of(self._coordinates(points), read.dtype), X)
 
     def novelty(self, X: Any) -> Array:
-        """Compute the novelty of points (n, m) compared with the training points: (n,), 0 to 1.
+        """Compute the novelty of points compared with the training points, from 0 to 1.
 
         The novelty is the fraction of training points with a higher density (`score_samples`) when
         they are left out. Typical points get 0.5; 1 % of points from the same distribution exceed
-        0.99; points outside the data get 1. Training points are left out by fifths: the mixture is
-        fitted on from its solution without them. (A mixture that was passed fitted is used as it
-        is.)
+        0.99; points outside the data get 1. Training points are left out by fifths: the fit of the
+        mixture continues from its solution without them. (A mixture that was passed fitted is used
+        without change.)
+
+        Parameters
+        ----------
+        X : array-like of shape (n_new_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_new_samples,)
+            Novelty of each point.
 
         Raises
         ------
@@ -302,10 +352,20 @@ class MixtureDiffusion(Embedder):
         return fraction_less_new(self._left_out, scores)
 
     def distance_error(self, X: Any) -> Array:
-        """Return a bound on the error of each point, (n,), in units of the distance.
+        """Return a bound on the error of each point, in units of the distance.
 
         The distance between two points is too short by at most the sum of their errors, and never
         too long. At later times of several components the errors are not known.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_new_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_new_samples,)
+            Bound of each point.
 
         Raises
         ------
@@ -323,9 +383,19 @@ class MixtureDiffusion(Embedder):
         return self._missing(self._coordinates(X.astype(np.float64, copy=False)))
 
     def score_samples(self, X: Any) -> Array:
-        """Return log ν(x), (n,), the logarithm of the stationary density, in units of the data.
+        """Return log ν(x), the logarithm of the stationary density, in units of the data.
 
         Principal components that whitening leaves out contribute a normal density of their own.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_new_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_new_samples,)
+            Logarithm of the density at each point.
 
         Raises
         ------

@@ -24,24 +24,24 @@ _COINCIDING = 1e-12  # median ratio next to the largest, below which most pairs 
 class NearIsometricProjection(Embedder):
     """Project to few dimensions so that distances between rows change little.
 
-    The linear map is y = W x, (n, r) -> (n, k). Its loss depends on the ratios ρ of the distances
-    of pairs after and before the map. ``objective="worst"`` minimises log L, the logarithm of the
-    ratio between the largest and the smallest ρ, (32) of *Sketching the heat kernel*;
-    ``objective="most"`` keeps as many pairs as possible within a factor. Principal components keep
-    the sum of squares and may lose a short direction completely, so that distant points coincide;
-    random directions lose such pairs by chance. Useful for any embedding: a heat sketch
-    (`HeatEmbedding` does both), principal components, or the outputs of a neural network.
+    The linear map is y = W x, from r features to k components. Its loss depends on the ratios ρ of
+    the distances of pairs after and before the map. ``objective="worst"`` minimises log L, the
+    logarithm of the ratio between the largest and the smallest ρ [1]_. ``objective="most"`` keeps
+    as many pairs as possible within a factor. Principal components keep the sum of squares and may
+    lose a short direction completely, so that distant points coincide. Random directions lose such
+    pairs by chance. The method is useful for any embedding: a heat sketch (`HeatEmbedding` does
+    both), principal components, or the outputs of a neural network.
 
     Parameters
     ----------
-    n_components : int, default 2
+    n_components : int, default=2
         Dimensions k.
-    objective : "worst" or "most", default "worst"
+    objective : {"worst", "most"}, default="worst"
         "worst": least log L. "most": the largest fraction of pairs whose ratio is within `factor`
         of the median, with a little weight on log L.
-    factor : float, default 1.5
+    factor : float, default=1.5
         For "most": the factor within which a pair counts as kept.
-    rank : int, optional
+    rank : int, default=None
         Number of leading principal directions of X that the map may use. By default max(64, 2 k)
         for "most". For "worst" the largest candidate is max(256, 2 k), or less if there are fewer
         features or rows; the others are half of it, a quarter, ..., k. Maps are fitted without some
@@ -49,26 +49,27 @@ class NearIsometricProjection(Embedder):
         many directions as points, a map would preserve the distances of these points but not of new
         ones. Rank k means the principal components. They are taken if no other map preserves new
         distances better by 10 % (J_16, see Notes).
-    n_init : int or "auto", default "auto"
+    n_init : int or "auto", default="auto"
         Number of starts ("auto": 1 for "most", 4 for "worst"), in this order: the leading k + 12
         directions gradually reduced to k; the leading k; the leading k + 1 and k + 2, reduced to k;
         random ones.
-    max_iter : int, default 60
+    max_iter : int, default=60
         Iterations of each descent.
-    validation_fraction : float in [0, 1), default 0.2
+    validation_fraction : float in [0, 1), default=0.2
         Fraction of the rows that is held out, to measure log L on new points. "most": the map is
         learned without these rows. "worst": they come from at most 1,000 rows; a first map is
         learned without them, half of them choose the rank, and the final map sees all rows. 0: no
         rows are held out, and `rank` (at most 256 by default for "worst") is used as it is.
-    random_state : int, RandomState, Generator or None, default None
+    random_state : int, RandomState instance, Generator or None, default=None
         Seed of starts beyond the fourth; with fewer starts nothing is random.
 
     Attributes
     ----------
-    components_ : array (k, r)
+    components_ : ndarray of shape (n_components, n_features)
         The map W, with the scale that keeps the median distance. Columns of the embedding are
         ordered by variance.
-    embedding_ : array (n, k)
+    embedding_ : ndarray of shape (n_samples, n_components)
+        Coordinates of the rows, X Wᵀ up to a shift.
     distortion_ : Distortion
         Change of distances over all pairs up to 2,048 points; beyond, over random pairs and nearest
         neighbours in the input and in the embedding (`distortion_.looked_at` says which).
@@ -83,12 +84,21 @@ class NearIsometricProjection(Embedder):
         Iterations of all descents.
     seconds_ : float
         Time of the fit.
-    n_features_in_, feature_names_in_ : as in scikit-learn
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Defined only if X has names that are all strings.
 
     Raises
     ------
     ValueError
         More `n_components` than features, or invalid input.
+
+    See Also
+    --------
+    HeatEmbedding : Embed data in few dimensions that keep diffusion distances.
+    classical.PCA : Project on the directions of largest variance.
+    metrics.row_distortion : Measure how one embedding keeps the distances of another.
 
     Notes
     -----
@@ -105,6 +115,11 @@ class NearIsometricProjection(Embedder):
 
     Cost: some 400 evaluations of 20,000 pairs times R (k + 12) operations, 4 n R k for the basis,
     and some ten evaluations of all pairs.
+
+    References
+    ----------
+    .. [1] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), equation (32).
 
     Examples
     --------
@@ -133,7 +148,19 @@ class NearIsometricProjection(Embedder):
 
     @single_threaded_blas()  # the same bits for any number of threads
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the map of the rows of X (n, r).
+        """Learn the map of the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : ignored
+            Present for the interface of scikit-learn.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
 
         Raises
         ------
@@ -190,7 +217,17 @@ class NearIsometricProjection(Embedder):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Map rows (m, r) to (m, k): X Wᵀ.
+        """Map rows by W: X Wᵀ.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_new_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_new_samples, n_components)
+            Coordinates of the rows.
 
         Raises
         ------

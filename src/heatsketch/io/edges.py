@@ -45,27 +45,36 @@ def read_graph(
     Parameters
     ----------
     source : str or path
-        An edge list: .csv, .tsv, .txt (also with .gz), .parquet, or "-" for text on standard
-        input, with two columns of names and perhaps one of weights. Or a matrix (n, n): Matrix
-        Market (.mtx), .npz, .npy, or an entry of obsp in .h5ad. Integers (2, m) in .npy are edges.
-    key : str, optional
+        An edge list: .csv, .tsv, .txt (also with .gz), .parquet, or "-" for text on standard input,
+        with two columns of names and perhaps one of weights. Or a matrix of shape
+        (n_nodes, n_nodes): Matrix Market (.mtx), .npz, .npy, or an entry of obsp in .h5ad. Integers
+        of shape (2, n_edges) in .npy are edges.
+    key : str, default=None
         The array in .npz; in .h5ad the entry of obsp, by default "connectivities".
-    label, ids
-        Columns of obs in .h5ad, as in `read_table`.
-    exclude : str or sequence of str, default ()
+    label : str or sequence of str, default=()
+        Columns of labels of obs in .h5ad.
+    ids : str or sequence of str, default=()
+        Columns of ids of obs in .h5ad.
+    exclude : str or sequence of str, default=()
         Columns of an edge list to ignore: neither names nor weights.
-    sep, decimal, header
-        For text, as in `read_table`. By default the first row is an edge if one of its names is
-        that of a node below; a header if a text is above a number, or its names are usual (source,
-        target, from, to, …); else an edge if both names are numbers. Otherwise an error asks.
+    sep : str, default=None
+        For text: the character between cells, "tab", or "space" for any run of blanks. By default
+        the one that gives all rows the same number of cells.
+    decimal : {".", ","}, default="."
+        For text: the decimal mark.
+    header : bool, default=None
+        For text: whether the first row is a header. By default the first row is an edge if one of
+        its names is that of a node below; a header if a text is above a number, or its names are
+        usual (source, target, from, to, …); else an edge if both names are numbers. Otherwise an
+        error asks.
 
     Returns
     -------
     Table
-        `values` is the symmetric matrix of the weights (n, n): the larger weight of the two
-        directions, the sum of parallel edges, a self-loop of the mean degree for a node without
-        edges. The column "id" has the names in the order in which they first appear: those of the
-        first column of an edge list, then the others of the second.
+        `values` is the symmetric matrix of the weights, of shape (n_nodes, n_nodes): the larger
+        weight of the two directions, the sum of parallel edges, a self-loop of the mean degree for
+        a node without edges. The column "id" has the names in the order in which they first appear:
+        those of the first column of an edge list, then the others of the second.
 
     Raises
     ------
@@ -73,7 +82,12 @@ def read_graph(
         An edge list without two columns of names and at most one of weights; a missing name; a
         weight that is not a number >= 0; a first row that may be a header or an edge.
     FileNotFoundError, ImportError
-        As in `read_table`.
+        There is no such file; the format needs a library that is not installed.
+
+    See Also
+    --------
+    io.read_table : Read points, ids and labels from a file.
+    graph : Read a graph of any library.
 
     Examples
     --------

@@ -44,7 +44,7 @@ def write_atomically(
     write : callable
         Called with a temporary path, of the same suffix and in the same folder, to write to. The
         file is then flushed to disk and renamed; if `write` raises, it is removed.
-    force : bool, default False
+    force : bool, default=False
         Replace the file if it exists.
 
     Raises
@@ -53,6 +53,11 @@ def write_atomically(
         If the file exists and `force` is false, its folder does not, or it is a folder.
     OSError
         If there is no room for it; the message names it.
+
+    See Also
+    --------
+    io.write_table : Write an embedding with ids and labels.
+    save_model : Write a fitted estimator to a file.
 
     Examples
     --------

@@ -63,39 +63,39 @@ def read_table(
         A file with one of the suffixes .npy, .npz, .csv, .tsv, .txt (also with .gz), .parquet,
         .xlsx, .h5ad, .zarr; "-" for text on standard input; or the name of a built-in data set (a
         key of `datasets.DATASETS`, drawn with seed 0).
-    label : str or sequence of str, default ()
+    label : str or sequence of str, default=()
         Label columns; the first one is used for colours. By default this is the first column called
         label, labels, target, class or label_…, else one with few whole numbers called outcome,
         cluster, species, group or the like, else the first text column with at most 50 distinct
         values. In .npz `y` is a label, in .h5ad the first categorical column is preferred.
-    ids : str or sequence of str, default ()
-        Further columns of ids, which are not features. Columns called id or index, or as pandas and
-        R name row numbers (rownames, Unnamed: 0, ...), are ids, too, unless they are among
-        `features`.
-    key : str or None, default None
+    ids : str or sequence of str, default=()
+        Further columns of ids, which are not features. Columns called id or index, or with the
+        names that pandas and R give row numbers (rownames, Unnamed: 0, ...), are also ids, unless
+        they are among `features`.
+    key : str or None, default=None
         The array to read. In .npz: its name; by default `X`, else `embedding`, else the only 2-d
         array. In .h5ad and .zarr: "obsm/NAME" or "layers/NAME", or NAME alone for the first of
         these that exists; by default X, or "X_pca" if it exists and X has more than 50 columns, as
         in scanpy. In .xlsx: the name of the sheet, by default the first.
-    features : str or sequence of str, default ()
+    features : str or sequence of str, default=()
         Columns to use as features; by default all numeric ones that are not ids, labels or
         excluded. `notes` names a column that is a label by its few whole numbers.
-    exclude : str or sequence of str, default ()
+    exclude : str or sequence of str, default=()
         Columns that are not features; they are passed through, like ids.
-    missing : "keep", "error", "drop" or "median", default "keep"
+    missing : {"keep", "error", "drop", "median"}, default="keep"
         Missing numbers stay NaN ("keep"), raise ("error"), remove their rows ("drop") or become the
-        median of their column ("median"). With "drop" and "median", text in a column of numbers
-        counts as missing, too; `notes` of the table names such cells.
-    standardize : bool, default False
+        median of their column ("median"). With "drop" and "median", text in a column of numbers is
+        also missing; `notes` of the table names such cells.
+    standardize : bool, default=False
         Scale every feature to mean 0 and variance 1 (sparse ones to variance 1 only), so that
         columns in different units have the same weight.
-    sep : str, optional
+    sep : str, default=None
         For text: the character between cells, "tab", or "space" for any run of blanks. By default
         the one of tab, semicolon, comma, | and (in .txt) blanks that gives all rows the same number
         of cells.
-    decimal : "." or ",", default "."
+    decimal : "." or ",", default="."
         For text: the decimal mark.
-    header : bool, optional
+    header : bool, default=None
         For text and .xlsx: whether the first row holds the names of the columns. By default it does
         if it has no number, or a usual name (id, name, sample, group, …) beside its numbers, or an
         empty cell above names or numbers of rows. If its numbers may be names (even steps, fewer
@@ -122,6 +122,12 @@ def read_table(
         2^53; the message names row, column and value. If the first row may be a header or data.
     ImportError
         If the format needs a library that is not installed.
+
+    See Also
+    --------
+    io.read_graph : Read a graph from a file.
+    io.write_table : Write an embedding with ids and labels.
+    io.Table : Points with names of features, ids and labels.
 
     Examples
     --------
@@ -271,24 +277,24 @@ def write_table(
         The file to write: .npy (only the embedding), .npz (`embedding`, `columns`, ids, labels),
         .csv, .tsv, .txt (also with .gz), .parquet (ids and labels first, then the coordinates), or
         .h5ad; "-" writes .csv to standard output.
-    embedding : array (n, k), finite
-        Coordinates. float32 stays float32, other types become float64; text formats keep every
-        digit.
-    names : sequence of k str
+    embedding : array-like of shape (n_samples, n_components)
+        Finite coordinates. float32 stays float32, other types become float64; text formats keep
+        every digit.
+    names : sequence of str
         Names of the coordinates.
     table : Table
         The points, as read by `read_table`. An id or label whose name is also in `names` gets the
         suffix "_input". If points from a .h5ad file are written to .h5ad, the result is a copy of
         that file with the embedding; otherwise a new file with the points as X.
-    key : str, default "X_heat"
+    key : str, default="X_heat"
         The entry of obsm in .h5ad; in a copy, an entry of that name is replaced if `force` is true.
-    metadata : dict, optional
+    metadata : dict, default=None
         Record of how the embedding was made, which `read_table` returns with it. It is stored as
         JSON in the array `heatsketch` of .npz, the schema of .parquet and uns["heatsketch"][key] of
         .h5ad. Text and .npy have no place for it and drop it.
-    force : bool, default False
+    force : bool, default=False
         Replace the file, or the entry of obsm, if it exists.
-    in_place : bool, default False
+    in_place : bool, default=False
         Add the embedding to the .h5ad file of the points; `path` must name that file. A complete
         copy replaces it at the end.
 
@@ -299,6 +305,11 @@ def write_table(
     ValueError
         If the suffix is unknown, the file is that of the points, the embedding is not finite, or
         the shapes do not fit.
+
+    See Also
+    --------
+    io.read_table : Read points, ids and labels from a file.
+    io.write_atomically : Write a file completely or not at all.
 
     Examples
     --------

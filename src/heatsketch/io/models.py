@@ -61,7 +61,8 @@ def save_model(model: Any, path: str | Path, *, force: bool = False) -> None:
         `MixtureDiffusion` `embedding_`, `stationary_` and `mixture_` are left out, so that the size
         of the file does not depend on the number of points.
     path : str or path
-    force : bool, default False
+        The file to write.
+    force : bool, default=False
         Replace the file if it exists.
 
     Raises
@@ -72,15 +73,20 @@ def save_model(model: Any, path: str | Path, *, force: bool = False) -> None:
     ValueError
         If it is not fitted.
     FileExistsError, FileNotFoundError
-        As in `heatsketch.io.write_atomically`.
+        If the file exists and `force` is false; if its folder does not exist.
+
+    See Also
+    --------
+    load_model : Read a model that `save_model` wrote.
+    distributed.embed : Embed more points than memory holds.
 
     Notes
     -----
     A parameter that is an object of the caller, such as a transformer or a random generator, is not
     stored. After loading, a placeholder describes it, and `fit` raises.
 
-    Cost: the arrays once. A graph takes about 30 bytes for each neighbour of a point; the training
-    points are stored where `transform` compares with them.
+    The cost is that of writing the arrays once. A graph takes about 30 bytes for each neighbour of
+    a point; the training points are stored if `transform` compares with them.
 
     Examples
     --------
@@ -97,7 +103,7 @@ def save_model(model: Any, path: str | Path, *, force: bool = False) -> None:
 
 
 def load_model(path: str | Path) -> Any:
-    """Read a model that `save_model` wrote; it maps points to the same bits as before.
+    """Read a model that `save_model` wrote; it maps points to the same bits.
 
     Nothing in the file is executed, and only classes of heatsketch are made.
 
@@ -117,6 +123,10 @@ def load_model(path: str | Path) -> Any:
         If there is no such file.
     ValueError
         If the file is damaged, has another format, or holds no model.
+
+    See Also
+    --------
+    save_model : Write a fitted estimator to a file.
 
     Examples
     --------

@@ -44,12 +44,12 @@ class Table:
 
     Attributes
     ----------
-    values : object
-        (n, d) array or CSR matrix, float32 or float64; may be a read-only memory map.
+    values : {ndarray, sparse matrix} of shape (n_samples, n_features)
+        Points, float32 or float64; may be a read-only memory map.
     columns : tuple of str
         Names of the d features.
     extra : dict
-        Ids and labels by name, each (n,), unchanged, in the order of the file.
+        Ids and labels by name, each of shape (n_samples,), unchanged, in the order of the file.
     label : str or None
         The column of `extra` for colours.
     source : str
@@ -60,6 +60,11 @@ class Table:
         Changes by reading: rows left out, gaps filled, columns standardised.
     learned : dict
         `refine.Learned`: medians and scales for other rows of the same kind.
+
+    See Also
+    --------
+    io.read_table : Read points, ids and labels from a file.
+    io.write_table : Write an embedding with ids and labels.
     """
 
     values: Any

@@ -79,19 +79,23 @@ class Affinity:
 
 
 def gaussian_affinity(X: Any, epsilon: float | str = "ksum", *, metric: str = "euclidean") -> Array:
-    """Compute the matrix exp(-|x_i - x_j|² / ε), dense (n, n).
+    """Compute the dense matrix exp(-|x_i - x_j|² / ε) of all pairs of points [1]_.
 
     Parameters
     ----------
-    X : array, CSR matrix or tensor (n, d)
-    epsilon : float > 0 or "ksum", "median", "nearest", default "ksum"
-        In squared data units; for the rules see `HeatSketch`.
-    metric : "euclidean", "cosine" or "correlation", default "euclidean"
-        The distance |x_i - x_j|, as in `HeatSketch`.
+    X : {array-like, sparse matrix, tensor} of shape (n_samples, n_features)
+        Points.
+    epsilon : float or {"ksum", "median", "nearest"}, default="ksum"
+        Bandwidth ε > 0 in squared data units, or its rule. "ksum": see `ksum`. "median": the median
+        squared distance of two points. "nearest": twice the mean squared distance to the nearest
+        other point.
+    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
+        Distance between points. "cosine": the chord √(2 - 2 cos(x, y)). "correlation": the chord
+        after the mean of each row has been subtracted from it.
 
     Returns
     -------
-    array (n, n), float64
+    ndarray of shape (n_samples, n_samples), dtype float64
         Exactly symmetric, with ones on the diagonal. For a tensor the result is a tensor like it,
         computed on the processor.
 
@@ -100,11 +104,22 @@ def gaussian_affinity(X: Any, epsilon: float | str = "ksum", *, metric: str = "e
     ValueError
         X is not finite, not two-dimensional or has fewer than two rows; epsilon is out of range.
 
+    See Also
+    --------
+    Kernel : The Gaussian kernel of points, never stored.
+    ksum : Choose a bandwidth and estimate the dimension.
+    symmetric_normalize : Normalise an affinity to a symmetric matrix.
+    Diffusion.from_affinity : Build the diffusion of an affinity.
+
     Notes
     -----
-    Cost: n² (d + 1) operations, 8 n² bytes. `Kernel` is the same without a stored matrix.
-    The largest error of the exponent is 1e-8 (usually 1e-14).
-    *Sketching the heat kernel*, Algorithm 1.
+    The cost is n² (d + 1) operations and 8 n² bytes for n points with d features. `Kernel` is the
+    same without a stored matrix. The largest error of the exponent is 1e-8 (usually 1e-14).
+
+    References
+    ----------
+    .. [1] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), Algorithm 1.
 
     Examples
     --------

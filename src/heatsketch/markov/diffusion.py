@@ -67,40 +67,53 @@ _MAX_MEASURE_ERROR = 1e-6  # largest error of A √π = √π that rounding can 
 class Diffusion:
     """A diffusion process on data.
 
-    The Markov matrix is P = D^-1/2 A D^1/2 with D = diag(π); it is never stored. Distances of the
-    "markov" form compare rows of Pᵗ weighted by 1/π; those of the other forms compare rows of Aᵗ.
+    The Markov matrix is P = D^-1/2 A D^1/2 with D = diag(π) [1]_; it is never stored. Distances of
+    the "markov" form compare rows of Pᵗ weighted by 1/π. Distances of the other forms compare rows
+    of Aᵗ [2]_.
 
     Attributes
     ----------
     operator : Operator
         A, symmetric, with eigenvalues in [-1, 1]; A √π = √π.
-    measure : array (n,)
+    measure : ndarray of shape (n_vertices,)
         Stationary distribution π, summing to 1.
     out_of_sample : OutOfSampleKernel or None
         The rule for the affinities of new points (`new_rows`), and how new they are.
     scaling : Scaling or None
         The scaling that makes A of the affinity.
-    normalization : "symmetric", "bistochastic" or "markov"
-    directed_step : CSR (n, n) or None
-        The `kernel_rows` of the data, where they are not A: rows of a neighbour graph before it is
-        made symmetric.
-    vertex : array (points,)
+    normalization : {"symmetric", "bistochastic", "markov"}
+    directed_step : sparse CSR matrix of shape (n_vertices, n_vertices) or None
+        The `kernel_rows` of the data if they differ from A: the rows of a neighbour graph before it
+        is made symmetric.
+    vertex : ndarray of shape (n_samples,)
         The vertex of each input point. Vertices are numbered when the diffusion is made. Points are
         ordered by a hash of their content, so ties, starts and samples do not depend on the order
         of the rows. Equal points are one vertex of a neighbour graph. From 16,384 points on,
         neighbours in sparse operators have close numbers. Below that, the points of a precomputed
         affinity keep their order. All other attributes are those of vertices.
-    epsilon : float or array (n,)
+    epsilon : float or array-like of shape (n_samples,)
         Bandwidth, or local scales s with ε_ij = s_i s_j.
     diagnostics : dict
         `components`, `isolated`, `row_sum_error`, `is_constant` (all points have the same
         affinities), and those of the affinity and the normalisation.
-    names : array (points,) or None
+    names : ndarray of shape (n_samples,) or None
         The nodes of a graph that has names, in the order of the rows of embeddings.
-    by_content : array (n,) or None
+    by_content : ndarray of shape (n_vertices,) or None
         The vertices in an order that depends on the data alone, if it is known; see `sample`.
     weighable : bool
         Whether points can count more often; see `reweighted`.
+
+    See Also
+    --------
+    diffusion : Build the diffusion on points.
+    HeatSketch : Embed data by random columns; distances are right on average.
+    diffusion_distance : Compute diffusion distances exactly.
+
+    References
+    ----------
+    .. [1] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §9.
+    .. [2] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), Algorithms 1 and 2.
     """
 
     operator: Operator
@@ -135,52 +148,72 @@ class Diffusion:
     ) -> Self:
         """Build the diffusion on points.
 
+        It normalises an affinity of the points, in the symmetric or bistochastic form [1]_ or in
+        the Markov form [2]_.
+
         Parameters
         ----------
-        X : array, CSR matrix or tensor (n, d)
-        metric : str or callable, default "euclidean"
-            The distance of points. "cosine": the chord |x/|x| - y/|y|| between directions, whose
-            square (the unit of ε) is 2 - 2 cos(x, y). "correlation": rows less their means. X may
-            be sparse for "euclidean", "cosine" and "manhattan" only. The metrics below are exact
-            and take n² distances (some seconds for 10,000 points): "manhattan"; "hamming", the
-            fraction of features that differ; "jaccard", of the sets of features that are not 0. A
-            function of two rows is slow (some hundred points). "precomputed": X holds the distances
-            (n, n), and new points have theirs to all of these, (m, n).
-        affinity : "knn", "variable", "dense" or "radius", default "knn"
-            The pairs that have an affinity: nearest neighbours; nearest neighbours with weights
-            that make steps equally fast everywhere, so that alpha has its usual meaning; all
-            (stored for up to 4,096 points, else computed in blocks); or those nearer than
-            cut √(ε/2).
-        epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
-            In squared data units; for the rules see `HeatSketch`. "self-tuning": ε_ij = s_i s_j, s
-            the distance to the (n_neighbors // 2)-th neighbour (not for "radius"); for "variable",
-            which has no other, s² is twice the mean square of the distances to all n_neighbors.
-        n_neighbors : int, default 15
-        neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
+        X : {array-like, sparse matrix, tensor} of shape (n_samples, n_features)
+            Points.
+        metric : str or callable, default="euclidean"
+            Distance between points. "cosine": the chord |x/|x| - y/|y||, with the square 2 - 2
+            cos(x, y), for text, counts and other data whose lengths mean nothing. "correlation":
+            the same after the mean of each row has been subtracted from it. X may be sparse for
+            "euclidean", "cosine" and "manhattan" only. The metrics below are exact and take n²
+            distances (some seconds for 10,000 points): "manhattan"; "hamming", the fraction of
+            features that differ; "jaccard", the distance of the sets of features that are not 0; a
+            function of two rows, which is slow (for some hundred points). "precomputed": X holds
+            distances of shape (n_samples, n_samples), and `transform` takes the distances of shape
+            (n_new_samples, n_samples) from new points to the training points.
+        affinity : {"knn", "variable", "dense", "radius"}, default="knn"
+            The pairs that have an affinity. "knn": nearest neighbours. "variable": nearest
+            neighbours, with weights that make steps equally fast everywhere, so that alpha has its
+            usual meaning. "dense": all pairs (stored for up to 4,096 points, else computed in
+            blocks). "radius": pairs nearer than cut √(ε/2).
+        epsilon : float or {"self-tuning", "ksum", "median", "nearest"}, default="self-tuning"
+            Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it.
+            "self-tuning": ε_ij = s_i s_j, where s is the distance to the (n_neighbors // 2)-th
+            neighbour. "ksum": see `ksum`. "median": the median squared distance of two points.
+            "nearest": twice the mean squared distance to the nearest other point. The rules ignore
+            distances of 0. "radius" needs a number or one of the other rules. "variable" allows
+            only "self-tuning", where its s² is twice the mean square of the distances to the
+            neighbours.
+        n_neighbors : int, default=15
+            Number of neighbours of each point in the graph, and for self-tuning scales. In a graph,
+            duplicates count as one point. If there are too few distinct points, all others are
+            neighbours, with a warning.
+        neighbors : NeighborIndex, transformer or sparse matrix, default=None
             For "knn" and "variable": the search to use. By default it is exact in at most 8
             dimensions, for up to 16,384 points and for sparse data, else its measured recall is at
             least 0.98 (`diagnostics["recall"]`); `NeighborIndex(X, recall=1)` is always exact. A
             KNeighborsTransformer, or any transformer that returns sparse graphs of distances, is
-            fitted to X (or its directions). A sparse matrix of distances has none to new points.
-        normalization : "markov", "symmetric" or "bistochastic", default "markov"
-        alpha : float, default 1
-            For "markov": affinities are divided by the density of the points to this power. For
-            "variable", or one small ε, π is p^(2 - 2α) for points of density p, and 1 removes it.
-            For self-tuning "knn" and "dense" it does not: there steps are shorter where points are
-            dense, whatever alpha, and the density stays (see docs/density.md).
-        cut : float, default 5
-            For "radius": pairs farther apart than cut √(ε/2) have no affinity. At 3 (as in the
-            notes) 1 - λ is 3-20 % too small; at 5 it is off by 5e-5 on a surface.
-        tol, max_iter : float, int
-            For the bistochastic scaling.
-        device : str or torch.device, optional
-            Where products are made, by torch, and, for "knn", neighbours and graph, too. By default
-            that of X, if X is a tensor on a device, else the processor.
+            fitted to X (or its directions). A sparse matrix of distances, of shape
+            (n_samples, n_samples), has none to new points.
+        normalization : {"markov", "symmetric", "bistochastic"}, default="markov"
+            Matrix whose rows are compared: Pᵗ with weights 1/√π, Aᵗ of the symmetric form, or Bᵗ of
+            the bistochastic form.
+        alpha : float, default=1
+            For the Markov form: the power of the density by which affinities are divided. With
+            "variable", and with "radius" and "dense" at one small ε, 1 removes the effect of the
+            density of the sample and 0 keeps it. With a self-tuning bandwidth ("knn", the default,
+            and "dense") no value of `alpha` removes it, because steps are short where points are
+            dense; use ``affinity="variable"`` instead.
+        cut : float, default=5
+            For "radius": pairs farther apart than cut √(ε/2) have no affinity. At 3, as in §9.6 of
+            [2]_, 1 - λ is 3-20 % too small; at 5 it is off by 5e-5 on a surface.
+        tol : float, default=1e-8
+            For the bistochastic form: largest |row sum - 1|, 0 < tol <= 1e-3. The other
+            normalizations ignore it.
+        max_iter : int, default=1000
+            For the bistochastic form: largest number of iterations of the scaling.
+        device : str or torch.device, default=None
+            Device of torch, such as "cuda", where products are made and, for "knn", neighbours and
+            graph too. By default that of X, if X is a tensor on a device, else the processor.
 
         Returns
         -------
         Diffusion
-            Cost: the neighbour search; of "dense" n² d operations for each product.
+            The operator A, its stationary distribution, and the rule for new points.
 
         Raises
         ------
@@ -188,6 +221,25 @@ class Diffusion:
             Invalid points or parameters; most points are isolated at this epsilon.
         CertificateError
             A √π = √π does not hold up to rounding.
+
+        See Also
+        --------
+        Diffusion : A diffusion process on data.
+        gaussian_affinity : Compute the Gaussian affinity of all pairs of points.
+        sketch : Apply a filter of an operator to random columns.
+        eigh : Compute the leading eigenpairs of an operator.
+
+        Notes
+        -----
+        The cost is the neighbour search; for "dense" n² d operations for each product. For
+        "variable", or with one small ε, the stationary distribution is p^(2 - 2α) for points of
+        density p.
+
+        References
+        ----------
+        .. [1] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to
+           embed data*, arXiv:2403.07929 (2024), Algorithms 1 and 2.
+        .. [2] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §9.
 
         Examples
         --------
@@ -248,14 +300,26 @@ class Diffusion:
 
         Parameters
         ----------
-        K : array (n, n), SciPy sparse matrix, graph or operator
+        K : Graph, Operator or {array-like, sparse matrix} of shape (n_samples, n_samples)
             Symmetric and non-negative; also an undirected graph of networkx, igraph or
             `heatsketch.graph`, and a SciPy `LinearOperator` (see `LinearMap`). Later, new points
-            are given by their affinities K(x, x_j), (m, n).
-        normalization, alpha, tol, max_iter
-            As in `from_points`.
-        device : str or torch.device, optional
-            Where products by a matrix are made, by torch; by default where it is.
+            are given by their affinities K(x, x_j), (n_new_samples, n_samples).
+        normalization : {"markov", "symmetric", "bistochastic"}, default="markov"
+            Matrix whose rows are compared: Pᵗ with weights 1/√π, Aᵗ of the symmetric form, or Bᵗ of
+            the bistochastic form.
+        alpha : float, default=1
+            For the Markov form: the power of the density by which affinities are divided. With
+            "variable", and with "radius" and "dense" at one small ε, 1 removes the effect of the
+            density of the sample and 0 keeps it. With a self-tuning bandwidth ("knn", the default,
+            and "dense") no value of `alpha` removes it, because steps are short where points are
+            dense; use ``affinity="variable"`` instead.
+        tol : float, default=1e-8
+            For the bistochastic form: largest |row sum - 1|, 0 < tol <= 1e-3. The other
+            normalizations ignore it.
+        max_iter : int, default=1000
+            For the bistochastic form: largest number of iterations of the scaling.
+        device : str or torch.device, default=None
+            Device of torch where products by a matrix are made; by default where the matrix is.
 
         Raises
         ------
@@ -296,12 +360,24 @@ class Diffusion:
 
         Parameters
         ----------
-        graph : graph of networkx or igraph, SciPy sparse matrix or array (n, n)
+        graph : graph or {array-like, sparse matrix} of shape (n_nodes, n_nodes)
             Any graph that `heatsketch.graph` reads. Edge weights are non-negative. A directed
             graph is made symmetric by the larger of the two weights; a node without edges stays
             where it is.
-        normalization, alpha, tol, max_iter
-            As in `from_points`, but alpha is 0.
+        normalization : {"markov", "symmetric", "bistochastic"}, default="markov"
+            Matrix whose rows are compared: Pᵗ with weights 1/√π, Aᵗ of the symmetric form, or Bᵗ of
+            the bistochastic form.
+        alpha : float, default=1
+            For the Markov form: the power of the density by which affinities are divided. With
+            "variable", and with "radius" and "dense" at one small ε, 1 removes the effect of the
+            density of the sample and 0 keeps it. With a self-tuning bandwidth ("knn", the default,
+            and "dense") no value of `alpha` removes it, because steps are short where points are
+            dense; use ``affinity="variable"`` instead.
+        tol : float, default=1e-8
+            For the bistochastic form: largest |row sum - 1|, 0 < tol <= 1e-3. The other
+            normalizations ignore it.
+        max_iter : int, default=1000
+            For the bistochastic form: largest number of iterations of the scaling.
 
         Raises
         ------
@@ -337,11 +413,11 @@ class Diffusion:
 
         Parameters
         ----------
-        X : array (n, m)
+        X : array-like of shape (n_samples, n_features)
         kernel : MixtureKernel
         normalization, alpha, tol, max_iter
             As in `from_points`, but alpha is 0: the affinity describes the density.
-        rank_tol : float, default 1e-10
+        rank_tol : float, default=1e-10
             Largest error of k(x, x) by the low-rank product, relative to it.
 
         Raises
@@ -492,10 +568,10 @@ class Diffusion:
 
         Parameters
         ----------
-        time : float >= 1, whole unless A is positive semidefinite (real and positive for "heat")
-        X : array (m, d), optional
+        time : float >= 1
+        X : array-like of shape (n_new_samples, n_features), default=None
             New points, of which the rows are wanted; by default the points of the data.
-        filter : "power", "heat" or "accumulated", default "power"
+        filter : {"power", "heat", "accumulated"}, default="power"
 
         Raises
         ------

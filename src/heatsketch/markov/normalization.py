@@ -86,20 +86,20 @@ class Scaling:
 
 
 def symmetric_normalize(K: Any) -> Any:
-    """Normalise an affinity symmetrically: *Sketching the heat kernel*, Algorithm 1.
+    """Normalise an affinity symmetrically.
 
-    q = K1, K̃ = K / (q qᵀ), v = K̃1, A = K̃ / (√v √vᵀ). Dividing by q takes the density of the
-    sample out (α = 1), if the bandwidth is one small number and does not follow the density. A has
-    the eigenvector √v with eigenvalue 1.
+    With q = K1, K̃ = K / (q qᵀ) and v = K̃1, the result is A = K̃ / (√v √vᵀ) [1]_. Division by q
+    removes the density of the sample (α = 1), if the bandwidth is one small number and does not
+    follow the density. A has the eigenvector √v with eigenvalue 1.
 
     Parameters
     ----------
-    K : array (n, n), SciPy sparse matrix, tensor of torch, graph or operator
+    K : Graph, Operator, tensor or {array-like, sparse matrix} of shape (n_samples, n_samples)
         Symmetric, non-negative, no row all zero.
 
     Returns
     -------
-    array, CSR matrix, tensor or operator
+    Operator or {ndarray, sparse matrix, tensor} of shape (n_samples, n_samples)
         A. An array, sparse matrix or tensor gives one like it, a graph gives a CSR matrix, and an
         operator gives an operator.
 
@@ -108,9 +108,20 @@ def symmetric_normalize(K: Any) -> Any:
     ValueError
         K is not square, symmetric, finite or non-negative, or a row sums to zero.
 
+    See Also
+    --------
+    bistochastic_normalize : Scale an affinity so that rows and columns sum to 1.
+    markov_normalize : Normalise an affinity to a Markov matrix.
+    Diffusion.from_affinity : Build the diffusion of an affinity.
+
     Notes
     -----
-    Cost: two row sums.
+    The cost is two row sums.
+
+    References
+    ----------
+    .. [1] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), Algorithm 1.
 
     Examples
     --------
@@ -125,20 +136,21 @@ def symmetric_normalize(K: Any) -> Any:
 def markov_normalize(K: Any, alpha: float = 1.0) -> Any:
     """Normalise an affinity to a Markov matrix P = diag(K⁽ᵅ⁾1)⁻¹ K⁽ᵅ⁾, K⁽ᵅ⁾ = K / (qᵅ qᵅᵀ).
 
-    For a kernel of one small bandwidth α = 0 keeps the density of the sample, ½ gives Langevin
-    dynamics, 1 the Laplacian alone (*Linear and nonlinear dimensionality reduction*, §9.6, equation
-    (54)). With nearest neighbours and bandwidths s_i s_j the limit also has a speed s², which no α
-    removes (Ting, Huang and Jordan 2010): see ``affinity="variable"`` of `Diffusion.from_points`.
+    For a kernel with one small bandwidth, α = 0 keeps the density of the sample, ½ gives Langevin
+    dynamics, and 1 gives the Laplacian alone [1]_. With nearest neighbours and bandwidths s_i s_j
+    the limit also has a speed s², which no α removes [2]_; see ``affinity="variable"`` of
+    `Diffusion.from_points`.
 
     Parameters
     ----------
-    K : array (n, n), SciPy sparse matrix or graph
+    K : Graph or {array-like, sparse matrix} of shape (n_samples, n_samples)
         Symmetric, non-negative, no row all zero.
-    alpha : float, default 1
+    alpha : float, default=1
+        Power α of the row sums q by which affinities are divided.
 
     Returns
     -------
-    array or CSR matrix (n, n)
+    {ndarray, sparse matrix} of shape (n_samples, n_samples)
         P; rows sum to 1. Not symmetric: for sketches and eigenpairs use `Diffusion.from_affinity`,
         which keeps the symmetric A with P = D^-1/2 A D^1/2.
 
@@ -147,11 +159,24 @@ def markov_normalize(K: Any, alpha: float = 1.0) -> Any:
     TypeError
         K is an operator.
     ValueError
-        As in `symmetric_normalize`.
+        K is not square, symmetric, finite or non-negative, or a row sums to zero.
+
+    See Also
+    --------
+    symmetric_normalize : Normalise an affinity to a symmetric matrix.
+    bistochastic_normalize : Scale an affinity so that rows and columns sum to 1.
+    Diffusion.from_affinity : Build the diffusion of an affinity.
 
     Notes
     -----
-    Cost: two passes over the entries of K, and as many floats for the result.
+    The cost is two passes over the entries of K, and memory for as many numbers in the result.
+
+    References
+    ----------
+    .. [1] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §9.6,
+       equation (54).
+    .. [2] D. Ting, L. Huang and M. I. Jordan, "An analysis of the convergence of graph Laplacians",
+       ICML (2010).
 
     Examples
     --------
@@ -175,30 +200,31 @@ def markov_normalize(K: Any, alpha: float = 1.0) -> Any:
 def bistochastic_normalize(
     K: Any, tol: float = 1e-8, max_iter: int = 1000, *, weights: str | None = None
 ) -> Any:
-    """Scale an affinity so that rows and columns sum to 1 (*Sketching the heat kernel*, Alg. 2).
+    """Scale an affinity so that rows and columns sum to 1 [1]_.
 
-    Finds s > 0 with B = diag(s) K diag(s), B1 = 1, by s ← s r^(-2/3), r the row sums of the scaled
-    matrix. Where K is positive semidefinite the error falls to a third each time, however slowly
-    things diffuse (the fixed-point iteration of the paper needs hundreds to thousands); a convex
-    function that must decrease guards the step.
+    It finds s > 0 with B = diag(s) K diag(s) and B1 = 1, by the iteration s ← s r^(-2/3), where r
+    are the row sums of the scaled matrix. If K is positive semidefinite the error falls to a third
+    each time, however slowly the walk mixes (the fixed-point iteration of the paper needs hundreds
+    to thousands). A convex function that must decrease guards the step.
 
     Parameters
     ----------
-    K : array (n, n), SciPy sparse matrix, tensor of torch, graph or operator
+    K : Graph, Operator, tensor or {array-like, sparse matrix} of shape (n_samples, n_samples)
         Symmetric, non-negative.
-    tol : float, 0 < tol <= 1e-3, default 1e-8
+    tol : float, 0 < tol <= 1e-3, default=1e-8
         Largest |row sum - 1| accepted, recomputed from the final scaling.
-    max_iter : int, default 1000
-    weights : "1/q", optional
-        B is then bistochastic with respect to w, the reciprocal row sums of K: Bw = 1, and
-        A = diag(√w) B diag(√w) is returned, with A √w = √w. A tends to the heat kernel for any
-        density of the points (Marshall and Coifman 2019), as the Markov form with α = 1 does.
-        Without weights the density counts, as for α = ½. Its diffusion, with r = √w:
+    max_iter : int, default=1000
+        Largest number of iterations.
+    weights : "1/q", default=None
+        B is then bistochastic with respect to w, the reciprocal row sums of K: Bw = 1, and A =
+        diag(√w) B diag(√w) is returned, with A √w = √w. A tends to the heat kernel for any density
+        of the points [2]_, as the Markov form with α = 1 does. Without weights the result depends
+        on the density as for α = ½. The diffusion of A, with r = √w, is
         `Diffusion.from_affinity(r[:, None] * A * r, alpha=0)`.
 
     Returns
     -------
-    array, CSR matrix, tensor or operator
+    Operator or {ndarray, sparse matrix, tensor} of shape (n_samples, n_samples)
         B, or A with weights. An array, sparse matrix or tensor gives one like it, a graph gives a
         CSR matrix, and an operator gives an operator.
 
@@ -213,9 +239,22 @@ def bistochastic_normalize(
     ConvergenceWarning
         The row sums are off by more than `tol` but less than 1e-3.
 
+    See Also
+    --------
+    symmetric_normalize : Normalise an affinity to a symmetric matrix.
+    markov_normalize : Normalise an affinity to a Markov matrix.
+    Diffusion.from_affinity : Build the diffusion of an affinity.
+
     Notes
     -----
-    Cost: one product with a vector per iteration, about 17 iterations for 1e-8.
+    The cost is one product with a vector per iteration, about 17 iterations for 1e-8.
+
+    References
+    ----------
+    .. [1] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), Algorithm 2.
+    .. [2] N. F. Marshall and R. R. Coifman, "Manifold learning with bi-stochastic kernels", IMA
+       Journal of Applied Mathematics 84 (2019), 455-482.
 
     Examples
     --------

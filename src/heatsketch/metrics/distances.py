@@ -42,50 +42,63 @@ def diffusion_distance(
 ) -> Array:
     """Compute diffusion distances exactly, by the rows that they compare.
 
-    For a `Diffusion` D(i, j) = |R_i - R_j| with the rows R = M A^(t-1) of `Diffusion.rows`, which
-    are weighted by 1/√π in the Markov form. This is the distance between rows of Pᵗ in L²(1/π)
-    (*Linear and nonlinear dimensionality reduction*, (25)). In a neighbour graph the first step M
-    goes to a point's own neighbours, elsewhere M = A. `HeatSketch`, `HeatEmbedding` and
-    `heatsketch score` use the same distance.
+    For a `Diffusion`, D(i, j) = |R_i - R_j| with the rows R = M A^(t-1) of `Diffusion.rows`, which
+    are weighted by 1/√π in the Markov form. This is the distance between rows of Pᵗ in L²(1/π),
+    (25) of [1]_. In a neighbour graph the first step M goes from a point to its own neighbours;
+    otherwise M = A. `HeatSketch`, `HeatEmbedding` and `heatsketch score` use the same distance.
 
-    For a matrix or operator A D(i, j) = |row_i f(A) - row_j f(A)|, equation (26) of *Sketching the
-    heat kernel*.
+    For a matrix or operator A, D(i, j) = |row_i f(A) - row_j f(A)|, (26) of [2]_.
 
     Parameters
     ----------
-    A : Diffusion, array (n, n), SciPy sparse matrix or operator
-        Indices are those of the input points.
-    time : float >= 0, default 8
-        For a Diffusion at least 1, or any positive number with "heat". With "power" it must be
-        whole where A has a negative eigenvalue (see `Power`); ½ gives the canonical metric of the
-        covariance A.
-    filter : "power" (λ^t), "heat" (e^{-t(1-λ)}) or "accumulated", default "power"
-        "accumulated": √Σ D_s², squared distances added up over s = t, ..., 64 t - 1.
-        For a Diffusion "heat" is e^{-t(1-λ)} - e^{-t}, without the walks that have not moved, as in
-        embeddings.
-    pairs : (i, j) of index arrays (m,), optional
-        By default all pairs, in the order of `scipy.spatial.distance.pdist`.
-    deflate : bool, optional
-        Leave out the trivial direction √π: always of a Diffusion, as in embeddings; of a matrix by
-        default not, as in (26). It makes a difference only in the symmetric form, where √π is not
-        constant and dominates at large times.
+    A : Diffusion, Operator or {array-like, sparse matrix} of shape (n_samples, n_samples)
+        Diffusion, or symmetric matrix. Indices are those of the input points.
+    time : float >= 0, default=8
+        Diffusion time t. For a Diffusion at least 1, or any positive number with "heat". With
+        "power" it must be whole if A has a negative eigenvalue (see `Power`); ½ gives the canonical
+        metric of the covariance A.
+    filter : {"power", "heat", "accumulated"}, default="power"
+        "power": λ^t. "heat": e^{-t(1-λ)}; for a Diffusion e^{-t(1-λ)} - e^{-t}, without the walks
+        that have not moved, as in embeddings. "accumulated": √Σ D_s², squared distances added up
+        over s = t, ..., 64 t - 1.
+    pairs : tuple of two array-likes of int of shape (n_pairs,), default=None
+        Indices i and j of the pairs. By default all pairs, in the order of
+        `scipy.spatial.distance.pdist`.
+    deflate : bool, default=None
+        Leave out the trivial direction √π. A Diffusion always does, as embeddings do. A matrix does
+        not by default, as in [2]_. It makes a difference only in the symmetric form, where √π is
+        not constant and dominates at large times.
 
     Returns
     -------
-    array (n(n-1)/2,) or (m,)
+    ndarray of shape (n_pairs,)
+        Distance of each pair.
 
     Raises
     ------
     ValueError
         A not symmetric; an index out of range; time so large that distances underflow.
 
+    See Also
+    --------
+    Diffusion.rows : Compute the rows whose distances are diffusion distances.
+    distortion : Measure how an embedding changes given distances.
+    HeatSketch : Embed data by random columns; distances are right on average.
+
     Notes
     -----
-    Cost: products by A with one column for each point that occurs in a pair (or for each pair, if
-    these are fewer), and n operations for each pair. Memory: seven blocks of columns, at most 0.27
-    GB each (above 16 million points, two columns each). If the points do not fit into one block,
-    they are computed again for each block that they are compared with. Rounding: 1e-9 of a
-    distance.
+    The cost is products by A with one column for each point that occurs in a pair (or for each
+    pair, if these are fewer), and n operations for each pair. Memory holds seven blocks of columns,
+    at most 0.27 GB each (above 16 million points, two columns each). If the points do not fit into
+    one block, they are computed again for each block that they are compared with. The rounding
+    error is 1e-9 of a distance.
+
+    References
+    ----------
+    .. [1] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, equation
+       (25).
+    .. [2] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), equation (26).
 
     Examples
     --------

@@ -49,8 +49,8 @@ class Distortion(NamedTuple):
     Attributes
     ----------
     log_L : float
-        Natural logarithm of L = expansion / contraction: (32) of *Sketching the heat kernel*.
-        Zero for a similarity, infinite where different points coincide.
+        Natural logarithm of L = expansion / contraction [1]_. Zero for a similarity, infinite if
+        different points coincide.
     expansion : float
         The largest ratio |f_i - f_j| / d_ij.
     contraction : float
@@ -58,17 +58,18 @@ class Distortion(NamedTuple):
     quantiles : dict
         Level -> quantile of the ratios, divided by their median.
     worst_pairs : dict
-        "expansion" and "contraction" -> indices (m, 2), m <= 5, of the pairs with the extreme
-        ratios, the most extreme first.
+        "expansion" and "contraction" -> indices (n_worst, 2), at most 5 each, of the pairs with the
+        extreme ratios, the most extreme first.
     n_pairs : int
-        Pairs that count; those at distance zero on both sides are left out.
+        Number of pairs compared; those at distance zero on both sides are left out.
     median : float
         The median ratio.
     within : dict
         Factor -> fraction of the pairs whose ratio is within this factor of the median, up or down.
     within_interval : dict
         Factor -> (low, high), which holds the fraction of all pairs with a probability of 95 %,
-        asymptotically in the number of sampled points; both ends are `within` if all pairs count.
+        asymptotically in the number of sampled points; both ends are `within` if all pairs are
+        compared.
     worst_factor : float
         The factor within which all ratios are.
     looked_at : str
@@ -76,9 +77,20 @@ class Distortion(NamedTuple):
     held_out_log_L : float
         For learned maps: log L over pairs with points that a map like this was not fitted to; NaN
         if it was not computed.
-    histogram : (edges (61,), counts (60,))
-        How many of the pairs that quantiles come from have a ratio, divided by the median, between
-        two edges, from 1/8 to 8 on a logarithmic scale; those beyond are in the outer bins.
+    histogram : tuple of ndarrays of shape (61,), (60,)
+        Edges and counts of a histogram of the ratios, divided by their median, from 1/8 to 8 on a
+        logarithmic scale, over the pairs of the quantiles. Ratios beyond are in the outer bins.
+
+    See Also
+    --------
+    distortion : Measure how an embedding changes given distances.
+    metrics.diffusion_distortion : Measure how an embedding changes diffusion distances.
+    plot.distortion_histogram : Draw a histogram of distance ratios.
+
+    References
+    ----------
+    .. [1] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), equation (32).
     """
 
     log_L: float
@@ -124,16 +136,16 @@ class Distortion(NamedTuple):
 
 
 def distortion(F: Any, D: Any, *, pairs: Pairs | None = None) -> Distortion:
-    """Measure how an embedding changes distances: (32) of *Sketching the heat kernel*.
+    """Measure how an embedding changes distances [1]_.
 
     Parameters
     ----------
-    F : array (n, k)
+    F : array-like of shape (n_samples, n_components)
         The embedding.
-    D : array (n(n-1)/2,), (n, n) or (m,) with `pairs`
+    D : array-like of shape (n_samples * (n_samples - 1) / 2,), (n_samples, n_samples) or (n_pairs,)
         Distances to keep.
-    pairs : (i, j) of index arrays (m,), optional
-        The pairs whose distances D holds; by default all.
+    pairs : tuple of two array-likes of int of shape (n_pairs,), default=None
+        Indices i and j of the pairs whose distances D holds; by default all.
 
     Returns
     -------
@@ -146,9 +158,22 @@ def distortion(F: Any, D: Any, *, pairs: Pairs | None = None) -> Distortion:
     ValueError
         Shapes that do not match, negative or non-finite numbers, or no pair with a distance.
 
+    See Also
+    --------
+    metrics.Distortion : The result of `distortion`.
+    metrics.diffusion_distortion : Measure how an embedding changes diffusion distances.
+    metrics.row_distortion : Measure how one embedding keeps the distances of another.
+    plot.distortion_histogram : Draw a histogram of distance ratios.
+
     Notes
     -----
-    Embedded distances are computed from explicit differences. Cost: k operations for each pair.
+    Embedded distances are computed from explicit differences. The cost is k operations for each
+    pair and k coordinates.
+
+    References
+    ----------
+    .. [1] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), equation (32).
 
     Examples
     --------
@@ -177,38 +202,49 @@ def distortion(F: Any, D: Any, *, pairs: Pairs | None = None) -> Distortion:
 
 
 def row_distortion(Y: Any, F: Any, *, rng: Rng = 0, n_pairs: int = RANDOM_PAIRS) -> Distortion:
-    """Measure how the rows of Y (n, k) keep the distances between the rows of F (n, r).
+    """Measure how the rows of Y keep the distances between the rows of F [1]_.
 
-    Up to 2,048 points all pairs count. Beyond, quantiles and fractions come from random pairs. The
-    32 smallest and 32 largest ratios are searched for among these, nearest neighbours in F of 2,000
-    points, and nearest neighbours in Y of all points (of 20,000 if Y has more than 15 dimensions).
-    These include collisions. `looked_at` says which pairs were compared.
+    Up to 2,048 points all pairs are compared. Beyond, quantiles and fractions come from random
+    pairs. The 32 smallest and 32 largest ratios are searched for among these, nearest neighbours in
+    F of 2,000 points, and nearest neighbours in Y of all points (of 20,000 if Y has more than 15
+    dimensions). These include collisions. `looked_at` says which pairs were compared.
 
     Parameters
     ----------
-    Y : array (n, k)
+    Y : array-like of shape (n_samples, n_components)
         The embedding.
-    F : array (n, r)
+    F : array-like of shape (n_samples, n_directions)
         The points whose Euclidean distances are to be kept.
-    rng : int, Generator or None, default 0
-        For the random pairs.
-    n_pairs : int, default 500,000
-        Random pairs.
+    rng : int, Generator or None, default=0
+        Seed of the random pairs.
+    n_pairs : int, default=500000
+        Number of random pairs.
 
     Returns
     -------
     Distortion
-        As of `distortion`.
+        `log_L`, `expansion`, `contraction`, `within`, `quantiles` and the worst pairs.
 
     Raises
     ------
     ValueError
         Y and F have different lengths, or `n_pairs` is out of range.
 
+    See Also
+    --------
+    distortion : Measure how an embedding changes given distances.
+    metrics.diffusion_distortion : Measure how an embedding changes diffusion distances.
+    NearIsometricProjection : Learn a projection that keeps distances.
+
     Notes
     -----
-    Cost: k + r operations for each pair, and a search for the neighbours of n points in k
-    dimensions.
+    The cost is k + r operations for each pair, for k and r columns of Y and F, and a search for the
+    neighbours of n points in k dimensions.
+
+    References
+    ----------
+    .. [1] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), equation (32).
 
     Examples
     --------
@@ -236,53 +272,71 @@ def diffusion_distortion(
 ) -> Distortion:
     """Measure how an embedding changes diffusion distances, those of `diffusion_distance`.
 
-    If a `Diffusion` has several components (and not the symmetric form), only distances within a
-    component count: nothing diffuses between them, and how far apart they are means nothing.
+    The measures are those of `distortion` [1]_. If a `Diffusion` has several components (and not
+    the symmetric form), only distances within a component are compared, because nothing diffuses
+    between them.
 
-    Distances come from 64 leading eigenpairs, and, where these are not enough, from all eigenpairs
-    of up to 2,048 points, or from a sketch of the others of more points. Where these 64 eigenpairs
-    give less than half of a mean squared distance, more points have a sketch alone. `HeatEmbedding`
-    measures in the same way.
+    Distances come from 64 leading eigenpairs. If these are not enough, they come from all
+    eigenpairs of up to 2,048 points, or, for more points, from a sketch of the others. If these 64
+    eigenpairs give less than half of a mean squared distance, more points have a sketch alone.
+    `HeatEmbedding` measures in the same way.
 
-    Up to 2,048 points all pairs count. Beyond, quantiles and fractions come from 500,000 random
-    pairs, if the mean squared distance has an error of 1 % at most. Else they come from all pairs
-    of 256 random points (beyond 50,000 points of fewer, at least 64), whose distances are exact.
-    `within_interval` says how far the fractions of all pairs may be from those; it is wider for
-    fewer points.
+    Up to 2,048 points all pairs are compared. Beyond, quantiles and fractions come from 500,000
+    random pairs, if the mean squared distance has an error of 1 % at most. Else they come from all
+    pairs of 256 random points (beyond 50,000 points of fewer, at least 64), whose distances are
+    exact. `within_interval` says how far the fractions of all pairs may be from those; it is wider
+    for fewer points.
 
     Extremes are searched for among random pairs, pairs near in diffusion of 2,000 points, and
     nearest neighbours in F of all points (of 20,000 if F has more than 15 dimensions), which
-    include collisions. The 32 pairs of smallest and 32 of largest ratio count; where the error is
-    above 1 %, their distances are computed exactly. `looked_at` says which pairs were compared.
+    include collisions. The result has the 32 pairs of smallest and 32 of largest ratio; if the
+    error is above 1 %, their distances are computed exactly. `looked_at` says which pairs were
+    compared.
 
     Parameters
     ----------
-    F : array (n, k)
+    F : array-like of shape (n_samples, n_components)
         The embedding.
-    A, time, filter
-        As in `diffusion_distance`.
-    n_pairs : int, optional
+    A : Diffusion, Operator or {array-like, sparse matrix} of shape (n_samples, n_samples)
+        Diffusion, or symmetric matrix.
+    time : float >= 0, default=8
+        Diffusion time of the distances.
+    filter : {"power", "heat", "accumulated"}, default="power"
+        Filter of the distances, see `diffusion_distance`.
+    n_pairs : int, default=None
         Number of pairs for quantiles and fractions beyond 2,048 points: random pairs if the error
         is at most 1 % (by default 500,000), else all pairs of the fewest random points that have
         as many.
-    rng : int, Generator or None, default 0
-        For the random points and the sketch: the same numbers for the same seed.
+    rng : int, Generator or None, default=0
+        Seed of the random points and the sketch: the same numbers for the same seed.
 
     Returns
     -------
     Distortion
-        As of `distortion`.
+        `log_L`, `expansion`, `contraction`, `within`, `quantiles` and the worst pairs.
 
     Raises
     ------
     ValueError
-        As `diffusion_distance`; or F and A have different numbers of points.
+        A not symmetric; time so large that distances underflow; F and A have different numbers of
+        points.
+
+    See Also
+    --------
+    distortion : Measure how an embedding changes given distances.
+    diffusion_distance : Compute diffusion distances exactly.
+    metrics.row_distortion : Measure how one embedding keeps the distances of another.
 
     Notes
     -----
-    Cost: the eigenpairs, and, of more than 2,048 points at small times, products by A of 128 to 512
-    columns; a search for the neighbours of n points in k dimensions. Memory: 192 numbers for each
-    point, and seven blocks of columns, at most 0.27 GB each.
+    The cost is the eigenpairs, and, for more than 2,048 points at small times, products by A with
+    128 to 512 columns, and a search for the neighbours of n points in k dimensions. Memory holds
+    192 numbers for each point, and seven blocks of columns, at most 0.27 GB each.
+
+    References
+    ----------
+    .. [1] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), equation (32).
 
     Examples
     --------

@@ -46,7 +46,12 @@ class Estimate(NamedTuple):
     Attributes
     ----------
     value, error : float
-        The mean, and one standard error of it: 0 if all points count.
+        The mean, and one standard error of it (0 if the mean is over all points).
+
+    See Also
+    --------
+    metrics.trustworthiness : Measure whether neighbours in an embedding are true.
+    metrics.continuity : Measure whether neighbours in the data stay neighbours.
     """
 
     value: float
@@ -56,10 +61,10 @@ class Estimate(NamedTuple):
 def trustworthiness(X: Any, Y: Any, n_neighbors: int = 10, *, rng: Rng = 0) -> Estimate:
     """Measure how far the neighbours in an embedding Y are also neighbours in the data X.
 
-    T = 1 - 2 / (n k (2n - 3k - 1)) Σ_i Σ_{j in U(i)} (r(i, j) - k) of Venna and Kaski (2001). U(i)
-    are those of the k nearest points of i in Y that are not among its k nearest in X; r(i, j) >= 1
-    is the rank of j among the points of X by distance from i. 1: all neighbours in Y are neighbours
-    in X; about ½: Y is independent of X.
+    The measure of [1]_ is T = 1 - 2 / (n k (2n - 3k - 1)) Σ_i Σ_{j in U(i)} (r(i, j) - k). U(i) are
+    those of the k nearest points of i in Y that are not among its k nearest in X; r(i, j) >= 1 is
+    the rank of j among the points of X by distance from i. If all neighbours in Y are neighbours in
+    X, T is 1; if Y is independent of X, T is about ½.
 
     A high value says that clusters in a picture are clusters of the data. It does not measure
     whether neighbours in X are torn apart (see `continuity`), nor distances beyond the k nearest
@@ -67,15 +72,15 @@ def trustworthiness(X: Any, Y: Any, n_neighbors: int = 10, *, rng: Rng = 0) -> E
 
     Parameters
     ----------
-    X : array or CSR matrix (n, d)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The data.
-    Y : array (n, c)
+    Y : array-like of shape (n_samples, n_coordinates)
         The embedding, one row per point of X.
-    n_neighbors : int in [1, n/2), default 10
-        Size k of a neighbourhood; the larger, the coarser the structure that counts.
-    rng : int, Generator or None, default 0
-        Beyond 5,000 points, for the 2,000 random points i of the mean, whose error is some 0.002 at
-        10 neighbours and up to 0.005 at one. Ranks are always among all n points.
+    n_neighbors : int in [1, n/2), default=10
+        Size k of a neighbourhood. A larger one measures coarser structure.
+    rng : int, Generator or None, default=0
+        Beyond 5,000 points, the seed of the 2,000 random points i of the mean, whose error is some
+        0.002 at 10 neighbours and up to 0.005 at one. Ranks are always among all n points.
 
     Returns
     -------
@@ -87,12 +92,23 @@ def trustworthiness(X: Any, Y: Any, n_neighbors: int = 10, *, rng: Rng = 0) -> E
     ValueError
         X and Y have different lengths, hold NaN or infinity, or n_neighbors >= n/2.
 
+    See Also
+    --------
+    metrics.continuity : Measure whether neighbours in the data stay neighbours.
+    metrics.rank_correlation : Compare the order of two lists of distances.
+    audit : Find the points of a picture that can be believed.
+
     Notes
     -----
-    Equally distant points are ordered by index. Cost: m n (d + c + 2k) operations
-    for m points i, and memory for X in float64 and two blocks of 32 MB for each thread. Where
+    Equally distant points are ordered by index. For m points i and c coordinates the cost is m n (d
+    + c + 2k) operations, and memory for X in float64 and two blocks of 32 MB for each thread. If
     differences of coordinates are many, or X is sparse, distances come from a product of matrices,
-    and squared distances count as equal if they differ by 1e-12 of the largest.
+    and squared distances are equal if they differ by less than 1e-12 of the largest.
+
+    References
+    ----------
+    .. [1] J. Venna and S. Kaski, "Neighborhood preservation in nonlinear projection methods: an
+       experimental study", ICANN (2001).
 
     Examples
     --------
@@ -107,28 +123,48 @@ def trustworthiness(X: Any, Y: Any, n_neighbors: int = 10, *, rng: Rng = 0) -> E
 def continuity(X: Any, Y: Any, n_neighbors: int = 10, *, rng: Rng = 0) -> Estimate:
     """Measure how far the neighbours in the data X remain neighbours in an embedding Y.
 
-    C = 1 - 2 / (n k (2n - 3k - 1)) Σ_i Σ_{j in V(i)} (r̂(i, j) - k) of Venna and Kaski (2001). V(i)
+    The measure of [1]_ is C = 1 - 2 / (n k (2n - 3k - 1)) Σ_i Σ_{j in V(i)} (r̂(i, j) - k). V(i)
     are those of the k nearest points of i in X that are not among its k nearest in Y; r̂(i, j) is
-    the rank of j in Y. It is the `trustworthiness` of X as an embedding of Y. 1: no neighbours are
-    torn apart.
+    the rank of j in Y. C is the `trustworthiness` of X as an embedding of Y. If no neighbours are
+    torn apart, C is 1.
 
     Use it together with `trustworthiness`: folding the data lowers T and not C, cutting them lowers
     C and not T.
 
     Parameters
     ----------
-    X, Y, n_neighbors, rng
-        As in `trustworthiness`, and so are the result, its errors, ties and cost.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The data.
+    Y : array-like of shape (n_samples, n_coordinates)
+        The embedding, one row per point of X.
+    n_neighbors : int in [1, n/2), default=10
+        Size k of a neighbourhood. A larger one measures coarser structure.
+    rng : int, Generator or None, default=0
+        Beyond 5,000 points, the seed of the 2,000 random points i of the mean.
 
     Returns
     -------
     Estimate
-        As of `trustworthiness`.
+        `value`, and `error`: one standard error of the mean over these points, 0 for all points.
 
     Raises
     ------
     ValueError
-        As of `trustworthiness`.
+        X and Y have different lengths, hold NaN or infinity, or n_neighbors >= n/2.
+
+    See Also
+    --------
+    metrics.trustworthiness : Measure whether neighbours in an embedding are true.
+    metrics.rank_correlation : Compare the order of two lists of distances.
+
+    Notes
+    -----
+    Errors, ties and cost are those of `trustworthiness`.
+
+    References
+    ----------
+    .. [1] J. Venna and S. Kaski, "Neighborhood preservation in nonlinear projection methods: an
+       experimental study", ICANN (2001).
 
     Examples
     --------
@@ -145,28 +181,29 @@ def continuity(X: Any, Y: Any, n_neighbors: int = 10, *, rng: Rng = 0) -> Estima
 def knn_accuracy(Y: Any, labels: Any, n_neighbors: int = 10) -> float:
     """Return the fraction of points whose nearest neighbours vote for the label of the point.
 
-    No point votes for itself. Each of the k nearest labelled points has one vote; of labels with
-    equally many votes, the one with the nearest voter wins.
+    No point votes for itself. Each of the k nearest labelled points has one vote. If several labels
+    have equally many votes, the one with the nearest voter wins.
 
-    For embeddings of data with known classes: how well the classes can be read from the picture.
-    Compare it with the value for the data themselves, and with the fraction of the largest class,
-    which an embedding independent of the data does not exceed, except by chance. Not for labels
-    that are measurements.
+    Use it for embeddings of data with known classes, to see how well the classes can be read from
+    the picture. Compare it with the value for the data themselves, and with the fraction of the
+    largest class, which an embedding independent of the data does not exceed, except by chance. Do
+    not use it for labels that are measurements.
 
     Parameters
     ----------
-    Y : array or CSR matrix (n, c)
+    Y : {array-like, sparse matrix} of shape (n_samples, n_coordinates)
         The embedding, or the data.
-    labels : array (n,)
+    labels : array-like of shape (n_samples,)
         Categories: text, numbers or dates. None, NaN, infinity, the NA of pandas, masked entries
-        and empty text are missing labels; such points neither vote nor count.
-    n_neighbors : int in [1, number of labelled points), default 10
+        and empty text are missing labels; such points do not vote, and are left out of the
+        fraction.
+    n_neighbors : int in [1, number of labelled points), default=10
         Number k of voters.
 
     Returns
     -------
     float
-        From 0 to 1.
+        The fraction, from 0 to 1.
 
     Raises
     ------
@@ -174,10 +211,15 @@ def knn_accuracy(Y: Any, labels: Any, n_neighbors: int = 10) -> float:
         The number of labels is not the number of points; fewer than n_neighbors + 1 points have a
         label; or Y holds NaN or infinity.
 
+    See Also
+    --------
+    metrics.trustworthiness : Measure whether neighbours in an embedding are true.
+    compare : Embed data by several methods and measure each.
+
     Notes
     -----
-    Neighbours come from `NeighborIndex`: in few dimensions by a tree; beyond 16,384 points and 8
-    dimensions it finds 98 % of them. Cost: that search.
+    Neighbours come from `NeighborIndex`: in few dimensions from a tree; beyond 16,384 points and 8
+    dimensions it finds 98 % of them. The cost is that search.
 
     Examples
     --------
@@ -268,29 +310,36 @@ def losses(X: Points, Y: Points, k: int, rows: Array, *, distances: bool = False
 def rank_correlation(D: Any, E: Any) -> float:
     """Return Spearman's correlation of two lists of distances: how far their orders agree.
 
-    1: pairs farther apart in one are farther apart in the other, at any scale; 0: no relation; -1:
-    the reverse order. It measures the large structure of an embedding: most pairs are far apart, so
-    it says little about neighbours (see `trustworthiness`).
+    It is 1 if pairs farther apart in one list are farther apart in the other, at any scale; 0 if
+    there is no relation; -1 for the reverse order. It measures the large structure of an embedding:
+    most pairs are far apart, so it says little about neighbours (see `trustworthiness`).
 
     Parameters
     ----------
-    D, E : arrays (m,)
-        Distances of the same m >= 2 pairs, for example from `random_pairs`. Only their order
-        counts; infinite distances (no path) are the largest.
+    D, E : array-like of shape (n_pairs,)
+        Distances of the same pairs, at least two, for example from `random_pairs`. Only their order
+        matters; infinite distances (no path) are the largest.
 
     Returns
     -------
     float
-        In [-1, 1]; NaN if all of D or all of E are equal: they have no order.
+        The correlation, in [-1, 1]; NaN if all of D or all of E are equal, because they have no
+        order.
 
     Raises
     ------
     ValueError
         The shapes are not (m,), or an array holds NaN.
 
+    See Also
+    --------
+    metrics.random_pairs : Draw pairs of points without repetition.
+    metrics.trustworthiness : Measure whether neighbours in an embedding are true.
+    metrics.stability : Measure how far several embeddings agree.
+
     Notes
     -----
-    Equal distances have the mean of their ranks. Cost: sorting m numbers twice.
+    Equal distances have the mean of their ranks. The cost is sorting the distances twice.
 
     Examples
     --------
@@ -321,23 +370,29 @@ def random_pairs(n: int, count: int, rng: Rng = 0) -> tuple[Array, Array]:
         Number of points.
     count : int >= 1
         Number of pairs.
-    rng : int, Generator or None, default 0
+    rng : int, Generator or None, default=0
+        Seed of the pairs.
 
     Returns
     -------
-    tuple of index arrays (m,)
-        i and j, i < j; m = min(count, n (n - 1) / 2). All pairs come in the order
-        of SciPy's `pdist`.
+    tuple of two ndarrays of int of shape (n_pairs,)
+        Indices i < j of the pairs, where n_pairs = min(count, n (n - 1) / 2). All pairs come in the
+        order of SciPy's `pdist`.
 
     Raises
     ------
     ValueError
         n or count out of range.
 
+    See Also
+    --------
+    metrics.rank_correlation : Compare the order of two lists of distances.
+    distortion : Measure how an embedding changes given distances.
+
     Notes
     -----
-    Cost: up to 50 numbers of memory for each pair drawn, if these are more than a fiftieth of all
-    pairs.
+    The cost is up to 50 numbers of memory for each pair drawn, if these are more than a fiftieth of
+    all pairs.
 
     Examples
     --------
@@ -362,28 +417,28 @@ def random_pairs(n: int, count: int, rng: Rng = 0) -> tuple[Array, Array]:
 def stability(embeddings: Sequence[Any], *, n_pairs: int = _STABILITY_PAIRS, rng: Rng = 0) -> float:
     """Measure how far embeddings of the same points agree, for example those of several seeds.
 
-    The mean over all pairs of embeddings of the rank correlation of their distances, over the same
-    random pairs of points. 1: the same picture up to rotation, reflection and scale; 0: pictures
-    that have nothing in common.
+    The result is the mean over all pairs of embeddings of the rank correlation of their distances,
+    over the same random pairs of points. It is 1 for the same picture up to rotation, reflection
+    and scale, and 0 for pictures that have nothing in common.
 
-    The arrangement of the whole picture counts, because readers see it. A method that
-    keeps neighbourhoods but arranges clusters differently each time has a low value, and the
-    distances between its clusters mean nothing; for neighbourhoods see `trustworthiness`.
+    It compares the arrangement of the whole picture, because readers see it. A method that keeps
+    neighbourhoods but arranges clusters differently each time has a low value, and the distances
+    between its clusters mean nothing; for neighbourhoods see `trustworthiness`.
 
     Parameters
     ----------
-    embeddings : sequence of arrays (n, c)
+    embeddings : sequence of array-likes of shape (n_samples, n_coordinates)
         At least two, with the points in the same order; c may differ.
-    n_pairs : int >= 2, default 100,000
+    n_pairs : int >= 2, default=100,000
         Number of pairs of points; the default gives the result to 0.003. All pairs if there are no
         more.
-    rng : int, Generator or None, default 0
-        For the random pairs.
+    rng : int, Generator or None, default=0
+        Seed of the random pairs.
 
     Returns
     -------
     float
-        In [-1, 1]; NaN if all points of an embedding are equally far apart.
+        The mean correlation, in [-1, 1]; NaN if all points of an embedding are equally far apart.
 
     Raises
     ------
@@ -391,9 +446,15 @@ def stability(embeddings: Sequence[Any], *, n_pairs: int = _STABILITY_PAIRS, rng
         There are fewer than two embeddings or 3 points, lengths differ, or an embedding holds NaN
         or infinity.
 
+    See Also
+    --------
+    metrics.rank_correlation : Compare the order of two lists of distances.
+    compare : Embed data by several methods and measure each.
+
     Notes
     -----
-    Cost for m embeddings: m · n_pairs · c operations and m² / 2 rank correlations.
+    The cost for m embeddings of c coordinates is m · n_pairs · c operations and m² / 2 rank
+    correlations.
 
     Examples
     --------
@@ -431,7 +492,7 @@ class PictureQuality(NamedTuple):
     neighbors : float
         Trustworthiness at 15 neighbours, of some 300 points: 1 if near points of the picture are
         near in the data, about 0.5 for a picture that has nothing to do with the data. NaN for
-        fewer than 50 distinct points, of which nothing can be said.
+        fewer than 50 distinct points, which are too few to say anything.
     distances : float
         Rank correlation of distances in the picture with geodesic distances along the graph of
         neighbours, from up to 50 points, within components; NaN without such a graph, and for fewer
@@ -440,6 +501,11 @@ class PictureQuality(NamedTuple):
         Points farther from the middle than twice the radius of the central 98 %.
     within : float
         Fraction of the pairs whose distance the picture keeps within a factor 1.5.
+
+    See Also
+    --------
+    audit : Find the points of a picture that can be believed.
+    metrics.trustworthiness : Measure whether neighbours in an embedding are true.
     """
 
     neighbors: float

@@ -25,7 +25,7 @@ _ROUNDING_FRACTION = 1e-11  # of the largest squared distance; smaller residuals
 class CholeskyMap:
     """Coordinates y(x) with | |y(x) - y(z)| - d(x, z) | <= error_bound at the points of the fit.
 
-    The map is the orthogonal projection of the densities p(x, ·) in L²(dr) on those at a few
+    The map is the orthogonal projection of the densities p(x, ·) [1]_ in L²(dr) on those at a few
     pivots, so distances are never too long. With Q(x, z) = ⟨p_x - p_o, p_z - p_o⟩, which follows
     from squared distances, the point with the largest residual becomes the next pivot, until no
     residual of a given point exceeds half the tolerance (greedy Gram-Schmidt, or Nyström).
@@ -34,17 +34,18 @@ class CholeskyMap:
 
     Parameters
     ----------
-    max_features : int, default 1,000
+    max_features : int, default=1000
         Largest number of coordinates.
 
     Attributes
     ----------
     kernel : MixtureKernel
+        The kernel of the fit.
     error_bound : float
         Bound on | |y(x) - y(z)| - d(x, z) | for all points x and z of the fit.
-    pivots : array (r, m)
+    pivots : ndarray of shape (n_pivots, n_features)
         Points whose transition densities span the coordinates.
-    origin : array (1, m)
+    origin : ndarray of shape (1, n_features)
         The point o.
 
     Warns
@@ -53,9 +54,19 @@ class CholeskyMap:
         The tolerance needs more than `max_features` pivots, or is below the rounding of
         distances; `error_bound` is the tolerance reached.
 
+    See Also
+    --------
+    MixtureDiffusion : Embed data by the diffusion of a Gaussian mixture.
+    MixtureKernel : The MGC kernel of a Gaussian mixture, in closed form.
+
     Notes
     -----
-    Cost: r distances for every point, twice in `fit`; memory 8 n r bytes for the 4,000 candidates.
+    The cost is r distances for every point, twice in `fit`, for r coordinates; memory is 8 n r
+    bytes for the n = 4,000 candidates.
+
+    References
+    ----------
+    .. [1] *Diffusion representation*, on the measure-based Gaussian correlation (MGC) kernel.
 
     Examples
     --------
@@ -75,10 +86,10 @@ class CholeskyMap:
         Parameters
         ----------
         kernel : MixtureKernel
-        tolerance : float > 0, default 0.01
+        tolerance : float > 0, default=0.01
             Largest difference between a distance of coordinates and the diffusion distance, in
             units of the latter (√density: see `kernel.squared_distance`).
-        points : array (n, m), optional
+        points : array-like of shape (n_samples, n_features), default=None
             The points for which the tolerance holds. By default 2,000 points drawn from the
             stationary density.
 
@@ -109,10 +120,20 @@ class CholeskyMap:
         return self._rotation.shape[1]
 
     def transform(self, x: Any) -> Array:
-        """Map points (n, m) to their coordinates (n, n_features).
+        """Map points to their coordinates.
 
         Each row depends on its point alone. Coordinates are ordered by their part in the distances
         between the points of the fit, largest first.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_map_coordinates)
+            Coordinates of the points.
 
         Raises
         ------
@@ -127,9 +148,19 @@ class CholeskyMap:
         )
 
     def residual(self, x: Any) -> Array:
-        """Return |p(x, ·) - P p(x, ·)|, P the projection, (n,): an error bound for each point.
+        """Return |p(x, ·) - P p(x, ·)|, P the projection, an error bound for each point.
 
         |d(x, z) - |y(x) - y(z)|| <= residual(x) + residual(z).
+
+        Parameters
+        ----------
+        x : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Error bound of each point.
 
         Raises
         ------

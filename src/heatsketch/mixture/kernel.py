@@ -28,34 +28,39 @@ class MixtureKernel:
     are the responsibilities under the stationary density ν = Σ a_j g(·; θ_j, S_j). Results do not
     depend on the number of data points.
 
-    The diffusion distance is d(x, z) = |p(x, ·) - p(z, ·)| in L²(dr), *Diffusion representation*,
-    (2.4): unweighted, in contrast to the distance weighted by 1/ν.
+    The diffusion distance is d(x, z) = |p(x, ·) - p(z, ·)| in L²(dr) [1]_. It is unweighted, in
+    contrast to the distance weighted by 1/ν.
 
     Parameters
     ----------
-    weights : array (K,)
+    weights : array-like of shape (n_components,)
         Weights a_j >= 0 with sum 1.
-    means : array (K, m)
+    means : array-like of shape (n_components, n_features)
         Means θ_j.
-    covariances : array
-        Covariances Σ_j, positive semidefinite: (K, m, m) full, (m, m) tied, (K, m) diagonal, (K,)
-        spherical.
+    covariances : array-like of shape (n_components, n_features, n_features)
+        Covariances Σ_j, positive semidefinite. This shape is "full"; (n_features, n_features) is
+        "tied", (n_components, n_features) is "diag", and (n_components,) is "spherical".
     epsilon : float > 0
         Bandwidth ε in squared data units. The kernel falls off like exp(-|x - y|² / 2ε).
-    covariance_type : "full", "tied", "diag" or "spherical", optional
+    covariance_type : {"full", "tied", "diag", "spherical"}, default=None
         Form of the covariances, by default found from their shape; needed for K = m > 1, where
         "tied" and "diag" have the same shape.
-    time : int >= 1, default 1
+    time : int >= 1, default=1
         Steps t of the process; p is the density after t steps. More than 1 needs a single component
         (an AR(1) process); for several components see `MixtureDiffusion`.
 
     Attributes
     ----------
-    weights, means, covariances : array (K,), (K, m), (K, m, m)
-        The components with positive weight.
+    weights : ndarray of shape (n_components,)
+        Weights of the components with positive weight.
+    means : ndarray of shape (n_components, n_features)
+        Their means.
+    covariances : ndarray of shape (n_components, n_features, n_features)
+        Their covariances.
     epsilon, time : float, int
+        Bandwidth ε and number of steps t.
     n_components, n_features : int
-        K and m.
+        Number K of components and number m of features.
     components : Components
         Prepared components, see `heatsketch.mixture.components`.
 
@@ -65,12 +70,23 @@ class MixtureKernel:
         Shapes that do not fit together, weights that are not probabilities, covariances with
         negative eigenvalues, densities beyond float64.
 
+    See Also
+    --------
+    MixtureDiffusion : Embed data by the diffusion of a Gaussian mixture.
+    mixture.CholeskyMap : Coordinates whose distances approximate those of a mixture kernel.
+    Kernel : The Gaussian kernel of points, never stored.
+
     Notes
     -----
     All methods use lengths in units of √(ε/2), eigenvalues of covariances and logarithms of
     weights. They are accurate for ε from 2^-20 to 2^20 times the square of the data's scale, and
-    where ν underflows. Cost of all pairs of n and n' points: at most n n' K² Gaussians; components
-    of negligible responsibility are left out.
+    also if ν underflows. All pairs of n and n' points cost at most n n' K² Gaussians; components of
+    negligible responsibility are left out.
+
+    References
+    ----------
+    .. [1] *Diffusion representation*, on the measure-based Gaussian correlation (MGC) kernel,
+       equation (2.4).
 
     Examples
     --------
@@ -244,8 +260,8 @@ class MixtureKernel:
 
         Parameters
         ----------
-        x : array (n, m)
-        tol : float, default 1e-10
+        x : array-like of shape (n_samples, n_features)
+        tol : float, default=1e-10
             Largest error of F Fᵀ at any k(x, x), as a fraction of it.
 
         Raises
@@ -333,10 +349,10 @@ class MixtureKernel:
 
         Parameters
         ----------
-        x : array (n, m)
-        z : array (n', m)
-        pairwise : bool, default True
-            True: all pairs, (n, n'). False: row by row, (n,); z has as many rows as x.
+        x : array-like of shape (n_samples, n_features)
+        z : array-like of shape (n_other_samples, n_features)
+        pairwise : bool, default=True
+            True: all pairs, (n, n'). False: row by row, (n_samples,); z has as many rows as x.
 
         Raises
         ------
@@ -371,8 +387,8 @@ class MixtureKernel:
 
         Parameters
         ----------
-        x : array (n, m)
-        kind : "density" or "distance", default "density"
+        x : array-like of shape (n_samples, n_features)
+        kind : {"density", "distance"}, default="density"
             "density": -log ν(x), which is unbounded. "distance": the diffusion distance from x to
             the stationary density, |p(x, ·) - ν| in L²(dr).
 
@@ -406,17 +422,17 @@ class MixtureKernel:
 
         Parameters
         ----------
-        x : array (n, m)
-        z : array (n, m) or (1, m), optional
+        x : array-like of shape (n_samples, n_features)
+        z : array-like of shape (n_samples, n_features) or (1, n_features), default=None
             Points of the distances d(x, z), row by row. By default the distance is that to the
             stationary density, ``anomaly_score(x, kind="distance")``.
-        kind : "distance" or "density", default "distance"
+        kind : {"distance", "density"}, default="distance"
             "distance": gradient of d. "density": gradient of ``anomaly_score(x, kind="density")``,
             -∇ log ν(x), without z.
 
         Returns
         -------
-        array (n, m)
+        ndarray of shape (n_samples, n_features)
             NaN in rows where x and z are so near that d² is below 1e-10 of the terms whose
             difference it is; at x = z the distance has no gradient.
 

@@ -23,14 +23,20 @@ class Whitening:
 
     Attributes
     ----------
-    centre : array (m,)
-    axes : array (m, q)
+    centre : ndarray of shape (n_features,)
+        Mean of the points.
+    axes : ndarray of shape (n_features, n_directions)
         Orthonormal, in columns.
-    lengths : array (q,)
+    lengths : ndarray of shape (n_directions,)
         Units of the coordinates along the axes, in units of the data.
     rest_deviation : float
         Root mean variance of the points in the m - q other directions, in units of the data; at
         least 1e-3 of that of the features.
+
+    See Also
+    --------
+    MixtureDiffusion : Embed data by the diffusion of a Gaussian mixture.
+    classical.PCA : Project on the directions of largest variance.
     """
 
     centre: Array

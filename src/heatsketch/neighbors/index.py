@@ -36,7 +36,7 @@ _BLOCK_ENTRIES = 2**22  # distances computed at a time: 32 MB
 
 
 class NeighborIndex(Search):
-    """A search structure over points (n, d), dense or CSR.
+    """A search structure over points, dense or sparse.
 
     The search is exact by a tree in at most 8 dimensions, and by blocks of all distances for up to
     16,384 points and for sparse data. Otherwise inverted lists find nearly all neighbours.
@@ -45,15 +45,16 @@ class NeighborIndex(Search):
 
     Parameters
     ----------
-    points : array or CSR matrix (n, d)
-        They are not copied; do not change them.
-    metric : "euclidean", "cosine" or "correlation", default "euclidean"
-        As in `HeatSketch`, for the points and for those of `query` and `within`.
-    recall : float in (0, 1], default 0.98
+    points : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Points. They are not copied; do not change them.
+    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
+        Distance between points, also of those of `query` and `within`. "cosine": the chord √(2 - 2
+        cos(x, y)). "correlation": the chord after the mean of each row has been subtracted from it.
+    recall : float in (0, 1], default=0.98
         Fraction of the exact neighbours that an approximate search must find. It is measured on 512
         of the points, whose exact neighbours are known, and as many cells are searched as it
         requires. Outliers do not lower the recall of the other points. 1: the search is exact.
-    n_neighbors : int >= 0, default 0
+    n_neighbors : int >= 0, default=0
         Number of neighbours of every point that are stored once found (16 bytes each), so that
         estimators that share the index and need at most this number search once. 0: none.
     device : str or torch.device, optional
@@ -63,17 +64,24 @@ class NeighborIndex(Search):
 
     Attributes
     ----------
-    points : array or CSR matrix (n, d)
-        In the metric.
+    points : {ndarray, sparse matrix} of shape (n_samples, n_features)
+        The points, transformed so that their Euclidean distances are those of the metric.
     n : int
+        Number of points.
     approximate : bool
         Whether neighbours may be missed.
+
+    See Also
+    --------
+    Diffusion.from_points : Build the diffusion on points.
+    HeatSketch : Embed data by random columns; distances are right on average.
+    anndata.neighbors : Compute the neighbours of cells.
 
     Notes
     -----
     `query(None, k)` returns the neighbours of the points of the index, `query(x, k)` those of any
-    points. For a row equal to a point of the index both return the same. Cost: by blocks n d
-    operations for each point, by inverted lists a fraction of it.
+    points. For a row equal to a point of the index both return the same. The cost of a search by
+    blocks is n d operations for each point; by inverted lists it is a fraction of this.
 
     Examples
     --------

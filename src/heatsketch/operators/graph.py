@@ -72,10 +72,15 @@ class Graph:
 
     Attributes
     ----------
-    matrix : CSR matrix (n, n)
-        Non-negative weights. A self-loop counts once.
-    names : array (n,) or None
-        The node of each row; None: they are numbered.
+    matrix : sparse CSR matrix of shape (n_nodes, n_nodes)
+        Non-negative weights. The weight of a self-loop stands in the diagonal once.
+    names : ndarray of shape (n_nodes,) or None
+        The node of each row. None: nodes are numbered.
+
+    See Also
+    --------
+    graph : Read a graph of any library.
+    io.read_graph : Read a graph from a file.
     """
 
     matrix: sparse.csr_matrix
@@ -97,36 +102,45 @@ def graph(
 
     Parameters
     ----------
-    given : graph of networkx or igraph, SciPy sparse matrix, array or `torch_geometric` data
-        An array or tensor of integers (2, m) holds edges, from the nodes in the first row to those
-        in the second (an `edge_index`), each edge once or in both directions; one of (2, 2) only
-        with `n_nodes` or weights. Any other array is a matrix of weights (n, n).
-    weight : str, array (m,) or None, default "weight"
-        The attribute of the edges that holds their weights, 1 where there is none; or the weights
-        of edges (2, m). None: all weights are 1.
-    names : sequence of n names, optional
-        By default those that the graph has: nodes of networkx, `vs["name"]` of igraph.
-    n_nodes : int, optional
-        Nodes of an edge list; by default as many as it mentions.
+    given : graph or {array-like, sparse matrix} of shape (n_nodes, n_nodes) or (2, n_edges)
+        A graph of networkx or igraph, data of `torch_geometric`, or a matrix of weights. An array
+        or tensor of integers of shape (2, n_edges) holds edges, from the nodes in the first row to
+        those in the second (an `edge_index`), each edge once or in both directions; one of shape
+        (2, 2) only with `n_nodes` or weights. Any other array is a matrix of weights.
+    weight : str, array-like of shape (n_edges,) or None, default="weight"
+        The attribute of the edges that holds their weights (1 if an edge has none), or the weights
+        of a list of edges. None: all weights are 1.
+    names : array-like of shape (n_nodes,), default=None
+        Names of the nodes; by default those that the graph has: nodes of networkx, `vs["name"]` of
+        igraph.
+    n_nodes : int, default=None
+        Number of nodes of an edge list; by default the number that it mentions.
 
     Returns
     -------
     Graph
-        `.matrix` (n, n) and `.names`. Estimators with ``affinity="precomputed"``, `Diffusion` and
-        the normalisations give a node without edges a self-loop of the mean degree, so that it
-        stays where it is. `eigh` and `sketch` use the matrix as it is.
+        `.matrix` (n_nodes, n_nodes) and `.names`. Estimators with ``affinity="precomputed"``,
+        `Diffusion` and the normalisations give a node without edges a self-loop of the mean degree,
+        so that it stays in place. `eigh` and `sketch` use the matrix without change.
 
     Raises
     ------
     TypeError
-        Not a graph, or weights beside a graph that has its own.
+        Not a graph, or weights for a graph that has its own.
     ValueError
         A weight that is not a number, negative, NaN or infinite; a matrix that is not square;
         edges between nodes that do not exist; an attribute that no edge has.
 
+    See Also
+    --------
+    Graph : A weighted graph with names of its nodes.
+    io.read_graph : Read a graph from a file.
+    HeatSketch : Embed data by random columns; distances are right on average.
+    eigh : Compute the leading eigenpairs of an operator.
+
     Notes
     -----
-    Cost: that of reading the edges, once. No library is imported that the graph is not of.
+    The cost is one reading of the edges. Only the library of the given graph is imported.
 
     Examples
     --------

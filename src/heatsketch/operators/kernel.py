@@ -84,29 +84,37 @@ def exponent_factors(points: Array, s: Array, dtype: np.dtype) -> tuple[Array, A
 
 
 class Kernel(Operator):
-    """The Gaussian kernel K_ij = exp(-|x_i - x_j|² / ε), or with ε_ij = s_i s_j, made in tiles.
+    """The Gaussian kernel K_ij = exp(-|x_i - x_j|² / ε), or with ε_ij = s_i s_j, computed in tiles.
 
-    Points are centred first. Distances come from the Gram form where the error this makes in the
-    exponent is below 1e-8, else from explicit differences (about ten times slower). Products are
-    made in float32 where `dtype` is float32 and that error stays below 1e-4, else in float64 and
-    rounded at the end.
+    Points are centred first. Distances come from the Gram form if its error in the exponent is
+    below 1e-8, else from explicit differences (about ten times slower). Products are made in
+    float32 if `dtype` is float32 and that error stays below 1e-4, else in float64 and rounded at
+    the end.
 
-    Cost of a product: 2 n² (d + k) operations and n² exponentials; memory O(n (d + k)) and one
-    tile a thread. The result is bitwise the same for any number of threads.
+    A product with k columns costs 2 n² (d + k) operations and n² exponentials for n points with d
+    features. Memory is O(n (d + k)) and one tile for each thread. The result is bitwise the same
+    for any number of threads.
 
     Parameters
     ----------
-    points : array or CSR matrix (n, d)
-    epsilon : float or array (n,)
-        In squared data units. An array gives s with ε_ij = s_i s_j (self-tuning scales).
-    dtype : float32 or float64, optional
+    points : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Points.
+    epsilon : float or array-like of shape (n_samples,)
+        Bandwidth in squared data units. An array gives s with ε_ij = s_i s_j (self-tuning scales).
+    dtype : float32 or float64, default=None
         Precision of products; by default that of the points. Rows are float64 always.
 
     Attributes
     ----------
     exponent_error : float
-        Bound on the error of |x_i - x_j|² / ε_ij in products, where it comes from the Gram form.
-        Above 1e-8 in float64, explicit differences are taken.
+        Bound on the error of |x_i - x_j|² / ε_ij in products that use the Gram form. If it exceeds
+        1e-8 in float64, explicit differences are used.
+
+    See Also
+    --------
+    gaussian_affinity : Compute the Gaussian affinity of all pairs of points.
+    TorchKernel : The Gaussian kernel with products on a device of torch.
+    Dense : A stored symmetric matrix.
 
     Examples
     --------

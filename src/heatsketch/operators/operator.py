@@ -48,11 +48,11 @@ class Operator:
         Precision of products.
     spectrum : (float, float)
         An interval known to hold every eigenvalue.
-    leading : array (n,) or None
+    leading : ndarray of shape (n_samples,) or None
         The eigenvector of the largest eigenvalue, where it is known.
     blocks : Blocks
         The algebra of blocks where products are computed.
-    matrix : array or CSR (n, n), or None
+    matrix : array or sparse CSR matrix of shape (n_samples, n_samples), or None
         The matrix, where it is stored.
     """
 
@@ -273,17 +273,24 @@ class _Stored(Operator):
 
 
 class Dense(_Stored):
-    """A stored symmetric matrix (n, n), float32 or float64.
+    """A stored symmetric matrix, float32 or float64.
 
-    Cost of a product: 2 n² k operations, n² numbers read. The result is bitwise the same for any
-    number of threads.
+    A product with k columns costs 2 n² k operations and reads n² numbers. The result is bitwise the
+    same for any number of threads.
 
     Parameters
     ----------
-    matrix : array (n, n)
+    matrix : array-like of shape (n_samples, n_samples)
         Symmetric. Not copied.
-    spectrum : (float, float), optional
+    spectrum : (float, float), default=None
         Interval known to hold the spectrum; by default ± the largest absolute row sum.
+
+    See Also
+    --------
+    Sparse : A stored symmetric sparse matrix.
+    Kernel : The Gaussian kernel of points, never stored.
+    LowRank : A product F Fᵀ, never formed.
+    TorchDense : A stored symmetric matrix on a device of torch.
 
     Examples
     --------
@@ -303,20 +310,26 @@ class Dense(_Stored):
 
 
 class Sparse(_Stored):
-    """A stored symmetric sparse matrix (n, n), in CSR form.
+    """A stored symmetric sparse matrix, in CSR form.
 
-    Cost of a product: 2 nnz k operations. From 16,384 rows on by compiled loops on all cores, with
-    the same bits for any number of them; speed is then that of memory, and depends on whether
-    points near in the matrix are near in their order (`near_order`).
+    A product with k columns costs 2 nnz k operations. From 16,384 rows on, compiled loops on all
+    cores make it, with the same bits for any number of them. Its speed is then that of memory, and
+    depends on whether points near in the matrix are near in their order (`near_order`).
 
     Parameters
     ----------
-    matrix : SciPy sparse matrix or array (n, n)
-        Symmetric; converted to CSR where it is not.
-    spectrum : (float, float), optional
+    matrix : {array-like, sparse matrix} of shape (n_samples, n_samples)
+        Symmetric; it is converted to CSR if needed.
+    spectrum : (float, float), default=None
         Interval known to hold the spectrum; by default ± the largest absolute row sum.
-    leading : array (n,), optional
-        The eigenvector of the largest eigenvalue, where it is known.
+    leading : array-like of shape (n_samples,), default=None
+        The eigenvector of the largest eigenvalue, if it is known.
+
+    See Also
+    --------
+    Dense : A stored symmetric matrix.
+    LinearMap : A symmetric SciPy linear operator.
+    TorchSparse : A stored symmetric sparse matrix on a device of torch.
 
     Examples
     --------
@@ -356,16 +369,21 @@ class Sparse(_Stored):
 
 
 class LowRank(Operator):
-    """F Fᵀ for a stored factor F (n, r): positive semidefinite, never formed.
+    """F Fᵀ for a stored factor F with r columns: positive semidefinite, never formed.
 
-    Cost of a product: 4 n r k operations, of a sparse factor 4 nnz k.
+    A product with k columns costs 4 n r k operations, or 4 nnz k for a sparse factor.
 
     Parameters
     ----------
-    factor : array or SciPy sparse matrix (n, r)
-        A sparse factor may have any number of columns: the rows of a table, say.
-    spectrum : (float, float), optional
+    factor : {array-like, sparse matrix} of shape (n_samples, n_columns)
+        The factor F. A sparse factor may have any number of columns, for example those of a table.
+    spectrum : (float, float), default=None
         Interval known to hold the spectrum; by default (0, ‖F‖²_F).
+
+    See Also
+    --------
+    Dense : A stored symmetric matrix.
+    LinearMap : A symmetric SciPy linear operator.
 
     Examples
     --------
@@ -408,20 +426,27 @@ class LowRank(Operator):
 
 
 class LinearMap(Operator):
-    """A symmetric SciPy `LinearOperator` (n, n).
+    """A symmetric SciPy `LinearOperator`.
+
+    A product costs one call of its `matmat`, or of `matvec` for each column.
 
     Parameters
     ----------
-    products : scipy.sparse.linalg.LinearOperator
-        Symmetric and real. Cost of a product: that of its `matmat`, or of `matvec` for each column.
-    spectrum : (float, float), optional
+    products : scipy.sparse.linalg.LinearOperator of shape (n_samples, n_samples)
+        Symmetric and real.
+    spectrum : (float, float), default=None
         Interval known to hold the spectrum. By default it is found by 40 Lanczos steps, which leave
         an eigenvalue outside with probability 1e-6; the interval is then 6 % too wide at each end.
 
     Raises
     ------
     ValueError
-        Not square, complex, not finite, or not symmetric, as far as two random vectors tell.
+        Not square, complex, not finite, or not symmetric (tested with two random vectors).
+
+    See Also
+    --------
+    Dense : A stored symmetric matrix.
+    Sparse : A stored symmetric sparse matrix.
 
     Examples
     --------
@@ -494,17 +519,25 @@ class Composed(Operator):
 
 
 class Scaled(Composed):
-    """diag(s) A diag(s). Cost of a product: that of A, and two passes over the block.
+    """The operator diag(s) A diag(s).
+
+    A product costs a product by A, and two passes over the block.
 
     Parameters
     ----------
     A : Operator
-    s : array (n,)
+        The operator to scale.
+    s : array-like of shape (n_samples,)
         Positive scale of each point.
-    spectrum : (float, float), optional
+    spectrum : (float, float), default=None
         Interval known to hold the spectrum; by default max(s)² times that of A.
-    leading : array (n,), optional
-        The eigenvector of the largest eigenvalue, where the construction of `s` gives it.
+    leading : array-like of shape (n_samples,), default=None
+        The eigenvector of the largest eigenvalue, if the construction of `s` gives it.
+
+    See Also
+    --------
+    Affine : A multiple of an operator plus a multiple of the identity.
+    Deflated : An operator without given directions.
 
     Examples
     --------
@@ -539,19 +572,29 @@ class Scaled(Composed):
     def diagonal(self) -> Array | None:
         """Return the scaled diagonal of A (n,), if it is known."""
         of_A = self.A.diagonal()
-        return None if of_A is None else self.blocks.times_rows(self.blocks.native(self.s) ** 2, of_A)
+        return (
+            None if of_A is None else self.blocks.times_rows(self.blocks.native(self.s) ** 2, of_A)
+        )
 
 
 class Affine(Composed):
-    """scale * A + shift * I, e.g. the lazy walk (A + I) / 2 or the Laplacian I - A.
+    """The operator scale * A + shift * I, for example the lazy walk (A + I) / 2 or I - A.
 
-    Cost of a product: that of A, and a pass over the block.
+    A product costs a product by A, and a pass over the block.
 
     Parameters
     ----------
     A : Operator
-    scale : float, default 1
-    shift : float, default 0
+        The operator A.
+    scale : float, default=1
+        Factor of A.
+    shift : float, default=0
+        Factor of the identity I.
+
+    See Also
+    --------
+    Scaled : An operator scaled from both sides by a diagonal matrix.
+    Deflated : An operator without given directions.
 
     Examples
     --------
@@ -571,17 +614,25 @@ class Affine(Composed):
 
 
 class Deflated(Composed):
-    """(I - VVᵀ) A (I - VVᵀ): A without the directions V, taken out at every product.
+    """The operator (I - VVᵀ) A (I - VVᵀ), which projects out the directions V at every product.
 
-    Cost of a product: that of A, and 8 n r k operations.
+    A product with k columns costs a product by A, and 8 n r k operations for r directions.
 
     Parameters
     ----------
     A : Operator
-    V : array (n, r) or (n,)
+        The operator A.
+    V : array-like of shape (n_samples, n_directions) or (n_samples,)
         Orthonormal directions, usually the trivial eigenvector √π.
-    spectrum : (float, float), optional
+    spectrum : (float, float), default=None
         Interval known to hold the spectrum; by default that of A and 0.
+
+    See Also
+    --------
+    Scaled : An operator scaled from both sides by a diagonal matrix.
+    Affine : A multiple of an operator plus a multiple of the identity.
+    sketch : Apply a filter of an operator to random columns.
+    eigh : Compute the leading eigenpairs of an operator.
 
     Examples
     --------

@@ -80,19 +80,19 @@ class TorchOperator(Operator):
 
 
 class TorchDense(TorchOperator):
-    """A stored symmetric matrix (n, n) on a device of torch, float32 or float64.
+    """A stored symmetric matrix on a device of torch, float32 or float64.
 
-    Cost of a product: 2 n² k operations, in full precision (no TensorFloat-32). An array is moved
-    to the device, and its product back. The host keeps a copy of the matrix.
+    A product with k columns costs 2 n² k operations, in full precision (no TensorFloat-32). An
+    array is moved to the device, and its product back. The host keeps a copy of the matrix.
 
     Parameters
     ----------
-    matrix : tensor or array (n, n)
+    matrix : {array-like, tensor} of shape (n_samples, n_samples)
         Symmetric. A tensor is detached: gradients do not flow through.
-    spectrum : (float, float), optional
+    spectrum : (float, float), default=None
         Interval known to hold the spectrum; by default ± the largest absolute row sum.
-    device : str or torch.device, optional
-        By default where the matrix is.
+    device : str or torch.device, default=None
+        Device of the products; by default that of the matrix.
 
     Raises
     ------
@@ -100,6 +100,12 @@ class TorchDense(TorchOperator):
         torch is not installed.
     ValueError
         The matrix is not square; the device has no float64.
+
+    See Also
+    --------
+    Dense : A stored symmetric matrix.
+    TorchSparse : A stored symmetric sparse matrix on a device of torch.
+    TorchKernel : The Gaussian kernel with products on a device of torch.
 
     Examples
     --------
@@ -115,21 +121,21 @@ class TorchDense(TorchOperator):
 
 
 class TorchSparse(TorchOperator):
-    """A stored symmetric sparse matrix (n, n) on a device of torch, in CSR form.
+    """A stored symmetric sparse matrix on a device of torch, in CSR form.
 
-    Cost of a product: 2 nnz k operations, by the sparse products of the device. An array is moved
-    to the device, and its product back.
+    A product with k columns costs 2 nnz k operations, by the sparse products of the device. An
+    array is moved to the device, and its product back.
 
     Parameters
     ----------
-    matrix : sparse tensor, tensor or SciPy sparse matrix (n, n)
-        Symmetric; converted to CSR where it is not. A tensor is detached.
-    spectrum : (float, float), optional
+    matrix : {array-like, sparse matrix, tensor} of shape (n_samples, n_samples)
+        Symmetric; it is converted to CSR if needed. A tensor is detached.
+    spectrum : (float, float), default=None
         Interval known to hold the spectrum; by default ± the largest absolute row sum.
-    leading : array (n,), optional
-        The eigenvector of the largest eigenvalue, where it is known.
-    device : str or torch.device, optional
-        By default where the matrix is.
+    leading : array-like of shape (n_samples,), default=None
+        The eigenvector of the largest eigenvalue, if it is known.
+    device : str or torch.device, default=None
+        Device of the products; by default that of the matrix.
 
     Raises
     ------
@@ -137,6 +143,12 @@ class TorchSparse(TorchOperator):
         torch is not installed.
     ValueError
         The matrix is not square; the device has no float64.
+
+    See Also
+    --------
+    Sparse : A stored symmetric sparse matrix.
+    TorchDense : A stored symmetric matrix on a device of torch.
+    TorchKernel : The Gaussian kernel with products on a device of torch.
 
     Examples
     --------
@@ -224,30 +236,36 @@ class TorchSparse(TorchOperator):
 class TorchKernel(TorchOperator):
     """The Gaussian kernel of `Kernel`, with products on a device of torch.
 
-    Tiles of K are made by a product of matrices and one exponential, and n x n numbers are never
-    stored. Precision is chosen as in `Kernel`: points are centred, float32 is used where the
-    exponent stays within 1e-4, and TensorFloat-32 is never used. Tiles are added up in float64.
+    A product of matrices and one exponential make each tile of K; the whole matrix is never stored.
+    Precision is chosen as in `Kernel`: points are centred, and float32 is used if the exponent
+    stays within 1e-4. TensorFloat-32 is never used. Tiles are added up in float64.
 
-    Cost of a product: 2 n² (d + k) operations and n² exponentials; memory O(n (d + k)) and one
-    tile, 2²⁴ numbers on a device. An array is moved to the device, and its product back.
+    A product with k columns costs 2 n² (d + k) operations and n² exponentials for n points with d
+    features. Memory is O(n (d + k)) and one tile, 2²⁴ numbers on a device. An array is moved to the
+    device, and its product back.
 
     Parameters
     ----------
-    points : tensor or array (n, d)
+    points : {array-like, tensor} of shape (n_samples, n_features)
         A tensor is detached: gradients do not flow through.
-    epsilon : float, or tensor or array (n,)
-        In squared data units. An array gives s with ε_ij = s_i s_j (self-tuning scales).
-    dtype : float32 or float64, optional
+    epsilon : float, or {array-like, tensor} of shape (n_samples,)
+        Bandwidth in squared data units. An array gives s with ε_ij = s_i s_j (self-tuning scales).
+    dtype : float32 or float64, default=None
         Precision of products, a NumPy type; by default that of the points.
-    device : str or torch.device, optional
-        Where products are made; by default where the points are.
+    device : str or torch.device, default=None
+        Device of the products; by default that of the points.
 
     Raises
     ------
     ImportError
         torch is not installed.
     ValueError
-        As in `Kernel`; points are sparse; the device has no float64.
+        Points that are not finite or sparse; a bandwidth out of range; a device without float64.
+
+    See Also
+    --------
+    Kernel : The Gaussian kernel of points, never stored.
+    TorchDense : A stored symmetric matrix on a device of torch.
 
     Examples
     --------

@@ -24,9 +24,9 @@ def ksum_curve(result: Any, *, path: str | Path | None = None, ax: Any = None) -
     ----------
     result : Ksum
         The result of `heatsketch.ksum`.
-    path : path, optional
+    path : path, default=None
         File to write, .png, .pdf or .svg; an existing one is replaced.
-    ax : matplotlib Axes, optional
+    ax : matplotlib Axes, default=None
         Where to draw; a new figure by default.
 
     Returns
@@ -40,6 +40,11 @@ def ksum_curve(result: Any, *, path: str | Path | None = None, ax: Any = None) -
         If the suffix of `path` is unknown.
     ImportError
         If matplotlib is missing.
+
+    See Also
+    --------
+    ksum : Choose a bandwidth and estimate the dimension.
+    plot.scales : Draw how a diffusion time was chosen.
 
     Examples
     --------
@@ -77,8 +82,10 @@ def time_curve(curve: Any, *, path: str | Path | None = None, ax: Any = None) ->
     ----------
     curve : TimeCurve
         `time_curve_` of a `HeatEmbedding` with ``time="auto"``.
-    path, ax
-        As in `ksum_curve`, which has the same result and errors.
+    path : path, default=None
+        File to write, .png, .pdf or .svg; an existing one is replaced.
+    ax : matplotlib Axes, default=None
+        Where to draw; a new figure by default.
 
     Returns
     -------
@@ -91,6 +98,11 @@ def time_curve(curve: Any, *, path: str | Path | None = None, ax: Any = None) ->
         If matplotlib is missing.
     ValueError
         If the suffix of `path` is unknown.
+
+    See Also
+    --------
+    plot.scales : Draw how a diffusion time was chosen.
+    HeatEmbedding : Embed data in few dimensions that keep diffusion distances.
 
     Examples
     --------
@@ -121,22 +133,22 @@ def scales(
 ) -> Any:
     """Draw the numbers of directions by which ``time="auto"`` chose its time.
 
-    Above: the number of directions of the distances at one time, with the number wanted. Below: the
-    effective rank of the heat kernel e^{-t(1-A)} with its interval, the number of directions that
-    are left at a time. Lines mark k + 1, for the coordinates and the trivial direction, and the
-    number of components of the graph, the limit at large times. The time chosen is the first with
-    few enough directions.
+    The upper panel shows the number of directions of the distances at one time, with the number
+    wanted. The lower panel shows the effective rank of the heat kernel e^{-t(1-A)} with its
+    interval, the number of directions that are left at a time. Lines mark k + 1, for the
+    coordinates and the trivial direction, and the number of components of the graph, the limit at
+    large times. The time chosen is the first with few enough directions.
 
     Parameters
     ----------
     embedding : HeatEmbedding
         Fitted with ``time="auto"``.
-    trace : HeatTrace, optional
+    trace : HeatTrace, default=None
         ``heat_trace(embedding.diffusion_, times)`` at any times; by default it is computed, with
         ``rng=0``.
-    path
-        As in `ksum_curve`, which has the same result and errors.
-    ax : pair of matplotlib Axes, optional
+    path : path, default=None
+        File to write, .png, .pdf or .svg; an existing one is replaced.
+    ax : pair of matplotlib Axes, default=None
         Where to draw directions and ranks; one above the other by default.
 
     Returns
@@ -150,6 +162,11 @@ def scales(
         If matplotlib is missing.
     ValueError
         If the suffix of `path` is unknown, or `embedding` chose no time.
+
+    See Also
+    --------
+    plot.time_curve : Draw the number of directions against time.
+    heat_trace : Estimate the heat trace, and the number of directions at a time.
 
     Examples
     --------
@@ -210,10 +227,12 @@ def explained_variance(
     Parameters
     ----------
     result : ExplainedVariance
-        ``model.explained_diffusion_variance()``.
-    path, ax
-        As in `ksum_curve`, which has the same result and errors.
-    share : float, optional
+        The result of ``model.explained_diffusion_variance()``.
+    path : path, default=None
+        File to write, .png, .pdf or .svg; an existing one is replaced.
+    ax : matplotlib Axes, default=None
+        Where to draw; a new figure by default.
+    share : float, default=None
         A fraction to mark.
 
     Returns
@@ -227,6 +246,11 @@ def explained_variance(
         If matplotlib is missing.
     ValueError
         If the suffix of `path` is unknown.
+
+    See Also
+    --------
+    plot.time_curve : Draw the number of directions against time.
+    DiffusionMap : Embed data by the leading eigenvectors of the diffusion.
 
     Examples
     --------
@@ -259,8 +283,10 @@ def distortion_histogram(result: Any, *, path: str | Path | None = None, ax: Any
     ----------
     result : Distortion
         The result of `heatsketch.distortion`, or `distortion_` of an estimator.
-    path, ax
-        As in `ksum_curve`, which has the same result and errors.
+    path : path, default=None
+        File to write, .png, .pdf or .svg; an existing one is replaced.
+    ax : matplotlib Axes, default=None
+        Where to draw; a new figure by default.
 
     Returns
     -------
@@ -273,6 +299,11 @@ def distortion_histogram(result: Any, *, path: str | Path | None = None, ax: Any
         If matplotlib is missing.
     ValueError
         If the suffix of `path` is unknown.
+
+    See Also
+    --------
+    distortion : Measure how an embedding changes given distances.
+    plot.scatter : Draw an embedding in the plane.
 
     Examples
     --------

@@ -29,6 +29,10 @@ def check_picture(path: str | Path | None) -> None:
     ImportError
         If matplotlib is missing.
 
+    See Also
+    --------
+    plot.save : Write a figure to a file.
+
     Examples
     --------
     >>> from heatsketch.plot import check_picture
@@ -49,7 +53,7 @@ def new_figure(width: float, height: float, dpi: int = 160) -> Any:
     ----------
     width, height : float
         Size in inches.
-    dpi : int, default 160
+    dpi : int, default=160
         Pixels per inch.
 
     Returns
@@ -61,6 +65,10 @@ def new_figure(width: float, height: float, dpi: int = 160) -> Any:
     ------
     ImportError
         If matplotlib is missing.
+
+    See Also
+    --------
+    plot.save : Write a figure to a file.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -117,6 +125,11 @@ def save(figure: Any, path: str | Path) -> None:
         If the suffix is another one.
     OSError
         If the file cannot be written.
+
+    See Also
+    --------
+    plot.check_picture : Check that a picture can be written.
+    plot.new_figure : Make an empty figure.
     """
     check_picture(path)
     suffix = Path(path).suffix.lower()[1:]

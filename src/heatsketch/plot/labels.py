@@ -41,15 +41,19 @@ def categories(labels: Any) -> tuple[Array, tuple[str, ...]] | None:
 
     Parameters
     ----------
-    labels : array of shape (n,)
+    labels : array-like of shape (n_samples,)
         Text, booleans, dates or numbers; None, NaN, infinity, the NA of pandas, masked entries and
         empty text mean missing.
 
     Returns
     -------
-    (codes, names) or None
-        `codes` (n,) index the sorted `names`, -1 for a missing label. None for fractions and for
-        more than 20 distinct whole numbers.
+    tuple of (codes, names), or None
+        `codes`, an ndarray of shape (n_samples,), index the sorted `names`, -1 for a missing label.
+        None for fractions and for more than 20 distinct whole numbers.
+
+    See Also
+    --------
+    plot.scatter : Draw an embedding in the plane.
 
     Examples
     --------

@@ -56,23 +56,23 @@ def scatter(
 
     Parameters
     ----------
-    F : array of shape (n, k)
+    F : array-like of shape (n_samples, n_components)
         The embedding.
-    labels : array of shape (n,), optional
+    labels : array-like of shape (n_samples,), default=None
         Labels for the colours. Text, booleans and at most 20 distinct whole numbers are categories,
         with a legend; with more than 20 categories the 19 largest have colours of their own. Other
         numbers get a colour bar. Missing labels (None, NaN, infinity, empty text) are grey.
-    title : str, default ""
+    title : str, default=""
         Text above the axes.
-    names : sequence of k strings, optional
+    names : sequence of str, default=None
         Names of the coordinates, shown at the axes if there are one or two.
-    path : path, optional
+    path : path, default=None
         File to write, .png, .pdf or .svg; an existing one is replaced.
-    ax : matplotlib Axes, optional
+    ax : matplotlib Axes, default=None
         Where to draw; a new figure by default.
-    legend : bool, default True
+    legend : bool, default=True
         Draw a legend or colour bar; panels side by side need only one.
-    whole : bool, default False
+    whole : bool, default=False
         Show all points at their places, however far some are.
 
     Returns
@@ -83,10 +83,16 @@ def scatter(
     Raises
     ------
     ValueError
-        If F is not a finite (n, k) array, if labels or names do not fit it, or if the suffix of
-        `path` is unknown.
+        If F is not a finite array of two dimensions, if labels or names do not fit it, or if the
+        suffix of `path` is unknown.
     ImportError
         If matplotlib is missing.
+
+    See Also
+    --------
+    plot.panels : Draw embeddings side by side.
+    plot.density : Draw the number of points in each cell of the plane.
+    plot.space : Draw an embedding in space.
 
     Examples
     --------
@@ -120,27 +126,45 @@ def density(
 ) -> Any:
     """Draw how many points lie in each cell of the plane; millions take a second.
 
-    The view is that of `scatter`; points outside of the window count in the cells at its edge. The
+    The window is that of `scatter`; points outside of it are added to the cells at its edge. The
     strength of a colour grows with the logarithm of the number of points. The colour is the mean of
     the colours of the labels in the cell, or the colour of the mean of the numbers.
 
     Parameters
     ----------
-    F : array (n, k)
+    F : array-like of shape (n_samples, n_components)
         The embedding.
-    labels, title, names, path, legend, whole
-        As in `scatter`.
-    ax : matplotlib Axes, optional
+    labels : array-like of shape (n_samples,), default=None
+        Labels for the colours. Text, booleans and at most 20 distinct whole numbers are categories,
+        with a legend. Other numbers get a colour bar. Missing labels are grey.
+    title : str, default=""
+        Text above the axes.
+    names : sequence of str, default=None
+        Names of the coordinates.
+    path : path, default=None
+        File to write, .png, .pdf or .svg; an existing one is replaced.
+    legend : bool, default=True
+        Draw a legend or colour bar.
+    whole : bool, default=False
+        Show all points at their places, however far some are.
+    ax : matplotlib Axes, default=None
         Where to draw; a new figure by default.
 
     Returns
     -------
     matplotlib.figure.Figure
+        The figure drawn on.
 
     Raises
     ------
-    ValueError, ImportError
-        As in `scatter`.
+    ValueError
+        F is not a finite array, labels or names do not fit it, or the suffix of `path` is unknown.
+    ImportError
+        matplotlib is missing.
+
+    See Also
+    --------
+    plot.scatter : Draw an embedding in the plane.
 
     Examples
     --------
@@ -198,21 +222,40 @@ def space(
 
     Parameters
     ----------
-    F : array (n, k)
-        The embedding, k >= 3.
-    labels, title, names, path, legend, whole
-        As in `scatter`.
-    ax : matplotlib Axes, optional
+    F : array-like of shape (n_samples, n_components)
+        The embedding, with at least three coordinates.
+    labels : array-like of shape (n_samples,), default=None
+        Labels for the colours. Text, booleans and at most 20 distinct whole numbers are categories,
+        with a legend. Other numbers get a colour bar. Missing labels are grey.
+    title : str, default=""
+        Text above the axes.
+    names : sequence of str, default=None
+        Names of the coordinates.
+    path : path, default=None
+        File to write, .png, .pdf or .svg; an existing one is replaced.
+    legend : bool, default=True
+        Draw a legend or colour bar.
+    whole : bool, default=False
+        Show all points at their places, however far some are.
+    ax : matplotlib Axes, default=None
         Where to draw, with ``projection="3d"``; a new figure by default.
 
     Returns
     -------
     matplotlib.figure.Figure
+        The figure drawn on.
 
     Raises
     ------
     ValueError
-        Fewer than three coordinates.
+        Fewer than three coordinates; labels or names that do not fit F; an unknown suffix of
+        `path`.
+    ImportError
+        matplotlib is missing.
+
+    See Also
+    --------
+    plot.scatter : Draw an embedding in the plane.
 
     Examples
     --------
@@ -245,27 +288,34 @@ def panels(
 
     Parameters
     ----------
-    embeddings : mapping of name -> array (n, k)
+    embeddings : mapping of str to array-like of shape (n_samples, n_components)
         Embeddings, each drawn by `scatter`.
-    labels : array (n,), optional
-        Labels for the colours, as for `scatter`.
-    notes : mapping of name -> str, optional
+    labels : array-like of shape (n_samples,), default=None
+        Labels for the colours, see `scatter`.
+    notes : mapping of str to str, default=None
         Texts below the names.
-    path : path, optional
+    path : path, default=None
         File to write, .png, .pdf or .svg; an existing one is replaced.
-    whole : bool, default False
+    whole : bool, default=False
         Show all points at their places, however far some are.
 
     Returns
     -------
     matplotlib.figure.Figure
+        The figure drawn on.
 
     Raises
     ------
     ImportError
-        If matplotlib is missing.
+        matplotlib is missing.
     ValueError
-        No embeddings; and as in `scatter`.
+        No embeddings; an embedding that is not a finite array; labels that do not fit; an unknown
+        suffix of `path`.
+
+    See Also
+    --------
+    plot.scatter : Draw an embedding in the plane.
+    compare : Embed data by several methods and measure each.
 
     Examples
     --------

@@ -98,26 +98,28 @@ def report(
     est : fitted estimator or Audit
         An estimator with one time. Methods without a diffusion have no slider. For an `Audit`, the
         page shows the picture, coloured by trust, torn and merged groups, and gaps.
-    X : array, DataFrame, sparse matrix or `heatsketch.io.Table` (n, d), optional
+    X : io.Table or {array-like, sparse matrix} of shape (n_samples, n_features), default=None
         The points, for the Ksum test. A dense X of up to 50 columns also gives colours, for a table
         in the units of its file.
-    labels : array (n,), or mapping or DataFrame of columns (n,), optional
+    labels : array-like of shape (n_samples,), DataFrame or mapping of columns, default=None
         Columns for the colours; the first one is shown at the start. `plot.categories` tells
         categories from numbers.
-    colors : {column: {category: "#rrggbb"}}, optional
-        Colours of categories of `labels`; by default a palette.
-    ids : array (n,), or mapping of columns, optional
+    colors : dict of dicts, default=None
+        Colours of categories of `labels`, as {column: {category: "#rrggbb"}}; by default a palette.
+    ids : array-like of shape (n_samples,) or mapping of columns, default=None
         Names of the points; by default their numbers from 0.
-    path : path, optional
+    path : path, default=None
         File to write, .html; an existing one is replaced.
-    times : sequence of numbers, optional
-        Diffusion times of the slider, beside that of the embedding; by default some smaller and
-        larger by powers of two.
-    title : str, optional
-    beside : array (n, c), fitted estimator, or {title: one of them}, optional
-        Another picture of the same points, beside the first. Points that are pointed at or selected
-        in one are marked in both.
-    images : tuple (height, width), optional
+    times : sequence of numbers, default=None
+        Diffusion times of the slider in addition to that of the embedding; by default some smaller
+        and larger by powers of two.
+    title : str, default=None
+        Title of the page.
+    beside : array-like of shape (n_samples, n_coordinates), fitted estimator or dict, default=None
+        Another picture of the same points (an array of coordinates, a fitted estimator, or a dict
+        with one of them and its title as the key), shown at the side of the first. Points that are
+        pointed at or selected in one are marked in both.
+    images : tuple (height, width), default=None
         Size of images whose pixels are the features of X; they are shown under the pointer.
 
     Returns
@@ -131,12 +133,18 @@ def report(
         An estimator with several times; columns of another length than its points; times that its
         filter does not allow, or times without a diffusion; a suffix that is not .html.
 
+    See Also
+    --------
+    audit : Find the points of a picture that can be believed.
+    plot.scatter : Draw an embedding in the plane.
+    compare : Embed data by several methods and measure each.
+
     Notes
     -----
     Beyond 20,000 points a random sample is shown, with the ends of the worst pairs; all numbers are
-    still those of all points. Cost: mostly the frames of the slider, each a few products or a quick
-    map, and the error of distances as in `diffusion_distortion`. A page has about 16 bytes for each
-    point and time.
+    still those of all points. The cost is mostly that of the frames of the slider, each a few
+    products or a quick map, and of the error of distances (`metrics.diffusion_distortion`). A page
+    has about 16 bytes for each point and time.
 
     Examples
     --------

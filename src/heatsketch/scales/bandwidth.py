@@ -60,24 +60,25 @@ class Ksum(NamedTuple):
 def ksum(X: Any, *, metric: str = "euclidean", rng: Rng = 0) -> Ksum:
     """Choose ε and estimate the dimension from the growth of the kernel's mean with ε.
 
-    S(ε) = mean of exp(-|x_i - x_j|²/ε) grows as ε^(d/2) where ε is neither too small nor too
-    large; the slope d log S / d log ε = Σ K |x-y|²/ε / Σ K peaks there. *Linear and nonlinear
-    dimensionality reduction*, §9.7, equation (59) (Berry, Harlim and Giannakis).
+    S(ε), the mean of exp(-|x_i - x_j|²/ε), grows as ε^(d/2) if ε is neither too small nor too
+    large. The slope d log S / d log ε = Σ K |x-y|²/ε / Σ K has its maximum there [1]_ [2]_.
 
     Use it for a first ε of a dense or radius affinity, and for the dimension of low-dimensional
-    data. Do not use it where clusters are far apart: the largest slope may then be due to the
+    data. Do not use it if clusters are far apart, because the largest slope may then be due to the
     distances between them (see the curve, `heatsketch.plot.ksum_curve`). `intrinsic_dimension` uses
     smaller scales.
 
     Parameters
     ----------
-    X : array or CSR matrix (n, d)
-    metric : "euclidean", "cosine" or "correlation", default "euclidean"
-        The distance of points, as in `HeatSketch`.
-    rng : int, Generator or None, default 0
-        Beyond 2,000 points, source of the sample: 500 rows of the kernel matrix are summed, each
-        over up to 20,000 columns. For 60,000 points of a cube the dimension, 2.83, has a standard
-        error of 0.01.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Points.
+    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
+        Distance between points. "cosine": the chord √(2 - 2 cos(x, y)). "correlation": the chord
+        after the mean of each row has been subtracted from it.
+    rng : int, Generator or None, default=0
+        Seed of the sample beyond 2,000 points: 500 rows of the kernel matrix are summed, each over
+        up to 20,000 columns. For 60,000 points of a cube the dimension, 2.83, has a standard error
+        of 0.01.
 
     Returns
     -------
@@ -89,9 +90,22 @@ def ksum(X: Any, *, metric: str = "euclidean", rng: Rng = 0) -> Ksum:
     ValueError
         All distances are zero.
 
+    See Also
+    --------
+    connecting_epsilon : Compute the smallest bandwidth that connects the points.
+    intrinsic_dimension : Estimate the dimension from nearest neighbours.
+    plot.ksum_curve : Draw the slope of the Ksum test.
+
     Notes
     -----
-    Cost: at most 10⁷ distances and about ten exponentials of each; memory 160 MB.
+    The cost is at most 10⁷ distances and about ten exponentials of each, and memory of 160 MB.
+
+    References
+    ----------
+    .. [1] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §9.7,
+       equation (59).
+    .. [2] T. Berry, D. Giannakis and J. Harlim, "Nonparametric forecasting of low-dimensional
+       dynamical systems", Physical Review E 91 (2015), 032915.
 
     Examples
     --------
@@ -129,39 +143,53 @@ def rule_epsilon(X: Any, rule: Any, distances: Distances | None = None) -> Any:
 def density_estimate(X: Any, epsilon: float | str, dimension: float, *, at: Any = None) -> Array:
     """Estimate the density of points from the sums of their Gaussian affinities.
 
-    ρ_ε(x) = (π ε)^(-d/2) (1/n) Σ_j exp(-|x - x_j|² / ε), the mean of normal densities of variance
-    ε/2 around the points: *Linear and nonlinear dimensionality reduction*, (52). It tends to the
-    density on the set of dimension d that the points lie on, with an error of order ε, where the
-    points are many: n ε^(d/2) ≫ 1. It is q / (n (π ε)^(d/2)), q the row sums by which α divides
-    affinities.
+    The estimate is ρ_ε(x) = (π ε)^(-d/2) (1/n) Σ_j exp(-|x - x_j|² / ε), the mean of normal
+    densities of variance ε/2 around the n points [1]_. It tends to the density on the set of
+    dimension d that the points lie on, with an error of order ε, if n ε^(d/2) ≫ 1. It equals q / (n
+    (π ε)^(d/2)), where q are the row sums by whose power α the Markov form divides.
 
-    Use it for the density along a curve or surface, or for the factor that α = 1 takes out. Do not
+    Use it for the density along a curve or surface, or for the factor that α = 1 removes. Do not
     use it in many dimensions, where no ε is both small and has enough points.
 
     Parameters
     ----------
-    X : array or CSR matrix (n, d)
-    epsilon : float > 0 or "ksum", "median", "nearest"
-        In squared data units; for the rules see `HeatSketch`.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Points.
+    epsilon : float or {"ksum", "median", "nearest"}
+        Bandwidth ε > 0 in squared data units, or its rule. "ksum": see `ksum`. "median": the median
+        squared distance of two points. "nearest": twice the mean squared distance to the nearest
+        other point.
     dimension : float > 0
         Dimension d of the set that the points lie on, not of its space: 1 for a curve (see
         `intrinsic_dimension`). Densities are per unit length, area, or volume of this dimension.
-    at : array or CSR matrix (m, d), optional
-        Where the density is wanted; by default at the points, each of which then counts itself, so
-        that no value is below (π ε)^(-d/2) / n.
+    at : {array-like, sparse matrix} of shape (n_new_samples, n_features), default=None
+        Places of the density. By default the points; each then contributes to its own sum, so that
+        no value is below (π ε)^(-d/2) / n.
 
     Returns
     -------
-    array (n,) or (m,)
+    ndarray of shape (n_samples,) or (n_new_samples,)
+        Density at each place.
 
     Raises
     ------
     ValueError
         Invalid points or parameters; (π ε)^(-d/2) beyond float64.
 
+    See Also
+    --------
+    intrinsic_dimension : Estimate the dimension from nearest neighbours.
+    ksum : Choose a bandwidth and estimate the dimension.
+    MixtureDiffusion : Embed data by the diffusion of a Gaussian mixture.
+
     Notes
     -----
-    Cost: n m (d + 1) operations; the affinities are not stored.
+    The cost is n m (d + 1) operations for n points and m places; the affinities are not stored.
+
+    References
+    ----------
+    .. [1] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, equation
+       (52).
 
     Examples
     --------

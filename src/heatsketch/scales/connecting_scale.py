@@ -27,38 +27,47 @@ def connecting_epsilon(X: Any, *, metric: str = "euclidean", cut: float = WIDE_C
     With `affinity="radius"` points are joined up to the distance cut √(ε/2). The graph is connected
     once this reaches the longest edge L of the minimum spanning tree: ε = 2 (L / cut)².
 
-    Use it for a lower bound of ε ("as small as possible without making the generator reducible",
-    *Linear and nonlinear dimensionality reduction*, §9.7). Just above it the connection is weak,
-    and a single outlier can determine it: where it is far above `ksum(X).epsilon`, leave out
-    outliers, or treat each component on its own.
+    Use it for a lower bound of ε, "as small as possible without making the generator reducible"
+    [1]_. Just above it the connection is weak, and a single outlier can determine it. If it is far
+    above `ksum(X).epsilon`, leave out outliers, or treat each component on its own.
 
     Parameters
     ----------
-    X : array or CSR matrix (n, d)
-    metric : "euclidean", "cosine" or "correlation", default "euclidean"
-        The distance of points, as in `HeatSketch`.
-    cut : float > 0, default 5
-        As in `Diffusion.from_points`: affinities below exp(-cut²/2) are ignored. For
-        `affinity="dense"`, where those below 1e-14 of a row sum are negligible, pass 7 for up to
-        1,000 points and 6 for up to 100,000.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Points.
+    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
+        Distance between points. "cosine": the chord √(2 - 2 cos(x, y)). "correlation": the chord
+        after the mean of each row has been subtracted from it.
+    cut : float > 0, default=5
+        Affinities below exp(-cut²/2) are ignored. For `affinity="dense"`, where those below 1e-14
+        of a row sum are negligible, pass 7 for up to 1,000 points and 6 for up to 100,000.
 
     Returns
     -------
     float
-        In squared data units; 1e-7 above the exact number, so that it does connect. Beyond 4,096
-        points it may be larger, see below.
+        The smallest ε in squared data units, 1e-7 above the exact number so that it connects.
+        Beyond 4,096 points it may be larger, see Notes.
 
     Raises
     ------
     ValueError
         All points are the same.
 
+    See Also
+    --------
+    ksum : Choose a bandwidth and estimate the dimension.
+    gaussian_affinity : Compute the Gaussian affinity of all pairs of points.
+
     Notes
     -----
-    Cost: n² d operations and 24 n² bytes up to 4,096 points. For more, a search of 15 nearest
-    neighbours: the tree is that of their graph, whose components are joined by shortest links. Then
-    ε does connect, and may be larger than necessary where clusters are denser than the space
-    between them.
+    The cost is n² d operations and 24 n² bytes for up to 4,096 points. For more, it is a search of
+    15 nearest neighbours. The tree is then that of their graph, whose components are joined by
+    shortest links. That ε connects the points, and may be larger than necessary if clusters are
+    denser than the space between them.
+
+    References
+    ----------
+    .. [1] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §9.7.
 
     Examples
     --------

@@ -43,24 +43,24 @@ def intrinsic_dimension(
 
     In d dimensions the ratio of the distances to the k-th and the j-th neighbour grows like
     (k/j)^(1/d). With distances T_1 <= ... <= T_k of one point, the maximum-likelihood estimate is
-    1/d = mean of log(T_k / T_j) over j < k (Levina and Bickel 2004). 1/d is averaged over the
-    points (MacKay and Ghahramani 2005), which is unbiased where the density is uniform near each
-    point.
+    1/d = mean of log(T_k / T_j) over j < k [1]_. 1/d is averaged over the points [2]_, which is
+    unbiased if the density is uniform near each point.
 
     Use it for intrinsic dimensions below 10 in a space of any dimension. Do not use it with noise
-    at the scale of the nearest neighbours, which has the dimension of the space. In many dimensions
-    most points are near the boundary and the estimate is low: 1,000 uniform points in a cube of 3
-    dimensions give 2.8, of 10 give 8. `ksum` uses larger scales.
+    at the scale of the nearest neighbours, because such noise has the dimension of the space. In
+    many dimensions most points are near the boundary and the estimate is low: 1,000 uniform points
+    in a cube of 3 dimensions give 2.8, of 10 give 8. `ksum` uses larger scales.
 
     Parameters
     ----------
-    X : array or CSR matrix (n, d)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Points with equal coordinates count once.
-    metric : "euclidean", "cosine" or "correlation", default "euclidean"
-        The distance of points, as in `HeatSketch`.
-    n_neighbors : int >= 2, default 15
-        k; all of them if there are fewer. More neighbours reduce the sampling error but reach over
-        larger regions, which may be curved or include a boundary.
+    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
+        Distance between points. "cosine": the chord √(2 - 2 cos(x, y)). "correlation": the chord
+        after the mean of each row has been subtracted from it.
+    n_neighbors : int >= 2, default=15
+        Number k of neighbours; all of them if there are fewer. More neighbours reduce the sampling
+        error but reach over larger regions, which may be curved or include a boundary.
 
     Returns
     -------
@@ -72,13 +72,24 @@ def intrinsic_dimension(
     ValueError
         Fewer than three distinct points; all neighbours equally distant, as on a grid.
 
+    See Also
+    --------
+    ksum : Choose a bandwidth and estimate the dimension.
+    heat_trace : Estimate the heat trace, and the number of directions at a time.
+    density_estimate : Estimate the density of points.
+
     Notes
     -----
-    In the standard error two points are correlated by the fraction of the k + 1 points (each point
-    and its neighbours) that they have in common. On uniform data in 1 to 5 dimensions it is
-    accurate to 10 %.
+    The standard error takes into account that two points are correlated by the fraction of the k +
+    1 points (each point and its neighbours) that they have in common. On uniform data in 1 to 5
+    dimensions it is accurate to 10 %. The cost is the search for k neighbours and n k logarithms.
 
-    Cost: the search for k neighbours; n k logarithms.
+    References
+    ----------
+    .. [1] E. Levina and P. J. Bickel, "Maximum likelihood estimation of intrinsic dimension", NIPS
+       17 (2004).
+    .. [2] D. J. C. MacKay and Z. Ghahramani, "Comments on 'Maximum likelihood estimation of
+       intrinsic dimension' by E. Levina and P. Bickel" (2005).
 
     Examples
     --------

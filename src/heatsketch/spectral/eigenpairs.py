@@ -66,26 +66,27 @@ def eigh(
     """Compute the eigenpairs of the largest eigenvalues of a symmetric operator.
 
     Up to 1,200 points (more for many pairs) they come from the dense matrix. Beyond, they come from
-    block subspace iteration with a Chebyshev filter (Zhou and Saad 2007), which finds multiple
-    eigenvalues as often as they occur; single-vector Lanczos misses copies on clustered data. For a
-    sparse non-negative matrix the iteration starts from the eigenvectors of a coarser graph by
-    smoothed aggregation (Vaněk, Mandel and Brezina 1996), if that graph is sparse again. A
-    `Deflated` operator gives eigenpairs orthogonal to the deflated directions.
+    block subspace iteration with a Chebyshev filter [1]_, which finds multiple eigenvalues as often
+    as they occur; single-vector Lanczos misses copies on clustered data. For a sparse non-negative
+    matrix the iteration starts from the eigenvectors of a coarser graph by smoothed aggregation
+    [2]_, if that graph is sparse again. A `Deflated` operator gives eigenpairs orthogonal to the
+    deflated directions.
 
     Parameters
     ----------
-    A : array (n, n), SciPy sparse matrix, operator, `Graph` or `Diffusion`
-    n_components : int >= 1, default 6
+    A : Diffusion, Graph, Operator or {array-like, sparse matrix} of shape (n_samples, n_samples)
+        Symmetric.
+    n_components : int >= 1, default=6
         Number of eigenpairs, at most n less the number of deflated directions.
-    tol : float, default 1e-8
+    tol : float, default=1e-8
         Largest residual |A v - λ v| relative to the largest |λ| found; at least rounding.
-    rng : int, Generator or None
-        Start of the iteration; the result does not depend on it beyond `tol`.
+    rng : int, Generator or None, default=None
+        Seed of the start of the iteration; the result does not depend on it beyond `tol`.
 
     Returns
     -------
     Spectrum
-        `values` (k,), `vectors` (n, k), `residuals` (k,).
+        `values` (n_components,), `vectors` (n_samples, n_components), `residuals` (n_components,).
 
     Raises
     ------
@@ -97,11 +98,24 @@ def eigh(
     ConvergenceWarning
         The residuals did not reach `tol` within 20,000 products by A.
 
+    See Also
+    --------
+    DiffusionMap : Embed data by the leading eigenvectors of the diffusion.
+    sketch : Apply a filter of an operator to random columns.
+    heat_trace : Estimate the heat trace, and the number of directions at a time.
+
     Notes
     -----
-    Cost: some hundred products by A with a block of k + max(8, k/2) columns, rounded up to a
-    multiple of 8. The filter damps an interval that begins at a bound from 40 Lanczos steps, so a
-    `spectrum` that is far too wide costs nothing.
+    The cost is some hundred products by A with a block of k + max(8, k/2) columns, rounded up to a
+    multiple of 8, for k eigenpairs. The filter damps an interval that begins at a bound from 40
+    Lanczos steps, so a `spectrum` that is far too wide costs nothing.
+
+    References
+    ----------
+    .. [1] Y. Zhou and Y. Saad, "A Chebyshev-Davidson algorithm for large symmetric eigenproblems",
+       SIAM Journal on Matrix Analysis and Applications 29 (2007), 954-971.
+    .. [2] P. Vaněk, J. Mandel and M. Brezina, "Algebraic multigrid by smoothed aggregation for
+       second and fourth order elliptic problems", Computing 56 (1996), 179-196.
 
     Examples
     --------

@@ -106,10 +106,10 @@ class _TimesEigenvalue(Filter):
 
 @dataclass(frozen=True)
 class Power(Filter):
-    """λ^p: p steps of diffusion (*Sketching the heat kernel*, Algorithms 3-5).
+    """λ^p: p steps of diffusion [1]_.
 
     A whole p takes p products by A. Any other p is the real power of a positive semidefinite A:
-    with p = ½ the covariance of `sketch` is A itself, (29) there. It is an error if A has a
+    with p = ½ the covariance of `sketch` is A itself, (29) of [1]_. It is an error if A has a
     negative eigenvalue, because then there is no such power; eigenvalues down to -1e-7 of the
     largest are rounding, and count as 0.
 
@@ -121,6 +121,17 @@ class Power(Filter):
         Gaussian `Kernel`. A Chebyshev series then takes up to tol^(-1/(2p)) products: 1,000 for p =
         ½ with ``sketch(..., tol=1e-3)``; 100,000 for p = 1.5 to rounding. The reason is that λ^p is
         not smooth at 0.
+
+    See Also
+    --------
+    Heat : The filter e^{-t(1-λ)}.
+    Accumulated : The filter of squared distances added up over times.
+    sketch : Apply a filter of an operator to random columns.
+
+    References
+    ----------
+    .. [1] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), Algorithms 3-5 and equation (29).
 
     Examples
     --------
@@ -195,11 +206,27 @@ class Power(Filter):
 
 @dataclass(frozen=True)
 class Heat(Filter):
-    """e^{-t(1-λ)}: the heat kernel of the graph at any real time t.
+    """e^{-t(1-λ)}: the heat kernel of the graph at any real time t [1]_.
 
     Parameters
     ----------
     t : float >= 0
+        Diffusion time.
+
+    See Also
+    --------
+    Power : The filter λ^p.
+    Accumulated : The filter of squared distances added up over times.
+    heat_trace : Estimate the heat trace, and the number of directions at a time.
+
+    Notes
+    -----
+    The cost is about √(70 t) products with a block for a large time t.
+
+    References
+    ----------
+    .. [1] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024).
 
     Examples
     --------
@@ -269,13 +296,19 @@ class Accumulated(Filter):
     ----------
     t : float >= 0
         The first time. It must be whole if an eigenvalue is negative, as in `Power`.
-    end : float > t, optional
+    end : float > t, default=None
         The time T before which the sum ends, by default 64 t (64 for t = 0), because later times
         add only differences between the few most distant groups.
 
+    See Also
+    --------
+    Power : The filter λ^p.
+    Heat : The filter e^{-t(1-λ)}.
+    sketch : Apply a filter of an operator to random columns.
+
     Notes
     -----
-    Cost: about ln(2/tol) √((T - t) / π) products with a block, because f is no power.
+    The cost is about ln(2/tol) √((T - t) / π) products with a block, because f is no power.
 
     Examples
     --------

@@ -34,46 +34,47 @@ def sketch(
 ) -> Any:
     """Compute F = f(A) G / √k, with E|F_i - F_j|² = D² = |row_i f(A) - row_j f(A)|².
 
-    See *Sketching the heat kernel*, Algorithms 4 (Gaussian G) and 5 (±1 G). For Gaussian G the
-    ratio k |F_i - F_j|² / D² is chi-square with k degrees of freedom, exactly, for every pair. With
-    `deflate`, A is the deflated operator here and D is `diffusion_distance(A, deflate=True)`: the
-    same as without deflation for bistochastic A, smaller if √π is not constant.
+    Algorithm 4 of [1]_ has Gaussian G, Algorithm 5 has entries ±1. For Gaussian G the ratio k |F_i
+    - F_j|² / D² is chi-square with k degrees of freedom, exactly, for every pair. With `deflate`, A
+    is the deflated operator here and D is `diffusion_distance(A, deflate=True)`: the same as
+    without deflation for bistochastic A, smaller if √π is not constant.
 
     Parameters
     ----------
-    A : array (n, n), SciPy sparse matrix, operator, `Graph` or `Diffusion`
+    A : Diffusion, Graph, Operator or {array-like, sparse matrix} of shape (n_samples, n_samples)
         Symmetric, usually a normalised affinity.
     filter : Power, Heat, Accumulated, or a list of them
         A list gives a list of sketches with the same G, in one pass.
-    n_components : int >= 1, default 64
+    n_components : int >= 1, default=64
         Number of columns k. One standard deviation of a squared distance is √(2/k) of it.
-    kind : "gaussian" or "rademacher", default "gaussian"
+    kind : {"gaussian", "rademacher"}, default="gaussian"
         Entries of G: N(0, 1), or ±1. With ±1 squared distances have the same mean and a relative
         variance of (2 - 2 Σu⁴/(Σu²)²)/k <= 2/k, u the difference of two rows of f(A), but two
         isolated points share a row with probability 2^-k.
-    G : array (n, k), optional
+    G : array-like of shape (n_samples, n_components), default=None
         The matrix G to use instead of a random one; `n_components`, `kind`, `ids` and `rng` are
         then ignored.
-    deflate : bool, default True
+    deflate : bool, default=True
         Project out the eigenvector of the largest eigenvalue (√π for a normalised affinity) in
         every product, because it has no information about which points are near, and at large times
         the rest would be lost in its rounding. It is computed unless the operator knows it or it is
-        constant. A `Deflated` operator is used as it is. Pass False for the paper's own formula.
-    tol : float, optional
+        constant. A `Deflated` operator is used as it is. Pass False for the formula of [1]_.
+    tol : float, default=None
         Largest error of f on the spectrum, relative to its largest value there, if f(A) G is
         computed by a Chebyshev series. The default, which is also the least, is rounding. The error
         of a distance is relative to the largest distance, so close pairs have a larger relative
         error. 1e-6 saves about a third of the products at large times.
-    ids : array (n,), optional
+    ids : array-like of shape (n_samples,), default=None
         Names of the points, integers, strings or bytes. The row of G of a point then depends on
         `rng`, `n_components` and its id, not on its row in A, so that sketches of several data sets
         with the same `rng` can be compared point by point.
-    rng : int, Generator or None
+    rng : int, Generator or None, default=None
         Seed of G: the same seed gives the same bits, with any number of threads.
 
     Returns
     -------
-    array (n, k), or a list of them
+    ndarray of shape (n_samples, n_components), or list of these
+        The sketch, or one sketch for each filter.
 
     Raises
     ------
@@ -81,10 +82,22 @@ def sketch(
         A is not symmetric or not finite; G has another shape; the time is so large that the result
         underflows.
 
+    See Also
+    --------
+    HeatSketch : Embed data by random columns; distances are right on average.
+    eigh : Compute the leading eigenpairs of an operator.
+    columns_for : Compute the number of columns for a relative error.
+    uncertainty.distance_interval : Compute confidence intervals of distances of a sketch.
+
     Notes
     -----
-    Cost: as many products by A as the largest power, or about √(70 t) for a large time t; memory
-    G and three blocks (n, k), plus one per filter.
+    The cost is as many products by A as the largest power, or about √(70 t) for a large time t.
+    Memory holds G and three blocks of n k numbers, and one more for each filter.
+
+    References
+    ----------
+    .. [1] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), Algorithms 4 and 5.
 
     Examples
     --------

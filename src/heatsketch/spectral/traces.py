@@ -123,37 +123,51 @@ def heat_trace(
     of d. `effective_rank` is the number of directions that are left at a time.
 
     Up to 2,048 points it comes from all eigenvalues. Beyond, it is estimated by k random columns
-    (Hutchinson 1990), from one Lanczos recurrence for all times; the part of the largest eigenvalue
-    is exact.
+    [1]_, from one Lanczos recurrence for all times; the part of the largest eigenvalue is exact.
 
     Parameters
     ----------
-    A : array (n, n), SciPy sparse matrix, operator or Diffusion
-        Symmetric, usually a normalised affinity. Directions that are `Deflated` do not count.
+    A : Diffusion, Operator or {array-like, sparse matrix} of shape (n_samples, n_samples)
+        Symmetric, usually a normalised affinity. `Deflated` directions are left out.
     times : float > 0, or a sequence of times
-    n_probes : int, default 64
-        Number k of columns: a standard error of Z is √(2 Z(2t) / k), without the part that is
+        Times t of the trace.
+    n_probes : int, default=64
+        Number k of columns. One standard error of Z is √(2 Z(2t) / k), without the part that is
         exact.
-    level : float in (0, 1), default 0.95
+    level : float in (0, 1), default=0.95
         Probability that an interval contains its value. The interval of Z is by the chi-square
         distribution with k Z(t)² / Z(2t) degrees of freedom, which is exact for equal eigenvalues;
         the others are by the normal distribution, for many degrees of freedom.
-    rng : int, Generator or None
+    rng : int, Generator or None, default=None
+        Seed of the random numbers.
 
     Returns
     -------
     HeatTrace
-        `.values`, `.low`, `.high` (m,), and `entropy`, `effective_rank`, `dimension`.
+        `.values`, `.low`, `.high` (n_times,), and `entropy`, `effective_rank`, `dimension`.
 
     Raises
     ------
     ValueError
         A is not symmetric or not finite; a time is too large for the precision of A.
 
+    See Also
+    --------
+    eigh : Compute the leading eigenpairs of an operator.
+    sketch : Apply a filter of an operator to random columns.
+    plot.scales : Draw how a diffusion time was chosen.
+
     Notes
     -----
-    Cost: all eigenvalues of up to 2,048 points; else about √(35 t) products with k columns for the
-    largest t, however many times there are, and memory for four blocks (n, k).
+    The cost is all eigenvalues of up to 2,048 points. For more points it is about √(35 t) products
+    with k columns for the largest t, however many times there are, and memory for four blocks of n
+    k numbers.
+
+    References
+    ----------
+    .. [1] M. F. Hutchinson, "A stochastic estimator of the trace of the influence matrix for
+       Laplacian smoothing splines", Communications in Statistics - Simulation and Computation 19
+       (1990), 433-450.
 
     Examples
     --------

@@ -32,18 +32,23 @@ class Discrepancy:
     value : float
         Estimate of |f(A) - f(B)| (Frobenius); its square is unbiased.
     standard_error : float
-        The error of `value` over other G, not over other data. 0 where it was computed exactly.
-    per_point : array (n,)
+        The error of `value` over other G, not over other data. 0 if it was computed exactly.
+    per_point : ndarray of shape (n_samples,)
         Estimates of |row_i f(A) - row_i f(B)|; their squares sum to the square of `value`.
     size : float
-        √((|f(A)|² + |f(B)|²) / 2) on these points, to compare `value` with. Orthogonal operators
-        of one size have √2 times it.
-    ids : array (n,) or None
-        The points, where estimators were fitted with ids: those that both have.
+        √((|f(A)|² + |f(B)|²) / 2) on these points, to compare `value` with. Orthogonal operators of
+        one size have a `value` of √2 times it.
+    ids : ndarray of shape (n_samples,) or None
+        The points that both have, if estimators were fitted with ids.
     p_value : float or None
         For replicates, see `diffusion_discrepancy`.
     n_components : int
         Columns of G.
+
+    See Also
+    --------
+    diffusion_discrepancy : Estimate how much two diffusions on the same points differ.
+    uncertainty.SampleDiscrepancy : The result of `uncertainty.sample_discrepancy`.
     """
 
     value: float
@@ -116,25 +121,27 @@ def diffusion_discrepancy(
 
     Both are applied to the same random G, so nothing has to be aligned, and no eigenvector or
     distance is computed. The square |(f(A) - f(B)) G|² / k is |f(A) - f(B)|² on average, with
-    variance 2 |(f(A) - f(B))²|² / k (*Sketching the heat kernel*, Proposition 3.4). The variance in
-    print, 2 |f(A) - f(B)|² / k, is not of this order. A is the symmetric operator, whatever the
-    normalization (of the Markov form D^½ P D^-½), and f(A) says how walks of this time go from
-    point to point. Where both graphs agree as far as these walks come, `per_point` is 0.
+    variance 2 |(f(A) - f(B))²|² / k [1]_. (The variance printed there, 2 |f(A) - f(B)|² / k, is not
+    of this order.) A is the symmetric operator, whatever the normalization (for the Markov form D^½
+    P D^-½), and f(A) says how walks of this time go from point to point. If both graphs agree as
+    far as these walks come, `per_point` is 0.
 
     Parameters
     ----------
-    a, b : fitted HeatSketch, HeatEmbedding or DiffusionMap, Diffusion, operator, array (n, n) or \
-CSR matrix
-        They have the same points in the same order. Estimators fitted with ``ids`` may have them in
-        any order, and those that both have are compared. Or lists of these: replicates, whose means
-        of f(A) are compared.
-    time : float >= 0, default 8
+    a, b : Diffusion, Operator, estimator or array-like of shape (n_samples, n_samples)
+        Fitted `HeatSketch`, `HeatEmbedding` or `DiffusionMap`, diffusions, operators, or symmetric
+        matrices, dense or sparse. They have the same points in the same order. Estimators fitted
+        with ``ids`` may have them in any order, and those that both have are compared. Lists of
+        these are replicates, whose means of f(A) are compared.
+    time : float >= 0, default=8
         Diffusion time.
-    filter : "power" (λ^t), "heat" (e^{-t(1-λ)}) or "accumulated", default "power"
-    n_components : int >= 2, default 256
+    filter : {"power", "heat", "accumulated"}, default="power"
+        Filter f: λ^t, e^{-t(1-λ)}, or that of squared distances added up (see `Accumulated`).
+    n_components : int >= 2, default=256
         Columns k of G. The relative standard error of `value` is at most √(1/(2k)): 4.4 %. With at
         least as many columns as points the discrepancy is computed exactly.
-    rng : int, Generator or None
+    rng : int, Generator or None, default=None
+        Seed of the random numbers.
 
     Returns
     -------
@@ -148,9 +155,15 @@ CSR matrix
     ValueError
         Other points; time so large that the operators underflow.
 
+    See Also
+    --------
+    uncertainty.Discrepancy : The result of `diffusion_discrepancy`.
+    uncertainty.sample_discrepancy : Estimate how much two samples of different points differ.
+    data_interval : Compute the error of a statistic that few data cause.
+
     Notes
     -----
-    Two graphs alone say how much they differ, not whether a second measurement would differ as
+    Two graphs alone show how much they differ, not whether a second measurement would differ as
     much. Random edge weights, signs or permutations of points do not imitate a second measurement,
     so there is no p-value. With replicates there is one. If all measurements are independent draws
     of one distribution, any labelling of them is equally likely. `p_value` is the fraction of
@@ -158,8 +171,13 @@ CSR matrix
     4 and 4 it is at least 2/70. For samples of different points see
     `uncertainty.sample_discrepancy`.
 
-    Cost: products by A and by B with k columns, as many as `sketch` takes; memory eight blocks
-    (n, k), and one for each replicate.
+    The cost is products by A and by B with k columns, as many as `sketch` takes. Memory holds eight
+    blocks of n k numbers, and one for each replicate.
+
+    References
+    ----------
+    .. [1] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), Proposition 3.4.
 
     Examples
     --------

@@ -28,8 +28,13 @@ class Interval(NamedTuple):
 
     Attributes
     ----------
-    value, low, high : float or array
+    value, low, high : float or ndarray
         The estimate, and the ends of the interval.
+
+    See Also
+    --------
+    uncertainty.distance_interval : Compute confidence intervals of distances of a sketch.
+    uncertainty.ResampledInterval : A statistic with its interval from resamples.
     """
 
     value: Any
@@ -47,21 +52,23 @@ def distance_interval(
 ) -> Interval:
     """Compute intervals that hold the true distances of rows of a sketch.
 
-    With k Gaussian columns k d²/D² is chi-square with k degrees of freedom, so that
-    [d √(k/χ²_hi), d √(k/χ²_lo)] holds D with a probability of exactly `level`, for every pair,
-    every k and every matrix. `HeatSketch.distance` is this for its embedding.
+    With k Gaussian columns k d²/D² is chi-square with k degrees of freedom [1]_, so that [d
+    √(k/χ²_hi), d √(k/χ²_lo)] holds D with a probability of exactly `level`, for every pair, every k
+    and every matrix. `HeatSketch.distance` computes this for its embedding.
 
     Parameters
     ----------
-    F : array (n, k)
+    F : array-like of shape (n_samples, n_components)
         A sketch f(A) G / √k, such as `sketch` and `HeatSketch.transform` return.
-    i, j : int or array of int
-        Rows: one pair, or arrays of pairs, which are broadcast. Without j: i against all rows, the
-        last axis of the result.
-    level : float, 0 < level < 1, default 0.95
-    simultaneous : bool, default False
+    i, j : int or array-like of int
+        Rows: one pair, or arrays of pairs, which are broadcast. Without j, each i is compared with
+        all rows, along the last axis of the result.
+    level : float, 0 < level < 1, default=0.95
+        Probability that an interval holds the distance.
+    simultaneous : bool, default=False
         `level` is the probability that all intervals hold at once (Bonferroni: each misses with
-        (1 - level) over the number of different pairs). Without, each by itself has it.
+        (1 - level) over the number of different pairs). False: each interval by itself has this
+        probability.
 
     Returns
     -------
@@ -74,14 +81,24 @@ def distance_interval(
     ValueError
         F is not a finite matrix; an index or a level out of range.
 
+    See Also
+    --------
+    sketch_interval : Compute the error of a statistic that few columns cause.
+    columns_for : Compute the number of columns for a relative error.
+    uncertainty.Interval : An estimate and its confidence interval.
+
     Notes
     -----
-    Exact: Gaussian columns, and E d² = D² for all kinds. Columns of ±1: the variance of d² is
-    2(1 - κ)/k of D⁴, κ = Σu⁴/(Σu²)² >= 1/n, u the difference of two rows of f(A). Chi-square has
-    κ = 0: asymptotically, in k, intervals hold with at least `level`; of columns of two to twelve
-    equal entries they do from k = 16 on, by enumeration. The value is unbiased up to κ/(4k) of D.
+    Intervals are exact for Gaussian columns, and E d² = D² for all kinds. With columns of ±1 the
+    variance of d² is 2(1 - κ)/k of D⁴, where κ = Σu⁴/(Σu²)² >= 1/n and u is the difference of two
+    rows of f(A). Chi-square has κ = 0. Asymptotically in k, intervals hold with at least `level`;
+    for differences u of two to twelve equal entries they do from k = 16 on, by enumeration. The
+    value is unbiased up to κ/(4k) of D. The cost is k operations for each pair.
 
-    Cost: k operations for each pair.
+    References
+    ----------
+    .. [1] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), Algorithm 4.
 
     Examples
     --------
@@ -124,31 +141,44 @@ def mean_root(k: int) -> float:
 def columns_for(relative_error: float, n_pairs: int = 1, level: float = 0.95) -> int:
     """Compute how many columns a sketch needs for a relative error of its distances.
 
-    The least k with |d/D - 1| <= `relative_error` for all of `n_pairs` pairs at once, with a
-    probability of at least `level`; each side of each pair misses with the same probability.
-    By the chi-square distribution: of Gaussian columns exactly. k grows like log(n_pairs), and
-    like 1 / relative_error²: half the error takes four times the columns.
+    It is the least k with |d/D - 1| <= `relative_error` for all of `n_pairs` pairs at once, with a
+    probability of at least `level`; each side of each pair misses with the same probability. The
+    chi-square distribution gives it, exactly for Gaussian columns [1]_. k grows like log(n_pairs),
+    and like 1 / relative_error²: half the error takes four times the columns.
 
     Parameters
     ----------
     relative_error : float, 0 < relative_error < 1
-        0.1 means: within 10 % of the distance.
-    n_pairs : int >= 1, default 1
+        Relative error of a distance; 0.1 means within 10 % of it.
+    n_pairs : int >= 1, default=1
         Number of pairs that must all be within the error. All pairs of n points are n(n-1)/2.
-    level : float, 0 < level < 1, default 0.95
+    level : float, 0 < level < 1, default=0.95
+        Probability that all pairs are within the error.
 
     Returns
     -------
     int
+        Number of columns.
 
     Raises
     ------
     ValueError
         A value out of range; more than a million columns.
 
+    See Also
+    --------
+    HeatSketch : Embed data by random columns; distances are right on average.
+    sketch : Apply a filter of an operator to random columns.
+    uncertainty.distance_interval : Compute confidence intervals of distances of a sketch.
+
     Notes
     -----
-    Cost: some values of a distribution function; no data are needed.
+    The cost is some values of a distribution function; no data are needed.
+
+    References
+    ----------
+    .. [1] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), Algorithm 4.
 
     Examples
     --------

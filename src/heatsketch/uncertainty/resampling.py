@@ -27,16 +27,22 @@ class ResampledInterval(NamedTuple):
 
     Attributes
     ----------
-    value : number, text, or array
+    value : number, str or ndarray
         The statistic of the embedding itself.
-    low, high : float or array, or None
-        The ends of its interval; None of text.
-    agreement : float or array
-        The fraction of resamples in which it is exactly `value`: for labels, and other statistics
-        that are one thing or another.
-    bias : float or array, or None
+    low, high : float, ndarray or None
+        The ends of its interval; None if the statistic is text.
+    agreement : float or ndarray
+        The fraction of resamples in which it is exactly `value`, for labels and other statistics
+        with few possible values.
+    bias : float, ndarray or None
         Mean over the resamples less `value`. Resampling adds the error a second time, so that this
         estimates how much the error moved `value`.
+
+    See Also
+    --------
+    sketch_interval : Compute the error of a statistic that few columns cause.
+    data_interval : Compute the error of a statistic that few data cause.
+    uncertainty.Interval : An estimate and its confidence interval.
     """
 
     value: Any
@@ -56,21 +62,25 @@ def sketch_interval(
 ) -> ResampledInterval:
     """Compute how far the error of a sketch moves anything that is computed from it.
 
-    The columns of a sketch are independent and identically distributed: a sketch of k columns drawn
+    The columns of a sketch are independent and identically distributed. A sketch of k columns drawn
     from them with replacement relates to this one as this one does to the exact coordinates (the
-    bootstrap). No product by the operator is needed. It is the error of few columns alone, which
-    more columns make smaller; for the error of few data see `data_interval`.
+    bootstrap [1]_). No product by the operator is needed. This is the error of few columns alone,
+    which more columns make smaller; for the error of few data see `data_interval`.
 
     Parameters
     ----------
-    est : fitted HeatSketch, or array (n, k)
-        Or any array of independent columns, such as `sketch` returns.
+    est : HeatSketch or array-like of shape (n_samples, n_components)
+        Fitted estimator, or any array of independent columns, such as `sketch` returns.
     statistic : callable
-        Maps an embedding (n, k) to a number, a label, or an array of them: the nearest neighbour of
-        a point, a ratio of distances, a cluster, a pseudotime, an accuracy.
-    level : float, 0 < level < 1, default 0.95
-    n_resamples : int >= 20, default 200
-    rng : int, Generator or None
+        Maps an embedding of shape (n_samples, n_components) to a number, a label, or an array of
+        these, such as the nearest neighbour of a point, a ratio of distances, a cluster, a
+        pseudotime or an accuracy.
+    level : float, 0 < level < 1, default=0.95
+        Probability that the interval holds the value without error.
+    n_resamples : int >= 20, default=200
+        Number of resamples.
+    rng : int, Generator or None, default=None
+        Seed of the random numbers.
 
     Returns
     -------
@@ -87,12 +97,23 @@ def sketch_interval(
     ValueError
         Fewer than two columns; the statistic has another shape, or is not finite, on a resample.
 
+    See Also
+    --------
+    data_interval : Compute the error of a statistic that few data cause.
+    uncertainty.distance_interval : Compute confidence intervals of distances of a sketch.
+    uncertainty.neighbor_confidence : Compute how certain the neighbours of points are.
+
     Notes
     -----
-    Asymptotic in k, not exact: with 95 % asked for, intervals of a distance, a ratio or a mean held
-    in 89-94 % of all sketches of 32 columns and 93-95 % of 128. Where the statistic is an extreme
-    (the nearest of 30 points equally far) or all noise, they held in 77-88 % and 91-95 %. For
-    distances `HeatSketch.distance` is exact. Cost: `n_resamples` calls of `statistic`.
+    Intervals are asymptotic in k, not exact. With 95 % asked for, intervals of a distance, a ratio
+    or a mean held in 89-94 % of all sketches of 32 columns and 93-95 % of 128. If the statistic is
+    an extreme (the nearest of 30 points equally far) or all noise, they held in 77-88 % and 91-95
+    %. For distances `HeatSketch.distance` is exact. The cost is `n_resamples` calls of `statistic`.
+
+    References
+    ----------
+    .. [1] B. Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics 7
+       (1979), 1-26.
 
     Examples
     --------
@@ -127,31 +148,37 @@ def data_interval(
 ) -> ResampledInterval:
     """Compute how far other data of the same distribution would move a statistic of an embedding.
 
-    Each resample gives every training point a random weight of mean 1 and variance 1 (exponential:
-    the Bayesian bootstrap, Rubin 1981), as if it had been drawn more or less often, and embeds the
-    same points X again. No point comes or goes, G stays the same, and so nothing has to be aligned.
-    The error of a sketch is common to all resamples and hardly counts; `sketch_interval` is about
-    that one.
+    Each resample gives every training point a random weight of mean 1 and variance 1 (exponential,
+    the Bayesian bootstrap [1]_), as if it had been drawn more or less often, and embeds the same
+    points X again. The points and G stay the same, so nothing has to be aligned. All resamples
+    share the error of a sketch, which therefore adds hardly anything; `sketch_interval` measures
+    it.
 
     Parameters
     ----------
-    est : fitted HeatSketch, HeatEmbedding or DiffusionMap
-        With ``normalization="markov"``, whose distances do not depend on the number of points, not
-        with ``affinity="variable"``. A HeatSketch needs a `random_state` that is an integer, so
-        that all resamples share G.
-    X : array or CSR matrix (m, d)
+    est : HeatSketch, HeatEmbedding or DiffusionMap
+        Fitted, with ``normalization="markov"``, whose distances do not depend on the number of
+        points, not with ``affinity="variable"``. A HeatSketch needs a `random_state` that is an
+        integer, so that all resamples share G.
+    X : {array-like, sparse matrix} of shape (n_new_samples, n_features)
         Points, old or new, whose embedding `statistic` sees.
     statistic : callable
-        Maps an embedding (m, k) to a number, a label, or an array of them. The coordinates of
-        `DiffusionMap` and `HeatEmbedding` may turn or change sign: it should depend on distances.
-    level : float, 0 < level < 1, default 0.95
-    n_resamples : int >= 20, default 100
-    rng : int, Generator or None
+        Maps an embedding of shape (n_new_samples, n_components) to a number, a label, or an array
+        of these. It should depend on distances, because the coordinates of `DiffusionMap` and
+        `HeatEmbedding` may turn or change sign.
+    level : float, 0 < level < 1, default=0.95
+        Probability that the interval holds the value without error.
+    n_resamples : int >= 20, default=100
+        Number of resamples.
+    rng : int, Generator or None, default=None
+        Seed of the random numbers.
 
     Returns
     -------
     ResampledInterval
-        `value` ± z √(s² + bias²), as in `sketch_interval`; `value` is that of the embedding.
+        `value` is the statistic of the embedding. The interval is `value` ± z √(s² + bias²), with s
+        the standard deviation and bias the mean deviation over the resamples, and z the quantile of
+        the normal distribution.
 
     Raises
     ------
@@ -161,11 +188,21 @@ def data_interval(
         A normalization other than "markov"; ``affinity="variable"``; the statistic changes its
         shape or is not finite on a resample.
 
+    See Also
+    --------
+    sketch_interval : Compute the error of a statistic that few columns cause.
+    uncertainty.ResampledInterval : A statistic with its interval from resamples.
+    diffusion_discrepancy : Estimate how much two diffusions on the same points differ.
+
     Notes
     -----
-    The graph stays as it is: neighbours and local scales are those of the data, so the error that
-    their choice adds is not seen. Asymptotic in n. Cost: `n_resamples`
-    fits without the search for neighbours.
+    The graph does not change: neighbours and local scales are those of the data, so the error that
+    their choice adds is not measured. Intervals are asymptotic in n. The cost is `n_resamples` fits
+    without the search for neighbours.
+
+    References
+    ----------
+    .. [1] D. B. Rubin, "The Bayesian bootstrap", Annals of Statistics 9 (1981), 130-134.
 
     Examples
     --------
@@ -191,25 +228,29 @@ def data_interval(
 def neighbor_confidence(
     est: Any, n_neighbors: int = 10, *, n_resamples: int = 50, rng: Rng = 0
 ) -> Array:
-    """Compute for each point how often the same neighbours come out of other columns.
+    """Compute for each point how often other columns give the same neighbours.
 
     The columns of the sketch are drawn again with replacement, as in `sketch_interval`. The
     confidence of a point is the fraction of these resamples in which one of its `n_neighbors`
-    nearest points is again among the nearest, on average over these neighbours: 1 where all are
-    certain. It speaks of the error of the sketch alone.
+    nearest points is again among the nearest, on average over these neighbours: 1 if all are
+    certain. It measures the error of the sketch alone.
 
     Parameters
     ----------
-    est : fitted HeatSketch, or array (n, k) of independent columns
-        Columns of several times count together.
-    n_neighbors : int >= 1, default 10
-    n_resamples : int >= 20, default 50
-    rng : int, Generator or None, default 0
+    est : HeatSketch or array-like of shape (n_samples, n_components)
+        Fitted estimator, or an array of independent columns. Columns of several times are used
+        together.
+    n_neighbors : int >= 1, default=10
+        Number of neighbours of each point.
+    n_resamples : int >= 20, default=50
+        Number of resamples.
+    rng : int, Generator or None, default=0
+        Seed of the resamples.
 
     Returns
     -------
-    array (n,)
-        From 0 to 1.
+    ndarray of shape (n_samples,)
+        Confidence of each point, from 0 to 1.
 
     Raises
     ------
@@ -218,12 +259,17 @@ def neighbor_confidence(
     ValueError
         A number out of range.
 
+    See Also
+    --------
+    sketch_interval : Compute the error of a statistic that few columns cause.
+    metrics.trustworthiness : Measure whether neighbours in an embedding are true.
+
     Notes
     -----
     A resample looks for the nearest among the 10 `n_neighbors` nearest of the sketch itself, so a
     confidence is slightly too high. For the digits the difference is 1e-4 on average and 0.03 at
-    most; for points that are all about equally far it is more. Cost: one search for neighbours, and
-    10 n_neighbors n_resamples k operations for each point.
+    most; for points that are all about equally far it is more. The cost is one search for
+    neighbours, and 10 n_neighbors n_resamples k operations for each point.
 
     Examples
     --------

@@ -41,7 +41,7 @@ class SampleDiscrepancy:
         of the distance at all points of both samples, each sample counted half.
     standard_error : float
         The error of `value` over other fields, not over other samples.
-    per_point : array (n,), array (m,)
+    per_point : tuple of ndarrays of shape (n_samples,), (n_other_samples,)
         The distance at each point of the first and of the second sample.
     mismatch : float
         How far the field is from white noise on the scale of the graph, from 0 to 1: its
@@ -52,6 +52,12 @@ class SampleDiscrepancy:
     p_value : float
         For the hypothesis that both samples are independent draws from one distribution.
     n_components : int
+        Number of fields.
+
+    See Also
+    --------
+    uncertainty.sample_discrepancy : Estimate how much two samples of different points differ.
+    uncertainty.Discrepancy : The result of `diffusion_discrepancy`.
     """
 
     value: float
@@ -103,24 +109,29 @@ def sample_discrepancy(
 
     A diffusion is built on each. White noise needs the same points. Instead, both are applied to
     one random field g on the space of the data, with covariance exp(-|x - y|²/ℓ²) (random Fourier
-    features, Rahimi and Recht 2007). P^t g(x) is the mean of g where walks from x are after t
-    steps, and exists at every x, also of the other sample. E |P^t g(x) - Q^t g(x)|² is the squared
-    distance of the two distributions of walks from x in the sense of this kernel (the maximum mean
-    discrepancy of Gretton et al. 2012). It is 0 for equal distributions and at most 2. Distant
-    distributions have 2 if each is much narrower than ℓ, and less if walks spread beyond ℓ.
+    features [1]_). P^t g(x) is the mean of g at the ends of walks from x after t steps, and exists
+    at every x, also of the other sample. E |P^t g(x) - Q^t g(x)|² is the squared distance of the
+    two distributions of walks from x in the sense of this kernel, the maximum mean discrepancy of
+    [2]_. It is 0 for equal distributions and at most 2. Distant distributions have 2 if each is
+    much narrower than ℓ, and less if walks spread beyond ℓ.
 
     Parameters
     ----------
-    X, Z : array or CSR matrix (n, d), (m, d)
-    time : int >= 1, default 8
-        Steps t.
-    n_components : int >= 2, default 256
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The first sample.
+    Z : {array-like, sparse matrix} of shape (n_other_samples, n_features)
+        The second sample.
+    time : int >= 1, default=8
+        Number t of steps.
+    n_components : int >= 2, default=256
         Number of fields.
-    scale : float > 0, optional
-        ℓ, in units of the data. By default the median local scale of the graph (√ε of one ε).
-    n_permutations : int >= 19, default 999
-        Labellings for the p-value.
-    rng : int, Generator or None
+    scale : float > 0, default=None
+        Length ℓ of the field, in units of the data. By default the median local scale of the graph
+        (√ε of one ε).
+    n_permutations : int >= 19, default=999
+        Number of labellings for the p-value.
+    rng : int, Generator or None, default=None
+        Seed of the random numbers.
     **options
         Options of `Diffusion.from_points`, for all diffusions. In a neighbour graph the larger
         sample gets more neighbours in proportion, so that steps are as long.
@@ -128,25 +139,39 @@ def sample_discrepancy(
     Returns
     -------
     SampleDiscrepancy
+        `value`, `standard_error`, `per_point`, `p_value`, `interval(level)`, `describe()`.
 
     Raises
     ------
     ValueError
         Samples with different numbers of columns; invalid points or options.
 
+    See Also
+    --------
+    uncertainty.SampleDiscrepancy : The result of `uncertainty.sample_discrepancy`.
+    diffusion_discrepancy : Estimate how much two diffusions on the same points differ.
+
     Notes
     -----
-    Two samples of one distribution have a discrepancy, too, which falls as they grow: with one ε as
+    Two samples of one distribution also have a discrepancy, which falls as they grow: with one ε as
     n^-½, in a neighbour graph slowly, because its steps become shorter and ℓ with them. The p-value
-    tests just that: if all points are independent and of one distribution, any labelling of the
-    pooled points as first and second sample is equally likely. Its statistic is the distance of the
-    mean rows of the two samples in a sketch of one graph on all points, which does not know the
+    tests this hypothesis. If all points are independent and of one distribution, any labelling of
+    the pooled points as first and second sample is equally likely. Its statistic is the distance of
+    the mean rows of the two samples in a sketch of one graph on all points, which does not know the
     labels. `p_value` is the fraction of labellings, the given one included, with a larger or equal
     one. It is exact for independent points (not for cells of few donors, or frames of one film), at
     any number of them. It sees differences that walks of this time keep: if curves that differ are
     so near to each other that they share neighbours, a smaller time, or more points, sees more.
 
-    Cost: three graphs, t products by each, and `n_permutations` sums of (n + m) k numbers.
+    The cost is three graphs, t products by each, and `n_permutations` sums of (n + m) k numbers,
+    for n and m points.
+
+    References
+    ----------
+    .. [1] A. Rahimi and B. Recht, "Random features for large-scale kernel machines", NIPS 20
+       (2007).
+    .. [2] A. Gretton, K. M. Borgwardt, M. J. Rasch, B. Schölkopf and A. Smola, "A kernel two-sample
+       test", Journal of Machine Learning Research 13 (2012), 723-773.
 
     Examples
     --------
