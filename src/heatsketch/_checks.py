@@ -553,21 +553,23 @@ def landed(value: Any, done: dict[int, Any] | None = None) -> Any:
     """Return a record whose tensors, also in records within, are arrays.
 
     An object that has a method `landed` says by itself what it is on the host. A record without any
-    is returned as it is; one that occurs twice is one again.
+    is returned as it is. What is in `done`, by its id, is not copied again.
     """
     done = {} if done is None else done
+    if id(value) in done:
+        return done[id(value)]
+    found = value
     if is_tensor(value):
-        return on_host(value)
-    if hasattr(type(value), "landed"):
-        return value.landed()
-    if not is_dataclass(value) or isinstance(value, type):
-        return value
-    if id(value) not in done:
+        found = on_host(value)
+    elif hasattr(type(value), "landed"):
+        found = value.landed()
+    elif is_dataclass(value) and not isinstance(value, type):
         old = {one.name: getattr(value, one.name) for one in fields(value)}
         new = {name: landed(part, done) for name, part in old.items()}
-        same = all(new[name] is old[name] for name in old)
-        done[id(value)] = value if same else replace(value, **new)
-    return done[id(value)]
+        if any(new[name] is not old[name] for name in old):
+            found = replace(value, **new)
+    done[id(value)] = found
+    return found
 
 
 def device_of(X: Any) -> Any:

@@ -132,6 +132,7 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         (_FITTING, "--normalization", "VALUE", "of affinities: markov, symmetric, bistochastic"),
         (_FITTING, "--alpha", "VALUE", "power of the density by which affinities are divided"),
         (_FITTING, "--filter", "VALUE", "function of eigenvalues: power, heat, accumulated"),
+        (_FITTING, "--device", "VALUE", "device of torch that does the work, such as cuda"),
         (_FITTING, "--random-state", "VALUE", "seed of the random numbers (default 0)"),
     ],
 }

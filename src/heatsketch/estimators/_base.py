@@ -33,6 +33,7 @@ from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.markov.affinity import AFFINITIES, as_matrix
 from heatsketch.markov.diffusion import NORMALIZATIONS, Diffusion, reweighted, times_columns
 from heatsketch.markov.rows import Step
+from heatsketch.operators.blocks import device_memory
 from heatsketch.operators.graph import Graph, as_graph, is_graph
 from heatsketch.operators.operator import Deflated, Operator
 from heatsketch.operators.torch import found_here
@@ -176,6 +177,7 @@ class DiffusionEstimator(Embedder):
     def _judge(self, X: Any, wanted: Any) -> None:
         """Measure how good `embedding_` of the points X is."""
 
+    @device_memory()
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
         """Fit the diffusion to points and embed them.
 
@@ -250,6 +252,7 @@ class DiffusionEstimator(Embedder):
         self.diagnostics_["embed_seconds"] = time.perf_counter() - started
         return self
 
+    @device_memory()
     def transform(self, X: Any) -> Array:
         """Embed points, old or new; the coordinates of a point depend on that point alone.
 

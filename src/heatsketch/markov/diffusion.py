@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -40,7 +40,7 @@ from heatsketch.mixture import MixtureKernel
 from heatsketch.mixture.kernel import affinity_factor
 from heatsketch.neighbors import Distances, NeighborIndex, in_metric
 from heatsketch.neighbors.metric import Metric
-from heatsketch.operators.blocks import HOST, Blocks, blocks_of
+from heatsketch.operators.blocks import HOST, Blocks, blocks_of, device_memory
 from heatsketch.operators.graph import as_graph
 from heatsketch.operators.graph import graph as read_graph
 from heatsketch.operators.operator import (
@@ -130,6 +130,7 @@ class Diffusion:
     weighable: bool = True
 
     @classmethod
+    @device_memory()
     def from_points(
         cls,
         X: Any,
@@ -479,18 +480,19 @@ class Diffusion:
         if A.dtype == np.float32 and A.exponent_error:
             diagnostics["exponent_error"] = A.exponent_error
         diagnostics["normalize_seconds"] = time.perf_counter() - started
-        return cls(  # matrices stay on a device, and nothing else
+        home = partial(landed, done={})  # matrices stay on a device, and nothing else
+        return cls(
             A,
-            landed(scaling.measure),
-            landed(built.vertex),
-            landed(out_of_sample),
-            landed(scaling),
+            home(scaling.measure),
+            home(built.vertex),
+            home(out_of_sample),
+            home(scaling),
             normalization,
             None if step is None else scaling.new_rows(step, dtype),
-            epsilon=landed(built.epsilon),
+            epsilon=home(built.epsilon),
             diagnostics=diagnostics,
             names=names,
-            by_content=landed(built.by_content),
+            by_content=home(built.by_content),
             weighable=built.weighable,
         )
 

@@ -332,6 +332,21 @@ def as_tensor(values: Any, dtype: Any, device: Any) -> Any:
 
 
 @contextmanager
+def device_memory() -> Iterator[None]:
+    """Say what to pass where the memory of a device does not suffice."""
+    try:
+        yield
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":
+            raise
+        raise MemoryError(
+            f"The device has too little memory ({str(error).split('. ')[0]}); pass points in "
+            "float32, a smaller n_neighbors or n_components, fit a sample and map the others "
+            "(heatsketch.distributed), or pass device=None for the processor."
+        ) from error
+
+
+@contextmanager
 def full_precision(device: Any) -> Iterator[None]:
     """Multiply float32 in float32, whatever the caller has allowed elsewhere.
 

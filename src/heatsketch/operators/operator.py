@@ -571,10 +571,8 @@ class Scaled(Composed):
 
     def diagonal(self) -> Array | None:
         """Return the scaled diagonal of A (n,), if it is known."""
-        of_A = self.A.diagonal()
-        return (
-            None if of_A is None else self.blocks.times_rows(self.blocks.native(self.s) ** 2, of_A)
-        )
+        of_A, s = self.A.diagonal(), self.blocks.native(self.s)
+        return None if of_A is None else of_A * s**2
 
 
 class Affine(Composed):
