@@ -4,9 +4,12 @@ import gc
 import os
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import settings
+
+from problems.limits import set_limits
 
 # Workers share the cores already: more threads than their share would wait for each other. Set
 # before NumPy is imported; processes that tests start inherit it.
@@ -40,6 +43,12 @@ if SEED:
             return usual([SEED, *np.atleast_1d(seed).tolist()] if mine else seed)
 
         monkeypatch.setattr(np.random, "default_rng", other)
+
+
+@pytest.fixture
+def limits(monkeypatch):
+    """Set private limits for one test: `limits(all_pairs=100)`, by names of `problems.limits`."""
+    return partial(set_limits, monkeypatch)
 
 
 @pytest.fixture

@@ -2,6 +2,9 @@
 
 import ast
 import graphlib
+import re
+import sys
+import tomllib
 from pathlib import Path
 
 import heatsketch
@@ -29,6 +32,8 @@ OPERATORS = {
     *("TorchDense", "TorchKernel", "TorchSparse"),
 }
 FILTERS = {"Accumulated", "Heat", "Power"}
+NOT_FOR_USERS = {"test", "bench", "docs", "quality", "dev"}  # extras
+INSTALLED_AS = {"sklearn": "scikit-learn"}  # else a library is imported by its name
 
 ROOT = Path(heatsketch.__file__).parent
 TREES = {}  # by the name of the module: "operators.base"; a folder is its __init__
@@ -89,6 +94,24 @@ def libraries(nodes):
     return {name.partition(".")[0] for _, name in imports(nodes)}
 
 
+def declared(requirements):
+    """Return the names of requirements, such as dask of dask[array]>=2024.8."""
+    return {re.match(r"[\w-]+", requirement)[0] for requirement in requirements}
+
+
+def needed(nodes):
+    """Return what other people's libraries are called where they are installed from."""
+    found = libraries(nodes) - sys.stdlib_module_names - {"heatsketch"}
+    return {INSTALLED_AS.get(name, name) for name in found}
+
+
+def needed_by_formats(tree):
+    """Return the libraries that io imports by their names: need("openpyxl", path)."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+    named = [node.args[0] for node in calls if getattr(node.func, "id", "") == "need"]
+    return {str(n.value).partition(".")[0] for n in named if isinstance(n, ast.Constant)}
+
+
 def run_at_import(tree):
     """Yield the nodes that run when the module is imported: all but the bodies of functions."""
     for node in ast.iter_child_nodes(tree):
@@ -121,3 +144,30 @@ def test_libraries_stay_where_they_belong():
     assert {room_of(module) for module in found} <= WITH_SKLEARN
     at_import = {m: libraries(run_at_import(tree)) & OPTIONAL for m, tree in TREES.items()}
     assert {module for module, found in at_import.items() if found} == set()
+
+
+def test_the_project_declares_what_it_imports():
+    """What a module imports at once is a dependency, and what a function does also an extra."""
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    always = declared(project["project"]["dependencies"])
+    optional = {name for extra in extras.keys() - NOT_FOR_USERS for name in declared(extras[extra])}
+    for module, tree in TREES.items():
+        assert needed(run_at_import(tree)) <= always, module
+        assert needed(ast.walk(tree)) | needed_by_formats(tree) <= always | optional, module
+    texts = "".join(path.read_text(encoding="utf-8") for path in ROOT.rglob("*.py"))
+    assert set(re.findall(r"heatsketch\[(\w+)\]", texts)) <= extras.keys()
+
+
+def test_compiled_loops_stand_in_files_that_are_named_so():
+    imported = {module: {m for _, m in own_imports(module, tree)} for module, tree in TREES.items()}
+    compiled = {module for module, modules in imported.items() if "_compile" in modules}
+    assert compiled == {module for module in TREES if module.endswith("_loops")}
+
+
+def test_limits_are_changed_by_their_table_alone():
+    """So that a rename breaks one line, in `problems/limits.py`."""
+    constant = re.compile(r"""setattr\([^)]*["'.]_?[A-Z][A-Z_]+["']""")
+    tests = Path(__file__).parent
+    found = [path for path in tests.rglob("*.py") if constant.search(path.read_text("utf-8"))]
+    assert found == []

@@ -86,3 +86,17 @@ def test_ids_are_metadata_of_scikit_learn():
         assert hs.HeatEmbedding().set_fit_request(ids=True) is not None
     Z = StandardScaler().fit_transform(X)
     assert_array_equal(Y, model.fit_transform(Z, ids=ids))
+
+
+def test_ids_of_both_signs_and_text_beside_bytes():
+    X = cloud(120, 3)
+
+    def sketch(ids):
+        return hs.HeatSketch(5, random_state=3).fit(X[:100], ids=ids)
+
+    signed, unsigned = (sketch(np.arange(100, dtype=kind)) for kind in ("i8", "u8"))
+    assert hs.diffusion_discrepancy(signed, unsigned, rng=0).value == 0
+    assert len(signed.update(X[100:], ids=np.arange(100, 120, dtype="u8")).ids_) == 120
+    text = [f"é{i}" for i in range(100)]
+    both = sketch(text), sketch([one.encode() for one in text])
+    assert hs.diffusion_discrepancy(*both, rng=0).value == 0

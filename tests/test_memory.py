@@ -10,8 +10,8 @@ from heatsketch._checks import check_points
 from problems.clouds import cloud
 
 
-def test_what_is_not_available_is_refused_with_what_to_do(monkeypatch):
-    monkeypatch.setattr(_checks, "available", lambda: 1e9)
+def test_what_is_not_available_is_refused_with_what_to_do(limits):
+    limits(available=lambda: 1e9)
     _checks.require(1e9, "All distances", "use landmarks.")
     with pytest.raises(MemoryError, match=r"All distances take about 8e\+03 GB, but only 1 GB is"):
         _checks.require(8e12, "All distances", "use landmarks.")

@@ -25,10 +25,9 @@ LOGGER = logging.getLogger("heatsketch")
 
 
 @pytest.fixture
-def at_once(monkeypatch):
+def at_once(limits):
     """Show bars and messages from the beginning on, at every step."""
-    for name in ("_DELAY", "_SECONDS", "_SECONDS_IN_A_FILE"):
-        monkeypatch.setattr(_tiles, name, 0.0)
+    limits(show_after=0.0, show_every=0.0, show_in_a_file_every=0.0)
 
 
 @pytest.fixture

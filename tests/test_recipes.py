@@ -3,9 +3,11 @@
 Those for an operator and a filter are followed in tests/operators.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 
 import heatsketch as hs
@@ -92,7 +94,12 @@ def cauchy(monkeypatch):
 POINTS, NEW = np.random.default_rng(0).normal(size=(80, 3)), np.full((1, 3), 0.5)
 
 
-@pytest.mark.parametrize("make", [hs.HeatSketch, hs.HeatEmbedding, hs.DiffusionMap])
+LINEAR = partial(hs.HeatEmbedding, layout="linear")  # a free layout also looks at distances
+
+
+@pytest.mark.parametrize(
+    "make", [hs.HeatSketch, LINEAR, hs.DiffusionMap], ids=["sketch", "embedding", "map"]
+)
 def test_estimators_take_the_affinity_by_its_name(make, cauchy):
     model = make(2, 4, random_state=0, **cauchy).fit(POINTS)
     kernel = CauchyKernel(POINTS, 2.0)
@@ -101,6 +108,8 @@ def test_estimators_take_the_affinity_by_its_name(make, cauchy):
     assert_allclose(model.transform(NEW), given.transform(kernel.new_rows(NEW)), rtol=1e-9)
     assert_allclose(model.transform(POINTS[:3]), model.embedding_[:3], rtol=1e-9)
     assert 0 <= model.novelty(NEW)[0] <= 1
+    free = hs.HeatEmbedding(2, 4, **cauchy).fit(POINTS)
+    assert_array_equal(free.transform(POINTS), free.embedding_)
 
 
 def test_its_points_are_weighed_if_it_says_so(cauchy):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import math
 import numbers
@@ -298,12 +299,6 @@ def check_finite(
     )
 
 
-def refuse_masked(X: Any, name: str) -> None:
-    """Raise if X is an array with masked entries, which arithmetic would use."""
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        raise ValueError(f"{name} is a masked array with masked entries; fill or drop them first.")
-
-
 # Labels
 
 
@@ -416,7 +411,8 @@ def precision_of(X: Any) -> np.dtype:
 
 def read_array(X: Any, name: str, **form: Any) -> Array:
     """Return np.asarray(X), or raise in words of our own; masked entries are refused."""
-    refuse_masked(X, name)
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):  # arithmetic would use them
+        raise ValueError(f"{name} is a masked array with masked entries; fill or drop them first.")
     try:
         return np.asarray(X, **form)
     except (TypeError, ValueError, OverflowError) as error:
@@ -488,6 +484,14 @@ def _columns_of(X: Any, names: list[Any]) -> Array:
             "that are not NaN; drop, impute or encode them."
         )
     return np.column_stack(columns)
+
+
+def optional(module: str, what: str, extra: str) -> Any:
+    """Return a module of an optional library, or say what needs it and which extra installs it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(f'{what}; pip install "heatsketch[{extra}]"') from error
 
 
 def require(size: float, what: str, instead: str) -> None:

@@ -18,7 +18,6 @@ from heatsketch import io
 from heatsketch.classical import LaplacianEigenmap
 from heatsketch.cli import main
 from heatsketch.distributed import embed
-from heatsketch.mixture import kernel as kernels
 from heatsketch.neighbors import NeighborIndex
 from problems.spectra import path_graph
 
@@ -86,9 +85,9 @@ def test_calls(words):
         CALLS[words]()
 
 
-def test_an_affinity_of_too_high_a_rank(monkeypatch):
+def test_an_affinity_of_too_high_a_rank(limits):
     """Points far apart next to epsilon: the affinity is the identity, of full rank."""
-    monkeypatch.setattr(kernels, "_MAX_RANK", 8)
+    limits(mixture_rank=8)
     kernel = hs.MixtureKernel([1.0], [[0.0]], [25.0], epsilon=1e-3)
     points = np.linspace(-5, 5, 9)[:, None]
     assert kernel.low_rank(points[:8]).factor.shape == (8, 8)

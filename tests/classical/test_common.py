@@ -28,6 +28,7 @@ from heatsketch.classical import (
 )
 from heatsketch.neighbors import NeighborIndex
 from problems.checks import estimator_checks
+from problems.clouds import cloud
 
 X = np.random.default_rng(0).uniform(size=(80, 3)) * [6, 4, 2]
 NEW = np.random.default_rng(1).uniform(size=(9, 3)) * [6, 4, 2]
@@ -205,8 +206,8 @@ def test_distances_in_place_of_points(model):
     assert given.__sklearn_tags__().input_tags.pairwise
 
 
-def test_memory_is_looked_at_before_it_is_taken(monkeypatch):
-    monkeypatch.setattr("heatsketch._checks.available", lambda: 90_000.0)
+def test_memory_is_looked_at_before_it_is_taken(limits):
+    limits(available=lambda: 90_000.0)
     for model, instead in (
         (ClassicalMDS(metric="precomputed"), "use LandmarkMDS"),
         (Isomap(n_neighbors=7), "pass LandmarkIsomap with fewer landmarks"),
@@ -277,3 +278,19 @@ def test_parameters_out_of_range_are_refused(model, message):
 def test_what_are_no_distances_is_refused(model, D, message):
     with pytest.raises(ValueError, match=message):
         clone(model).set_params(metric="precomputed").fit(D)
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        *((name, {"metric": "cosine"}) for name in ("Isomap", "LaplacianEigenmap", "ClassicalMDS")),
+        *((name, {"metric": "manhattan"}) for name in ("Isomap", "LandmarkMDS", "MetricMDS")),
+        ("LocallyLinearEmbedding", {"reg": 0.5}),
+        ("TSNE", {"perplexity": 5.0}),
+    ],
+)
+def test_a_fitted_method_keeps_the_parameters_of_its_fit(name, changed):
+    X = cloud(90, 4) + 2
+    model = getattr(hs.classical, name)().fit(X)
+    before = model.transform(X[:9] + 0.01)
+    assert_array_equal(model.set_params(**changed).transform(X[:9] + 0.01), before)

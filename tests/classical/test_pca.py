@@ -55,9 +55,9 @@ def test_all_components_bring_the_points_back(X):
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("scale", [1.0, 2.0**60])
 @every_shape
-def test_iteration_finds_what_factoring_does(X, form, scale, monkeypatch):
+def test_iteration_finds_what_factoring_does(X, form, scale, limits):
     exact = PCA(2).fit(form(X * scale))
-    monkeypatch.setattr(pca, "_MAX_EXACT_SIZE", 1)
+    limits(pca_size=1)
     model = PCA(2, random_state=0).fit(form(X * scale))
     assert not np.array_equal(model.components_, exact.components_)  # it has iterated
     for name in ("components_", "explained_variance_ratio_"):
@@ -66,10 +66,10 @@ def test_iteration_finds_what_factoring_does(X, form, scale, monkeypatch):
 
 
 @pytest.mark.parametrize("share", [1.0, 1e-6, 0.0])
-def test_what_iteration_cannot_resolve_is_factored(X, share, monkeypatch):
+def test_what_iteration_cannot_resolve_is_factored(X, share, limits):
     points = X * [1, share, share, share]
     exact = PCA(3).fit(points)
-    monkeypatch.setattr(pca, "_MAX_EXACT_SIZE", 1)
+    limits(pca_size=1)
     assert_allclose(PCA(3).fit(points).embedding_, exact.embedding_, atol=1e-10 * share + 1e-13)
 
 
@@ -111,8 +111,8 @@ def test_scores_of_other_components_are_refused(X):
 
 @pytest.mark.parametrize("most", [1, pca._MAX_EXACT_SIZE], ids=["iterated", "exact"])
 @pytest.mark.parametrize("k", [1, 3])
-def test_points_that_coincide_have_coordinates_zero(k, most, monkeypatch):
-    monkeypatch.setattr(pca, "_MAX_EXACT_SIZE", most)
+def test_points_that_coincide_have_coordinates_zero(k, most, limits):
+    limits(pca_size=most)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = PCA(k).fit(np.full((6, 4), 3.7))

@@ -216,9 +216,9 @@ def test_flat_coordinates_start_at_random(method):
     assert Y[:, 1].std() > 1e-3 * Y[:, 0].std()
 
 
-def test_neighbors_of_the_caller(monkeypatch):
+def test_neighbors_of_the_caller(limits):
     """A transformer and a graph of enough neighbours give the probabilities of our own search."""
-    monkeypatch.setattr("heatsketch.classical.sne._MAX_COMPLETE_POINTS", 100)
+    limits(sne_points=100)
     X = np.random.default_rng(0).normal(size=(300, 3))
     options = {"perplexity": 5, "n_iter": 1, "early_iter": 0}
     model = SNE(**options).fit(X)

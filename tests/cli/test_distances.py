@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 import heatsketch as hs
-from heatsketch.cli import distances
 from problems.clouds import cloud
 from problems.tables import write_csv
 
@@ -23,8 +22,8 @@ def points(run):
 
 
 @pytest.fixture
-def sketched(monkeypatch):
-    monkeypatch.setattr(distances, "EXACT_UP_TO", 10)
+def sketched(limits):
+    limits(exact_distances=10)
 
 
 def expected(i, j, **options):

@@ -68,13 +68,14 @@ def test_embed_says_what_was_found(run):
     path, X = "circle.npy", hs.datasets.circle(510, rng=0)[0]
     np.save(path, X)
     models = {
-        "heat-embedding": hs.HeatEmbedding(time=8, random_state=0).fit(X),
+        "heat-embedding": hs.HeatEmbedding(time=8, layout="linear", random_state=0).fit(X),
         "diffusion-map": hs.DiffusionMap(time=8, random_state=0).fit(X),
         "mixture-diffusion": hs.MixtureDiffusion(mixture=2, time=8, random_state=0).fit(X),
     }
     lines = {}
     for method in models:
         given = ("--method", method, "--time", 8) + ("-p", "mixture=2") * ("mixture" in method)
+        given += ("--layout", "linear") * (method == "heat-embedding")
         lines[method] = run("embed", path, "-o", "out.npy", "--force", *given).lines
     kept, facts = models["heat-embedding"].distortion_, models["mixture-diffusion"].diagnostics_
     line = lines["heat-embedding"]["distances"]

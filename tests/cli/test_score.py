@@ -162,8 +162,8 @@ def test_score_joins_points_by_their_ids_and_names_the_worst_by_them(clouds, run
         assert f"has {message}" in run("score", clouds, moved, code=1).err
 
 
-def test_score_of_many_points_says_where_it_looked(run, score, monkeypatch):
-    monkeypatch.setattr("heatsketch.metrics.distortions.ALL_PAIRS_UP_TO", 500)
+def test_score_of_many_points_says_where_it_looked(run, score, limits):
+    limits(all_pairs=500)
     X = even_circle(600)
     Y = X.copy()
     Y[3] = Y[303]  # an opposite one in the same place

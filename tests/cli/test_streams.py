@@ -1,5 +1,6 @@
 """heatsketch embed of files that are read by blocks."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,6 @@ import pytest
 from pyarrow import parquet
 
 import heatsketch as hs
-from heatsketch.cli import embed
 
 METHOD = ("--method", "heat-sketch", "--n-components", "3")
 SAMPLE = ("--fit-points", "400")
@@ -49,14 +49,12 @@ def test_blocks_parts_and_few_points_give_the_same_bytes(run):
         assert Path("a.npy").read_bytes() == Path("b.npy").read_bytes()
 
 
-def test_a_sample_is_taken_where_memory_holds_no_more(run, monkeypatch):
-    monkeypatch.setattr(embed, "_READ_WHOLE_BYTES", 0)
-    monkeypatch.setattr(embed, "_LEAST_SAMPLE", 100)
-    for user in ("cli.embed", "distributed.sample"):
-        monkeypatch.setattr(f"heatsketch.{user}.size", lambda *_: 500)
+def test_a_sample_is_taken_where_memory_holds_no_more(run, limits):
+    limits(read_whole_bytes=0, least_sample=100, available=lambda: 1e7)
     said = run("embed", "big.npy", "-o", "o.npy", *METHOD).out
-    assert "500 of 900 points were fitted" in said
-    monkeypatch.setattr(embed, "_LEAST_SAMPLE", 501)
+    (count,) = re.findall(r"(\d+) of 900 points were fitted", said)
+    assert 100 <= int(count) < 900
+    limits(least_sample=int(count) + 1)
     assert "by blocks" not in run("embed", "big.npy", "-o", "p.npy", *METHOD).out
 
 

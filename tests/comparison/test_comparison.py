@@ -44,8 +44,8 @@ def test_by_default_all_methods_are_measured_at_the_time_that_heat_embedding_cho
     assert f"(time {model.time_:g})" in str(same)
 
 
-def test_every_column_is_its_own_definition_on_a_sample_with_duplicates(monkeypatch):
-    monkeypatch.setattr("heatsketch.comparison.run._SAMPLED_POINTS", 50)
+def test_every_column_is_its_own_definition_on_a_sample_with_duplicates(limits):
+    limits(compared_points=50)
     X, _ = hs.datasets.swiss_roll(110, rng=0)
     X = np.vstack([X, X[:10]])[np.random.default_rng(1).permutation(120)]
     label = np.digitize(X[:, 0], [-5, 5])
@@ -101,7 +101,7 @@ def test_the_seed_of_an_estimator_may_be_of_numpy_and_the_next_runs_have_others(
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_neighbours_are_searched_once(monkeypatch):
+def test_neighbours_are_searched_once(monkeypatch, limits):
     # Enough points that t-SNE looks at its nearest ones only, here 3 · 5 + 1.
     searches = []
     search = ExactSearch.nearest
@@ -111,9 +111,8 @@ def test_neighbours_are_searched_once(monkeypatch):
         return search(self, k, x)
 
     monkeypatch.setattr(ExactSearch, "nearest", counted)
-    monkeypatch.setattr("heatsketch.classical.sne._MAX_COMPLETE_POINTS", 100)
     # What is judged is not looked at here: few points do.
-    monkeypatch.setattr("heatsketch.comparison.run._SAMPLED_POINTS", 60)
+    limits(sne_points=100, compared_points=60)
     X, _ = hs.datasets.circle(220, rng=0)
     wide = np.column_stack([X, np.arange(220) / 110, np.zeros(220)])  # unlike any embedding
     methods = {name: name for name in GRAPHS}

@@ -12,7 +12,6 @@ import heatsketch as hs
 from heatsketch import io
 from heatsketch.distributed import embed, fit
 from heatsketch.distributed.sample import size
-from heatsketch.io import anndata_files
 from heatsketch.io.blocks import Blocks, joined
 from heatsketch.io.formats import open_blocks
 from heatsketch.io.table import Reading
@@ -66,8 +65,8 @@ def dense(values):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("key", [None, "twice", "layers/dense", "X_pca"])
-def test_blocks_are_the_rows_of_the_whole_table(kind, key, store, monkeypatch):
-    monkeypatch.setattr(anndata_files, "BLOCK_BYTES", 2000)  # some 250 entries, 6 rows
+def test_blocks_are_the_rows_of_the_whole_table(kind, key, store, limits):
+    limits(block_bytes=2000)  # some 250 entries, 6 rows
     whole = io.read_table(store / f"x.{kind}", key=key)
     found = open_blocks(store / f"x.{kind}", Reading(key=key))
     assert (found.n, found.columns, found.dtype) == (N, whole.columns, whole.values.dtype)
@@ -112,8 +111,8 @@ def test_what_blocks_cannot_do_is_refused(source, out, given, words, store, tmp_
     assert not list(tmp_path.iterdir())
 
 
-def test_a_sample_is_what_half_of_the_memory_holds(monkeypatch):
-    monkeypatch.setattr("heatsketch._checks.available", lambda: 1e9)
+def test_a_sample_is_what_half_of_the_memory_holds(limits):
+    limits(available=lambda: 1e9)
 
     def found(n, d, stored=None):
         points = Blocks(n, range(d), np.dtype(np.float32), "x", iter, stored)

@@ -207,6 +207,14 @@ def test_outputs_that_exist_are_kept(source, tmp_path):
     assert not Path(f"{out}.partial").exists()
 
 
+def test_a_cluster_without_dask_is_refused_before_the_fit(source, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask.distributed", None)
+    out = tmp_path / "out.npy"
+    with pytest.raises(ImportError, match=r'clusters need Dask; pip install "heatsketch\[dask\]"'):
+        embed(source, out, SKETCH, cluster="local:2", **OPTIONS)
+    assert not Run(out).folder.exists()
+
+
 def test_parts_that_do_not_match_are_refused(tmp_path):
     parts = source_of("parts", tmp_path)
     np.save(parts / "part-12.npy", X[:5, :2])

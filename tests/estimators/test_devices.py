@@ -1,4 +1,4 @@
-"""Estimators on a device: the numbers of the host, tensors out for tensors in, a model without it."""
+"""Estimators on a device: the numbers of the host, tensors for tensors, a model without it."""
 
 import copy
 

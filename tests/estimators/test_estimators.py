@@ -7,6 +7,7 @@ from scipy import sparse
 from scipy.linalg import expm
 from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
+from sklearn.exceptions import NotFittedError
 
 import heatsketch as hs
 from heatsketch._random import random_block
@@ -145,6 +146,15 @@ def test_memory_layout_does_not_matter_and_input_is_left_alone(make, affinity, X
         model = make(**affinity).fit(same)
         assert_array_equal(model.embedding_, expected.embedding_)
         assert_array_equal(model.transform(same), transformed)
+
+
+@pytest.mark.parametrize("make", [hs.HeatSketch, hs.MixtureDiffusion, hs.classical.Isomap])
+def test_a_fit_that_failed_leaves_nothing_fitted(make):
+    model = make()
+    with pytest.raises(ValueError):  # noqa: PT011
+        model.fit(np.ones((5, 2)))
+    with pytest.raises(NotFittedError):
+        model.transform(np.ones((5, 2)))
 
 
 # Rows, old and new

@@ -10,9 +10,7 @@ from scipy.stats import chi2
 
 import heatsketch as hs
 from heatsketch._checks import ScaleWarning
-from heatsketch.estimators import heat_embedding
 from heatsketch.layout.linear import OBJECTIVES
-from heatsketch.markov import rows as coordinates
 from problems.checks import assert_distortion
 from problems.clouds import cloud, noisy_tree
 from problems.estimators import AFFINITIES, every_normalization
@@ -64,7 +62,9 @@ def test_a_cloud_of_two_dimensions_is_embedded_without_distortion(normalization,
     Z -= Z.mean(axis=0)
     Z /= np.linalg.norm(Z, axis=1).max()
     K = 1 + Z @ Z.T
-    model = make(2, time, affinity="precomputed", normalization=normalization).fit(K)
+    model = make(2, time, affinity="precomputed", normalization=normalization, layout="linear").fit(
+        K
+    )
     assert model.time_ == (1 if time == "auto" else time)
     values, axes = np.linalg.eigh(Z.T @ Z)
     D = pdist(Z @ (axes * values ** (model.time_ - 0.5))) / 30**model.time_
@@ -137,11 +137,9 @@ def test_worst_pairs_are_rows_of_the_input_where_duplicates_count_as_one_point()
 
 
 @pytest.fixture
-def sketched(monkeypatch):
+def sketched(limits):
     """Take every set of more than 20 points for a large one, of which 8 eigenpairs are computed."""
-    monkeypatch.setattr(coordinates, "SPECTRAL_LIMIT", 20)
-    monkeypatch.setattr(coordinates, "FEW_VERTICES", 20)
-    monkeypatch.setattr(heat_embedding, "N_LEADING", 8)
+    limits(all_eigenpairs=20, few_vertices=20, leading=8)
 
 
 @pytest.mark.statistical
@@ -176,10 +174,9 @@ def test_an_embedding_of_a_sketch_is_in_units_of_the_diffusion_distance(filter, 
 
 @pytest.mark.parametrize("time", [1, 16])
 @every_affinity
-def test_its_distortion_is_measured_again_by_the_same_coordinates(affinity, time, monkeypatch):
+def test_its_distortion_is_measured_again_by_the_same_coordinates(affinity, time, limits):
     """64 eigenpairs and a sketch of 35, as of many points."""
-    for limit in ("SPECTRAL_LIMIT", "FEW_VERTICES"):
-        monkeypatch.setattr(coordinates, limit, 20)
+    limits(all_eigenpairs=20, few_vertices=20)
     model = make(2, time, filter="accumulated", **affinity).fit(cloud(100, 3, seed=1))
     again = hs.metrics.diffusion_distortion(
         model.embedding_, model.diffusion_, time, filter="accumulated"

@@ -13,9 +13,7 @@ from sklearn.decomposition import PCA
 
 import heatsketch as hs
 from heatsketch import NearIsometricProjection
-from heatsketch.layout import objective as pairs
 from heatsketch.layout.linear import OBJECTIVES
-from heatsketch.metrics import distortions as metrics
 from heatsketch.metrics import row_distortion
 from heatsketch.neighbors import pair_distances
 from problems.checks import assert_distortion, estimator_checks
@@ -184,11 +182,8 @@ def test_a_map_that_lets_most_points_coincide_says_so():
 
 
 @every_objective
-def test_no_more_rows_are_learned_from_than_enough(objective, monkeypatch):
-    for limits in (pairs, metrics):
-        monkeypatch.setattr(limits, "ALL_PAIRS_UP_TO", 100)
-    monkeypatch.setattr(pairs, "RANDOM_PAIRS", 20_000)
-    monkeypatch.setattr(pairs, "NEAR_ROWS", 200)
+def test_no_more_rows_are_learned_from_than_enough(objective, monkeypatch, limits):
+    limits(all_pairs=100, random_pairs=20_000, near_rows=200)
     monkeypatch.setitem(OBJECTIVES, objective, replace(OBJECTIVES[objective], rows=150))
     X = torus_factor(400)
     projection = fitted(X, 3, objective=objective, n_init=1)

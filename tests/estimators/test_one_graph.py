@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 
 import heatsketch as hs
 from heatsketch.markov.affinity import AFFINITIES
+from problems.clouds import cloud
 
 FOLDS = 3
 
@@ -60,3 +61,8 @@ def test_what_is_kept_changes_no_bit_and_depends_on_what_matters(tmp_path, built
     clone(model).set_params(n_neighbors=10).fit(X)
     clone(model).fit(X + 1)
     assert len(built) == 4
+
+
+def test_a_metric_that_cannot_be_stored_is_refused_by_name(tmp_path):
+    with pytest.raises(TypeError, match="leave out memory"):
+        hs.HeatSketch(metric=lambda a, b: abs(a - b).sum(), memory=str(tmp_path)).fit(cloud(30, 2))

@@ -5,12 +5,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.mixture import GaussianMixture
 
 import heatsketch as hs
 from heatsketch import classical
 from heatsketch.comparison.methods import ESTIMATORS, defaults
-from heatsketch.markov import affinity
 from problems.clouds import cloud
 from problems.estimators import every_estimator
 from problems.spectra import path_graph
@@ -114,8 +114,8 @@ def test_parameter_errors_say_what_came_and_what_is_wanted(make, changes, error,
         make(**changes).fit(X)
 
 
-def test_a_dense_affinity_that_takes_hours_is_refused(monkeypatch, X):
-    monkeypatch.setattr(affinity, "MOST_POINTS", 59)
+def test_a_dense_affinity_that_takes_hours_is_refused(limits, X):
+    limits(dense_points=59)
     with pytest.raises(ValueError, match=r"'dense' of 60 points takes hours; pass affinity='k"):
         hs.HeatSketch(affinity="dense", epsilon=1.0).fit(X)
 
@@ -202,6 +202,12 @@ def test_frames_with_columns_that_cannot_be_features(make):
     )
 
 
+def test_a_time_may_be_a_number_of_numpy():
+    X = cloud(60, 2)
+    models = (hs.HeatSketch(3, time=time, random_state=0) for time in (4, np.array(4)))
+    assert_array_equal(*(model.fit_transform(X) for model in models))
+
+
 # After a fit
 
 
@@ -218,9 +224,8 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("kind", [hs.HeatSketch, hs.DiffusionMap, hs.HeatEmbedding])
-def test_a_fitted_model_gives_what_it_gave(kind, monkeypatch):
-    """Bits are compared, for which 2 resamples do; `data_interval` asks for 20."""
-    monkeypatch.setattr("heatsketch.uncertainty.resampling.check_number", lambda *_, **__: 2)
+def test_a_fitted_model_gives_what_it_gave(kind, limits):
+    limits(least_resamples=2)  # bits are compared, for which 2 do
     model = kind(2, time=4, random_state=0).fit(OLD)
 
     def answers():
@@ -229,7 +234,7 @@ def test_a_fitted_model_gives_what_it_gave(kind, monkeypatch):
         return [*rows, late.value, share.ratio]
 
     def resampled():
-        return hs.data_interval(model, NEW, np.ptp, rng=0)
+        return hs.data_interval(model, NEW, np.ptp, rng=0, n_resamples=2)
 
     before, interval = answers(), resampled()
     for name, other in OTHERS.items():

@@ -11,8 +11,7 @@ from scipy.spatial.distance import cdist, pdist
 
 import heatsketch as hs
 from heatsketch.estimators.heat_embedding import side_by_side
-from heatsketch.layout import objective
-from heatsketch.metrics import diffusion_distortion, distortions
+from heatsketch.metrics import diffusion_distortion
 from problems.clouds import cloud, even_circle
 
 pytestmark = [
@@ -55,9 +54,9 @@ def assert_apart(Y, labels):
 def test_each_component_is_what_it_is_by_itself(normalization):
     # Of a circle two directions are left at large times, and the map is unique up to a rotation.
     X = rings()
-    model = make(512, normalization=normalization).fit(X)
+    model = make(512, normalization=normalization, layout="linear").fit(X)
     for c in range(len(SIZES)):
-        alone = make(512, normalization=normalization).fit(X[c == LABELS])
+        alone = make(512, normalization=normalization, layout="linear").fit(X[c == LABELS])
         ratio = pdist(model.embedding_[c == LABELS]) / pdist(alone.embedding_)
         # A row of P^t over π is longer by √(1 / mass) in a component of this mass.
         mass = model.diffusion_.measure[c == LABELS].sum() if normalization == "markov" else 1.0
@@ -90,9 +89,8 @@ def test_the_distortion_is_that_of_pairs_within_components():
     assert again.log_L == pytest.approx(model.distortion_.log_L, rel=1e-9)
 
 
-def test_where_not_all_pairs_are_measured_score_finds_what_fit_found(monkeypatch):
-    for module in (objective, distortions):
-        monkeypatch.setattr(module, "ALL_PAIRS_UP_TO", 100)
+def test_where_not_all_pairs_are_measured_score_finds_what_fit_found(limits):
+    limits(all_pairs=100)
     X = rings((60, 50))
     model = make(64).fit(X)
     assert "within components" in model.distortion_.looked_at
@@ -132,7 +130,7 @@ def test_points_that_stand_alone_are_dots_beside_the_others():
         np.exp(-(cdist(rings((20,)), rings((20,))) ** 2)), 1.0, 1.0, [[1.0, 0.5], [0.5, 1]]
     )
     labels = np.repeat([0, 1, 2, 3], [20, 1, 1, 2])
-    model = make(affinity="precomputed").fit(K)
+    model = make(affinity="precomputed", layout="linear").fit(K)
     assert_apart(model.embedding_, labels)
     distances = hs.diffusion_distance(model.diffusion_, 8, pairs=([22], [23]))
     scale = model.distortion_.median

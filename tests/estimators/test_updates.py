@@ -148,3 +148,12 @@ def test_a_saved_model_knows_its_points(tmp_path):
     found = hs.load_model(tmp_path / "model")
     assert_array_equal(found.ids_, model.ids_)
     assert_array_equal(found.refresh().embedding_, model.refresh().embedding_)
+
+
+@pytest.mark.parametrize("metric", ["manhattan", "cosine"])
+def test_points_are_added_in_any_metric(metric):
+    X = cloud(120, 3, seed=5)
+    model = hs.HeatSketch(5, metric=metric, random_state=0).fit(X[:100], ids=range(100))
+    refreshed = model.update(X[100:], ids=range(100, 120)).refresh()
+    whole = hs.HeatSketch(5, metric=metric, random_state=0).fit(X, ids=range(120))
+    assert_allclose(refreshed.embedding_, whole.embedding_, atol=1e-12)

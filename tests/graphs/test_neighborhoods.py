@@ -20,6 +20,7 @@ from heatsketch.graphs.shortest_paths import shortest_paths, spread_vertices
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.neighbors.exact import ExactSearch
 from problems.clouds import cloud
+from problems.limits import set_limits
 
 X = cloud(90, 3)
 MODES = pytest.mark.parametrize("mode", [{"n_neighbors": 6}, {"radius": 1.1}], ids=["k", "radius"])
@@ -152,7 +153,7 @@ def test_links_are_a_minimum_spanning_tree_between_components(labelled, large):
     points, labels, count = labelled
     with pytest.MonkeyPatch.context() as patch:
         if large:
-            patch.setattr("heatsketch.graphs.links._SMALL_COMPONENT_FACTOR", 0)
+            set_limits(patch, small_component=0)
         i, j, d = shortest_links(points, labels)
     D = cdist(points, points)
     assert_allclose(d, D[i, j], rtol=1e-12)
@@ -258,10 +259,9 @@ def test_one_search_serves_all_who_are_given_the_index(monkeypatch):
 
 
 @pytest.mark.parametrize("dim", [3, 20, 40], ids=["tree", "blocks", "lists"])
-def test_fewer_neighbours_are_a_prefix_of_more_also_for_equal_queries(dim, monkeypatch):
+def test_fewer_neighbours_are_a_prefix_of_more_also_for_equal_queries(dim, limits):
     if dim == 40:
-        monkeypatch.setattr("heatsketch.neighbors.exact.EXACT_POINTS", 100)
-        monkeypatch.setattr("heatsketch.neighbors.inverted_lists._POINTS_PER_CELL", 10)
+        limits(exact_points=100, cell_points=10)
     points = np.random.default_rng(dim).normal(size=(400, dim))
     index = NeighborIndex(points, n_neighbors=12)
     assert index.approximate == (dim == 40)

@@ -11,7 +11,6 @@ import pyarrow.parquet
 import pytest
 
 from heatsketch import io
-from heatsketch.io import parquet, text
 from heatsketch.io.blocks import joined
 from heatsketch.io.formats import open_blocks
 from heatsketch.io.table import Reading
@@ -34,9 +33,8 @@ def rows(sep=","):
 
 
 @pytest.fixture
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(text, "BLOCK_BYTES", 2**14)
-    monkeypatch.setattr(parquet, "BLOCK_BYTES", 2**14)
+def small_blocks(limits):
+    limits(block_bytes=2**14)
 
 
 CONTENT = {
@@ -106,9 +104,9 @@ def test_text_that_must_be_rewritten_is_not_read_by_blocks(tmp_path, content, wo
         open_blocks(saved(tmp_path, content, "t.txt"), Reading())
 
 
-def test_text_takes_the_memory_of_its_blocks(tmp_path, monkeypatch):
+def test_text_takes_the_memory_of_its_blocks(tmp_path, limits):
     """8 MB of text, of which 64 kB are read at a time: at most a third."""
-    monkeypatch.setattr(text, "BLOCK_BYTES", 2**16)
+    limits(block_bytes=2**16)
     path = tmp_path / "t.csv"
     lines = rows().splitlines(keepends=True)
     path.write_text(lines[0] + "".join(lines[1:]) * 40)

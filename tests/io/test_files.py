@@ -113,8 +113,8 @@ def test_key_is_refused_where_there_is_nothing_to_choose(tmp_path):
             io.read_table(source, key="X")
 
 
-def test_a_packed_file_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_FREE_BYTES", 2**20)
+def test_a_packed_file_is_refused_before_it_fills_the_memory(tmp_path, limits):
+    limits(unpacked_bytes=2**20)
     np.savez_compressed(tmp_path / "t.npz", X=np.zeros((2**10, 2**10)))
     parquet.write_table(pa.table({"a": np.zeros(10**6)}), tmp_path / "t.parquet")
     for name in ("t.npz", "t.parquet"):

@@ -1,4 +1,4 @@
-"""Damaged files of every kind are read or refused, never worse; see `fuzz`."""
+"""Damaged files of every kind are read or refused, never worse; see `tools/fuzz.py`."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-FUZZER = Path(__file__).with_name("fuzz.py")
+FUZZER = Path(__file__).parents[2] / "tools" / "fuzz.py"
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="every case is a forked process")
 

@@ -90,8 +90,8 @@ def test_a_row_of_another_length_is_named_for_any_separator(tmp_path, sep):
         io.read_table(saved(tmp_path, "x\n1\n2\n3\n4,5\n"), missing="drop")
 
 
-def test_a_packed_file_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(io.files, "_FREE_BYTES", 2**20)
+def test_a_packed_file_is_refused_before_it_fills_the_memory(tmp_path, limits):
+    limits(unpacked_bytes=2**20)
     path = saved(tmp_path, gzip.compress(b"x\n" + b"1\n" * 2**21), "t.csv.gz")
     with pytest.raises(ValueError, match="would unpack"):
         io.read_table(path)

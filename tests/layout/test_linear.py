@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import check_grad
 from scipy.spatial.distance import pdist
 
-from heatsketch.layout import linear, objective
+from heatsketch.layout import objective
 from heatsketch.layout.linear import OBJECTIVES, LinearLayout, half_whitening_axes
 from heatsketch.layout.objective import log_distortion, outside_fraction, stress
 from problems.clouds import cloud
@@ -51,8 +51,8 @@ def random_map(shape, seed=1):
 @pytest.mark.parametrize("wide", [1, 512], ids=["Gram matrix", "factors"])
 @pytest.mark.parametrize("shape", [(30, 6), (6, 30), (30, 30)], ids=str)
 @pytest.mark.parametrize("max_rank", [3, 256])
-def test_coordinates_times_weights_are_principal_components(shape, max_rank, wide, monkeypatch):
-    monkeypatch.setattr(linear, "_WIDE", wide)
+def test_coordinates_times_weights_are_principal_components(shape, max_rank, wide, limits):
+    limits(gram_columns=wide)
     n, r = shape
     F = ellipsoid(n, 0.8 ** np.arange(r)) + 5.0
     layout = stated(F, max_rank)

@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist, pdist, squareform
 from scipy.stats import binom, chi2
 
-from heatsketch.layout import objective as module
 from heatsketch.layout.objective import (
     log_ratio_evaluator,
     nearest_pairs,
@@ -95,10 +94,9 @@ def test_coinciding_points_have_a_finite_ratio():
 
 
 @pytest.fixture
-def large(monkeypatch):
+def large(limits):
     """Take a hundred points for many."""
-    monkeypatch.setattr(module, "ALL_PAIRS_UP_TO", 100)
-    monkeypatch.setattr(module, "RANDOM_PAIRS", 4_000)
+    limits(all_pairs=100, random_pairs=4_000)
 
 
 @pytest.mark.usefixtures("large")

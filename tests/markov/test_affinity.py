@@ -8,7 +8,6 @@ from scipy.spatial.distance import cdist
 
 from heatsketch import Dense, Kernel, Sparse, gaussian_affinity
 from heatsketch._tiles import row_tiles
-from heatsketch.markov import affinity
 from heatsketch.markov.affinity import dense_affinity, knn_affinity, radius_affinity
 from heatsketch.scales.bandwidth import rule_epsilon
 from problems.clouds import cloud, rotation
@@ -54,9 +53,9 @@ def test_rules_give_the_bandwidth(rule):
         assert_array_equal(gaussian_affinity(X), want)
 
 
-def test_symmetric_to_the_last_bit_across_row_tiles(monkeypatch):
-    X, tile = cloud(50, 7), 16
-    monkeypatch.setattr(affinity, "row_tiles", lambda n: row_tiles(n, tile))
+def test_symmetric_to_the_last_bit_across_row_tiles():
+    X = cloud(1_500, 7)
+    assert len(list(row_tiles(len(X)))) > 1
     K = gaussian_affinity(X, 3.0)
     assert (K == K.T).all()
     assert_allclose(K, kernel_matrix(X, 3.0), rtol=1e-12)
@@ -125,10 +124,10 @@ def test_a_dense_kernel_of_many_points_is_not_stored():
     assert isinstance(dense_affinity(X[:100], 0.1, 6).operator, Dense)
 
 
-def test_stored_and_unstored_kernels_are_the_same_operator(monkeypatch):
+def test_stored_and_unstored_kernels_are_the_same_operator(limits):
     X = cloud(40, 3)
     stored = of_points(dense_affinity(X, SELF_TUNING, 6))
-    monkeypatch.setattr(affinity, "STORED_POINTS", 10)
+    limits(stored_points=10)
     assert_allclose(of_points(dense_affinity(X, SELF_TUNING, 6)), stored, rtol=1e-12)
 
 

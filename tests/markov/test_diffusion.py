@@ -151,9 +151,8 @@ def test_smoothing_the_data_is_smoothing_new_points_that_equal_it(way):
 
 
 @pytest.mark.parametrize("affinity", ["dense", "knn"])
-def test_far_points_have_their_numbers_whatever_the_tiles(affinity, monkeypatch):
-    monkeypatch.setattr("heatsketch.markov.diffusion._SPARSE_TILE", 8)
-    monkeypatch.setattr("heatsketch.markov.diffusion.ROW_TILE", 8)
+def test_far_points_have_their_numbers_whatever_the_tiles(affinity, limits):
+    limits(sparse_tile=8, row_tile=8)
     d = hs.diffusion(cloud(60, 2), affinity=affinity)
     new = cloud(40, 2)
     new[[3, 21, 22]] += 1e7

@@ -88,8 +88,9 @@ def test_shuffled_rows_get_the_same_coordinates(name, method):
     assert np.abs(W - Y[order]).max() <= 1e-9 * np.abs(Y).max()
 
 
-def test_approximate_neighbours_do_not_depend_on_the_order_of_rows(monkeypatch):
-    monkeypatch.setattr("heatsketch.neighbors.exact.EXACT_POINTS", 2_000)
+@pytest.mark.slow
+def test_approximate_neighbours_do_not_depend_on_the_order_of_rows(limits):
+    limits(exact_points=2_000)
     X = np.random.default_rng(0).normal(size=(3_000, 12))
     assert NeighborIndex(X).approximate
     order, Z = shuffled(X)

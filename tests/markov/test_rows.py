@@ -16,7 +16,6 @@ from scipy.stats import chi2
 
 import heatsketch as hs
 from heatsketch._random import random_block
-from heatsketch.markov import rows as module
 from heatsketch.markov.rows import Coordinates
 from heatsketch.spectral.filters import make_filter
 from problems.clouds import cloud
@@ -169,10 +168,9 @@ def under(coordinates, f, n_sketch, seed):
 
 
 @pytest.fixture
-def few_pairs(monkeypatch):
+def few_pairs(limits):
     """Compute 8 eigenpairs of more than 20 points."""
-    monkeypatch.setattr(module, "FEW_VERTICES", 20)
-    monkeypatch.setattr(module, "SPECTRAL_LIMIT", 20)
+    limits(few_vertices=20, all_eigenpairs=20)
 
 
 @every_filter

@@ -13,12 +13,12 @@ from scipy.spatial.distance import pdist, squareform
 import heatsketch as hs
 from heatsketch import Diffusion, diffusion_distance, distortion
 from heatsketch.markov.rows import DiffusionRows
-from heatsketch.metrics import distances
 from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.neighbors import all_distances
 from problems.clouds import cloud, even_circle
 from problems.estimators import walk_of
 from problems.filtered import symmetric
+from problems.limits import set_limits
 from problems.matrices import kernel_matrix
 from problems.spectra import circle, circle_distances
 
@@ -148,6 +148,17 @@ def test_bad_filters_are_refused():
         diffusion_distance(np.triu(np.ones((3, 3))), 2)
 
 
+@pytest.mark.parametrize(("filter", "time"), [("heat", 2.5), ("accumulated", 2)])
+def test_points_with_equal_rows_are_at_distance_0(filter, time):
+    X = cloud(60, 3, seed=5)
+    twice = hs.Diffusion.from_points(np.vstack([X, X[:5]]), affinity="dense", epsilon=2.0)
+    star = np.zeros((8, 8))
+    star[0, 1:] = star[1:, 0] = 1
+    cases = (twice, 0, 60), (hs.Diffusion.from_graph(star), 1, 2)
+    for d, i, j in cases:
+        assert hs.diffusion_distance(d, time, filter=filter, pairs=([i], [j]))[0] < 1e-12
+
+
 # In blocks
 
 
@@ -162,7 +173,7 @@ def test_blocks_change_nothing_and_hold_no_more_points_than_fit_and_two_for_a_pa
     i, j = np.random.default_rng(seed).integers(0, n, (2, m))  # some more than once, some equal
     columns, transposed = [], DiffusionRows.transposed
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distances, "_BLOCK_BYTES", 8 * 60 * size)
+        set_limits(patch, column_bytes=8 * 60 * size)
         patch.setattr(
             DiffusionRows,
             "transposed",

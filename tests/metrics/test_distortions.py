@@ -16,10 +16,10 @@ import heatsketch as hs
 from heatsketch import Diffusion, diffusion_distance, distortion
 from heatsketch.markov import rows as coordinates
 from heatsketch.metrics import diffusion_distortion, distances, row_distortion
-from heatsketch.metrics import distortions as metrics
 from problems.chance import in_band
 from problems.clouds import cloud, even_circle
 from problems.filtered import symmetric
+from problems.limits import set_limits
 from problems.spectra import circle, log_L_of_first_pair
 
 
@@ -233,9 +233,9 @@ def test_rounding_of_equal_rows_says_nothing():
 
 
 @pytest.fixture
-def many(monkeypatch):
+def many(limits):
     """Six hundred points that count as many, and neighbours looked for around all of them."""
-    monkeypatch.setattr(metrics, "ALL_PAIRS_UP_TO", 100)
+    limits(all_pairs=100)
     return cloud(600, 3)
 
 
@@ -315,11 +315,8 @@ def roll():
 def many_from_200_on(error=0.0):
     """Take more than 200 points for too many for all pairs, and for all eigenpairs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(metrics, "ALL_PAIRS_UP_TO", 200)
-        patch.setattr(metrics, "_NEGLIGIBLE", error)
-        patch.setattr(distances, "SPECTRAL_LIMIT", 20)
-        for limit in ("FEW_VERTICES", "SPECTRAL_LIMIT"):
-            patch.setattr(coordinates, limit, 20)
+        set_limits(patch, all_pairs=200, negligible_error=error)
+        set_limits(patch, all_eigenpairs=20, few_vertices=20)
         yield patch
 
 

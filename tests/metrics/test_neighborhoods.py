@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from heatsketch.metrics import continuity, knn_accuracy, trustworthiness
-from heatsketch.metrics import picture as module
 from problems.clouds import cloud, rotation
 
 
@@ -49,8 +48,8 @@ def check_both(X, Y, *sizes):
 
 @pytest.mark.parametrize("d", [1, 3, 20])
 @pytest.mark.parametrize("rows", [7, 29])
-def test_both_are_their_definitions_in_tiles_of_any_number_of_rows(d, rows, monkeypatch):
-    monkeypatch.setattr(module, "_TILE_DISTANCES", rows * 29)
+def test_both_are_their_definitions_in_tiles_of_any_number_of_rows(d, rows, limits):
+    limits(picture_tile=rows * 29)
     check_both(cloud(29, d), cloud(29, 2, seed=1), 1, 5, 14)
 
 
@@ -126,7 +125,7 @@ def test_an_embedding_that_knows_nothing_has_the_value_of_chance(measure):
 
 
 @pytest.mark.statistical
-def test_a_sample_of_rows_is_within_its_error(monkeypatch):
+def test_a_sample_of_rows_is_within_its_error(limits):
     """Alarm 1e-6: 300 standardised errors, mean within 5/√300 and mean square within 1 ± 0.5.
 
     Five deviations of each (√(2/300) = 0.08 for the square, more with uneven rows). Sees a missing
@@ -136,8 +135,7 @@ def test_a_sample_of_rows_is_within_its_error(monkeypatch):
     exact = trustworthiness(X, Y, 5)
     assert exact == trustworthiness(X, Y, 5, rng=4)
     assert exact.error == 0
-    monkeypatch.setattr(module, "_MAX_POINTS_ALL_ROWS", 79)
-    monkeypatch.setattr(module, "_SAMPLE_ROWS", 60)
+    limits(picture_points=79, picture_rows=60)
     sampled = [trustworthiness(X, Y, 5, rng=seed) for seed in range(300)]
     z = np.array([(value - exact.value) / error for value, error in sampled])
     assert abs(z.mean()) < 5 / np.sqrt(300)
@@ -182,6 +180,13 @@ def test_the_names_of_categories_do_not_count():
         assert knn_accuracy(Y, [names[code] for code in codes], 4) == want
     assert knn_accuracy(sparse.csr_matrix(Y * 1e-50), codes, 4) == want
     assert knn_accuracy(pd.DataFrame(Y @ rotation(2) * 1e50), pd.Categorical(codes), 4) == want
+
+
+def test_missing_labels_beside_text_are_left_out():
+    Y = [[0.0], [1.0], [9.0], [8.0], [5.0]]
+    for missing in (None, float("nan")):
+        assert knn_accuracy(Y, ["a", "a", "b", "b", missing], 1) == 1.0
+    assert knn_accuracy(Y, pd.array([1, 1, 2, 2, None], dtype="Int64"), 1) == 1.0
 
 
 # Bad input

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from heatsketch.neighbors import NeighborIndex, distinct_rows, exact, pair_distances
+from heatsketch.neighbors import NeighborIndex, distinct_rows, pair_distances
 from problems.clouds import cloud
 from problems.matrices import dense
 
@@ -84,22 +84,22 @@ def test_ties_copies_and_pairs_exactly_at_the_radius(X, k, radius):
 
 
 @pytest.mark.parametrize("points", [CLOUD, CASES["binary"], CLOUD[:, :3]])
-def test_rows_do_not_depend_on_the_tiles(points, monkeypatch):
+def test_rows_do_not_depend_on_the_tiles(points, limits):
     index = NeighborIndex(points)
     whole = index.query(None, 9)
     for rows in (slice(7, 8), slice(300, 331), slice(200, 500)):
         for ours, want in zip(index.query(points[rows], 9), whole, strict=True):
             np.testing.assert_array_equal(ours, want[rows])
-    monkeypatch.setattr(exact, "_TILE_ENTRIES", 1)
+    limits(search_tile=1)
     for ours, want in zip(NeighborIndex(points).query(None, 9), whole, strict=True):
         np.testing.assert_array_equal(ours, want)
 
 
-def test_pair_distances_keep_the_digits_of_close_pairs_in_any_chunking(monkeypatch):
+def test_pair_distances_keep_the_digits_of_close_pairs_in_any_chunking(limits):
     steps = np.array([2.0**-30, 2.0**-20, 1.0, 3.0])
     x = np.full((4, 1), 2.0**20)
     for chunk in (1, 3, 100):
-        monkeypatch.setattr(exact, "DIFFERENCES_AT_A_TIME", chunk)
+        limits(differences_at_a_time=chunk)
         distances = pair_distances(x + steps[:, None], x, np.arange(4), np.zeros(4, dtype=int))
         np.testing.assert_array_equal(distances, steps)
 

@@ -49,9 +49,8 @@ def test_duplicates_share_a_vertex_of_a_transformers_graph():
     assert abs(d.directed_step - once.directed_step).max() < 1e-12
 
 
-def test_an_index_says_how_exact_the_search_is(monkeypatch):
-    monkeypatch.setattr("heatsketch.neighbors.exact.EXACT_POINTS", 50)
-    monkeypatch.setattr("heatsketch.neighbors.inverted_lists._POINTS_PER_CELL", 10)
+def test_an_index_says_how_exact_the_search_is(limits):
+    limits(exact_points=50, cell_points=10)
     wide = np.random.default_rng(1).normal(size=(500, 20))
     default = hs.Diffusion.from_points(wide)
     assert 0.98 <= default.diagnostics["recall"] <= 1

@@ -12,10 +12,9 @@ K, N, D = 12, 1500, 16
 
 
 @pytest.fixture(autouse=True)
-def small_is_large(monkeypatch):
+def small_is_large(limits):
     """Search lists from 300 points on, in cells of 20."""
-    monkeypatch.setattr("heatsketch.neighbors.exact.EXACT_POINTS", 300)
-    monkeypatch.setattr("heatsketch.neighbors.inverted_lists._POINTS_PER_CELL", 20)
+    limits(exact_points=300, cell_points=20)
 
 
 def curve(n=N, d=20, seed=0):

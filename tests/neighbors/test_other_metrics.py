@@ -153,3 +153,19 @@ def test_methods_of_coordinates_refuse_a_metric_that_has_none():
     for door in (lambda X: hs.ksum(X, metric="manhattan"), *fits):
         with pytest.raises(ValueError, match="metric='manhattan' has no coordinates"):
             door(POINTS)
+
+
+def test_copies_are_no_neighbours_in_a_metric_without_coordinates():
+    """On a line the distances of all metrics are the same."""
+    x = np.random.default_rng(0).normal(size=(60, 1))
+    x = np.vstack([x, x[:6], np.repeat(x[:1], 20, axis=0)])
+    pairs = np.arange(30), np.arange(30, 60)
+    found = []
+    for metric in ("euclidean", "manhattan"):
+        d = hs.Diffusion.from_points(x, affinity="dense", metric=metric)
+        found.append(hs.diffusion_distance(d, 4, pairs=pairs))
+        rows = (d.operator @ np.eye(len(x)))[d.vertex[:5]][:, d.vertex]
+        new = d.kernel_rows(x[:5])
+        new = new.toarray() if sparse.issparse(new) else new
+        assert_allclose(new[:, d.vertex], rows, atol=1e-12)
+    assert_allclose(*found, rtol=1e-9)

@@ -2,9 +2,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from scipy import sparse
+from scipy.linalg import block_diag
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import squareform
 
+import heatsketch as hs
 from heatsketch import Dense, DisconnectedWarning, Kernel, LowRank, Sparse, gaussian_affinity
 from heatsketch.markov.components import connectivity
 from heatsketch.operators.operator import NEGLIGIBLE
@@ -92,3 +96,17 @@ def test_the_size_of_the_diagonal_does_not_matter():
     K = np.array([[7.0, 0.0, 0.0], [0.0, 0.0, 2.0], [0.0, 2.0, 5.0]])
     with pytest.warns(DisconnectedWarning):
         assert connectivity(Dense(K), K.sum(axis=1), np.arange(len(K)))["isolated"] == 1
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_the_trivial_direction_of_many_components_is_that_of_each(form):
+    """Twelve components: √π of A is known by construction, and does not depend on the order."""
+    K = block_diag(*[np.ones((3 + i % 2,) * 2) for i in range(12)])
+    rng = np.random.default_rng(0)
+    weights, order = rng.random(len(K)), rng.permutation(len(K))
+    A = hs.symmetric_normalize(K * np.add.outer(weights, weights))
+    D, E = (
+        squareform(hs.diffusion_distance(form(M), 3, deflate=True))
+        for M in (A, A[np.ix_(order, order)])
+    )
+    assert_allclose(D[np.ix_(order, order)], E, atol=1e-9)

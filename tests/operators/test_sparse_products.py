@@ -19,10 +19,9 @@ RNG = np.random.default_rng(0)
 
 
 @pytest.fixture
-def compiled(monkeypatch):
+def compiled(limits):
     """Use the compiled loops, in several tiles, for matrices of any size."""
-    monkeypatch.setattr("heatsketch.operators.operator.COMPILED_FROM", 1)
-    monkeypatch.setattr("heatsketch.operators.operator._PRODUCT_TILE", 50)
+    limits(compiled_from=1, product_tile=50)
 
 
 def graph(density=0.05, dtype=np.float64, seed=0):
@@ -67,8 +66,8 @@ def test_permuting():
 
 
 @pytest.mark.parametrize("rows", [1, 10**9], ids=["large", "small"])
-def test_doors_give_rows_in_the_given_order(monkeypatch, rows):
-    monkeypatch.setattr("heatsketch.operators.operator.COMPILED_FROM", rows)
+def test_doors_give_rows_in_the_given_order(limits, rows):
+    limits(compiled_from=rows)
     matrix, G = (graph() + graph().T).tocsr(), RNG.normal(size=(N, 4))
     A, order = on_vertices(matrix)
     assert np.array_equal(order, np.arange(N)) == (rows > 1)
@@ -89,9 +88,9 @@ def test_the_vertices_of_a_shuffled_path_follow_the_path(compiled):
 
 
 @pytest.fixture
-def large(monkeypatch, compiled):
+def large(limits, compiled):
     """Build every graph as a large one."""
-    monkeypatch.setattr("heatsketch.neighbors.exact.EXACT_POINTS", 10)
+    limits(exact_points=10)
 
 
 def points(dtype=float):
@@ -102,13 +101,13 @@ def points(dtype=float):
 
 @pytest.mark.parametrize("normalization", ["markov", "symmetric", "bistochastic"])
 @pytest.mark.parametrize("affinity", ["knn", "radius"])
-def test_a_large_graph_gives_what_a_small_one_gives(monkeypatch, normalization, affinity):
+def test_a_large_graph_gives_what_a_small_one_gives(limits, normalization, affinity):
     X = points()
     options = {"affinity": affinity, "epsilon": 0.1, "normalization": normalization}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", hs.DisconnectedWarning)  # lone points of the radius graph
         small = hs.diffusion(X, **options)
-        monkeypatch.setattr("heatsketch.operators.operator.COMPILED_FROM", 1)
+        limits(compiled_from=1)
         large = hs.diffusion(X, **options)
     assert (large.vertex != np.arange(len(X))).any()
     inputs = np.unique(small.expand(np.arange(small.n)), return_index=True)[1]

@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import heatsketch as hs
-from heatsketch.operators import torch as on_torch
 from heatsketch.operators.graph import as_operator
 from heatsketch.operators.torch import TILE_SIDE, on_device
 from problems.clouds import cloud, even_circle
@@ -133,8 +132,8 @@ def test_points_that_float32_cannot_tell_apart_are_computed_in_double():
     assert_same((kernel @ V).double(), expected, 1e-6)
 
 
-def test_no_more_than_a_tile_is_made(monkeypatch):
-    monkeypatch.setattr(on_torch, "TILE_SIDE", 128)
+def test_no_more_than_a_tile_is_made(limits):
+    limits(torch_tile_side=128)
     kernel = hs.TorchKernel(cloud(3 * 128, 2), 0.3)
     ones = torch.ones(3 * 128, 4, dtype=torch.float64)
     with OneDevice() as watch:
@@ -260,8 +259,8 @@ FAR = X + 1e7 * (np.arange(N) % 2)[:, None]  # differences are taken
 
 
 @pytest.fixture
-def one_device(monkeypatch):
-    monkeypatch.setattr(on_torch, "DEVICE_TILE_SIDE", 128)
+def one_device(limits):
+    limits(device_tile_side=128)
     with OneDevice():
         yield
 

@@ -47,7 +47,7 @@ def roll():
 @pytest.fixture(scope="module")
 def file(tmp_path_factory, roll):
     path = tmp_path_factory.mktemp("report") / "report.html"
-    model = hs.HeatEmbedding(3, random_state=0).fit(roll[0])
+    model = hs.HeatEmbedding(3, layout="linear", random_state=0).fit(roll[0])
     names = np.array([f"{HOSTILE} {row}" for row in range(400)], dtype=object)
     kinds = np.array([HOSTILE, "b", "c", None], dtype=object)[np.arange(400) % 4]
     labels = {HOSTILE: kinds, "sheet": roll[1]}

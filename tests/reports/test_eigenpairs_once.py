@@ -1,5 +1,7 @@
 """Eigenpairs that several steps need are computed once: in a report, and in a score."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -38,8 +40,8 @@ def data(tmp_path):
 
 
 @pytest.mark.parametrize(("n", "solver"), SOLVERS)
-def test_a_report_of_a_file_takes_those_of_the_fit(n, solver, counted, data, monkeypatch):
-    monkeypatch.setattr(rows, "SPECTRAL_LIMIT", 600)
+def test_a_report_of_a_file_takes_those_of_the_fit(n, solver, counted, data, limits):
+    limits(all_eigenpairs=600)
     path = data(n)
     page = str(path.with_suffix(".html"))
     assert cli.main(["report", str(path), "-o", page, "--quiet"]) == 0
@@ -49,10 +51,14 @@ def test_a_report_of_a_file_takes_those_of_the_fit(n, solver, counted, data, mon
 @pytest.mark.parametrize(("n", "solver"), SOLVERS)
 @pytest.mark.parametrize(
     ("make", "times"),
-    [(hs.HeatEmbedding, None), (hs.DiffusionMap, [8])],  # a map is fitted again for other times
+    [
+        (hs.HeatEmbedding, None),
+        (partial(hs.HeatEmbedding, layout="linear"), None),
+        (hs.DiffusionMap, [8]),  # a map is fitted again for other times
+    ],
 )
-def test_a_report_of_a_model_finds_them_once(n, solver, make, times, counted, monkeypatch):
-    monkeypatch.setattr(rows, "SPECTRAL_LIMIT", 600)
+def test_a_report_of_a_model_finds_them_once(n, solver, make, times, counted, limits):
+    limits(all_eigenpairs=600)
     X = np.random.default_rng(0).normal(size=(n, 3))
     model = make(2, 8).fit(X)
     counted.clear()
@@ -61,8 +67,8 @@ def test_a_report_of_a_model_finds_them_once(n, solver, make, times, counted, mo
 
 
 @pytest.mark.parametrize(("n", "solver"), SOLVERS)
-def test_a_score_finds_them_once(n, solver, counted, data, monkeypatch):
-    monkeypatch.setattr(rows, "SPECTRAL_LIMIT", 600)
+def test_a_score_finds_them_once(n, solver, counted, data, limits):
+    limits(all_eigenpairs=600)
     path = data(n)
     out = path.with_name("out.csv")
     assert cli.main(["embed", str(path), "-o", str(out), "--method", "pca", "--quiet"]) == 0

@@ -13,9 +13,7 @@ from scipy.stats import binom
 
 import heatsketch as hs
 from heatsketch import cli
-from heatsketch.markov import rows as coordinates_module
 from heatsketch.metrics import diffusion_distortion
-from heatsketch.reports import facts as facts_module
 from heatsketch.reports import frames as frames_module
 from heatsketch.reports.columns import column
 from heatsketch.reports.facts import sketch_facts, sketch_of
@@ -65,7 +63,7 @@ def roll():
 
 @pytest.fixture(scope="module")
 def embedded(roll):
-    return hs.HeatEmbedding(2, random_state=0).fit(roll[0])
+    return hs.HeatEmbedding(2, layout="linear", random_state=0).fit(roll[0])
 
 
 @pytest.fixture(scope="module")
@@ -207,8 +205,8 @@ def test_certainty_of_neighbours_is_a_column(roll):
     np.testing.assert_allclose(found, model.neighbor_confidence_, rtol=1e-6)
 
 
-def test_many_points_are_a_sample_with_the_worst_pairs(monkeypatch, roll, embedded):
-    monkeypatch.setattr(facts_module, "MOST_POINTS", 50)
+def test_many_points_are_a_sample_with_the_worst_pairs(limits, roll, embedded):
+    limits(report_points=50)
     facts = hs.report(embedded, labels=roll[1]).facts
     shown = unpacked(facts["shown"])
     assert len(shown) == len(set(shown.tolist())) == 50
@@ -221,11 +219,14 @@ def test_many_points_are_a_sample_with_the_worst_pairs(monkeypatch, roll, embedd
     np.testing.assert_allclose(P, Y[shown] - Y[shown].mean(axis=0), atol=1e-5 * np.abs(Y).max())
 
 
-def test_a_slider_of_many_points_is_that_of_all_eigenpairs(monkeypatch):
+def test_a_slider_of_many_points_is_that_of_all_eigenpairs(limits):
     X, _ = hs.datasets.gaussian_clouds(400, rng=0)
-    est, shown = hs.HeatEmbedding(2, time=256, random_state=0).fit(X), np.arange(400)
+    est, shown = (
+        hs.HeatEmbedding(2, layout="linear", time=256, random_state=0).fit(X),
+        np.arange(400),
+    )
     exact = frames_module.frames(est, est.embedding_, [64, 128, 256], shown)
-    monkeypatch.setattr(coordinates_module, "FEW_VERTICES", 0)  # as if these were many points
+    limits(few_vertices=0)  # as if these were many points
     found = frames_module.frames(est, est.embedding_, [64, 128, 256], shown)
     positions = [unpacked(one["positions"]) for one in (found, exact)]
     np.testing.assert_allclose(*positions, atol=0.02)
@@ -304,7 +305,7 @@ def test_the_page_reaches_for_nothing_and_runs_its_own_script_only(shown):
 
 
 def test_the_same_model_has_the_same_page(roll, shown):
-    again = hs.HeatEmbedding(2, random_state=0).fit(roll[0])
+    again = hs.HeatEmbedding(2, layout="linear", random_state=0).fit(roll[0])
     assert hs.report(again, roll[0], labels=roll[1]).html == shown.html
 
 
@@ -323,9 +324,9 @@ def test_a_report_refuses_what_it_cannot_show(tmp_path, roll, embedded):
             hs.report(est, **arguments)
 
 
-def test_a_page_has_at_most_150_bytes_for_each_point_with_its_sketch(monkeypatch):
+def test_a_page_has_at_most_150_bytes_for_each_point_with_its_sketch(limits):
     """As of 20,000 points, which have half of the columns: 3 MB."""
-    monkeypatch.setattr(facts_module, "_FEW_POINTS", 300)
+    limits(report_few_points=300)
     X = np.random.default_rng(0).random((600, 3)).astype(np.float32)
     model = hs.HeatSketch(32, 8, random_state=0).fit(X)
     found = hs.audit(model, X[:, :2], labels=X[:, 2] > 0.5, random_state=0)

@@ -5,7 +5,6 @@ from scipy.spatial.distance import cdist, pdist
 from scipy.special import erf, i0e, i1e
 
 from heatsketch import ksum
-from heatsketch.scales import bandwidth
 from heatsketch.scales.bandwidth import rule_epsilon
 from problems.clouds import cloud, even_circle, on_torus
 from problems.matrices import kernel_matrix
@@ -48,12 +47,11 @@ def test_bandwidths_reach_from_identity_to_constant():
 
 
 @pytest.mark.parametrize("sampled", [False, True])
-def test_circle_has_the_slopes_of_the_bessel_function(sampled, monkeypatch):
+def test_circle_has_the_slopes_of_the_bessel_function(sampled, limits):
     # Every row of the circle has the same distances, so that some rows against all columns, with
     # the diagonal put back, must give the closed form exactly.
     if sampled:
-        monkeypatch.setattr(bandwidth, "_EXACT_POINTS", 100)
-        monkeypatch.setattr(bandwidth, "_SAMPLE_ROWS", 40)
+        limits(bandwidth_points=100, bandwidth_rows=40)
     result = ksum(even_circle(400), rng=3)
     known = 400**2 * result.epsilons / 4 > 40  # n points are the circle: aliasing is below e^-40
     assert known.sum() > 10
@@ -62,13 +60,11 @@ def test_circle_has_the_slopes_of_the_bessel_function(sampled, monkeypatch):
 
 
 @pytest.mark.statistical
-def test_a_sample_of_columns_is_close(monkeypatch):
+def test_a_sample_of_columns_is_close(limits):
     # 200 rows against 400 of 1,000 columns. At the smallest ε about 160 pairs of adjacent points
     # carry the slope 0.4 (standard deviation 0.03), elsewhere it is better known: 0.2 is exceeded
     # with probability below 1e-6. Without the 1/(n-1) of the diagonal the slope there is 2.
-    monkeypatch.setattr(bandwidth, "_EXACT_POINTS", 300)
-    monkeypatch.setattr(bandwidth, "_SAMPLE_ROWS", 200)
-    monkeypatch.setattr(bandwidth, "_SAMPLE_COLUMNS", 400)
+    limits(bandwidth_points=300, bandwidth_rows=200, bandwidth_columns=400)
     X = even_circle(1000)
     result = ksum(X, rng=0)
     row = cdist(X[:1], X, "sqeuclidean")
@@ -93,10 +89,9 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
-def test_dimension_rounds_to_that_of_the_shape(shape, monkeypatch):
+def test_dimension_rounds_to_that_of_the_shape(shape, limits):
     draw, n, dimension = shape
-    monkeypatch.setattr(bandwidth, "_EXACT_POINTS", 500)
-    monkeypatch.setattr(bandwidth, "_SAMPLE_ROWS", 200)
+    limits(bandwidth_points=500, bandwidth_rows=200)
     assert round(ksum(draw(n, np.random.default_rng(0))).dimension) == dimension
 
 

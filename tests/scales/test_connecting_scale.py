@@ -10,7 +10,6 @@ from scipy.spatial.distance import cdist, pdist
 
 import heatsketch as hs
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.scales import connecting_scale as connecting
 from heatsketch.scales.connecting_scale import connecting_epsilon
 from problems.clouds import cloud
 
@@ -53,16 +52,16 @@ def test_the_graph_connects_there_and_below_a_warning_names_the_function(options
 
 
 @pytest.mark.parametrize("gap", [0.0, 6.0, 300.0])
-def test_the_tree_of_neighbours_and_links_finds_the_same_edge(gap, monkeypatch):
+def test_the_tree_of_neighbours_and_links_finds_the_same_edge(gap, limits):
     X = groups(300, gap)
     want = connecting_epsilon(X)
-    monkeypatch.setattr(connecting, "EXACT_POINTS", 50)
+    limits(connecting_points=50)
     assert connecting_epsilon(X) == pytest.approx(want, rel=1e-6)
     copies = np.repeat(X, 20, axis=0)  # more than there are neighbours looked at
     assert connecting_epsilon(copies) == pytest.approx(want, rel=1e-6)
 
 
-def test_beyond_4096_points_an_edge_that_is_none_of_the_nearest_neighbours_is_missed(monkeypatch):
+def test_beyond_4096_points_an_edge_that_is_none_of_the_nearest_neighbours_is_missed(limits):
     # Two squares of 40 points, 4 apart, whose nearest points have 15 nearer ones each. A detour of
     # points 5 apart leads from a far corner to the other: the graph of neighbours knows only that,
     # so that ε does connect, but is larger than necessary.
@@ -72,7 +71,7 @@ def test_beyond_4096_points_an_edge_that_is_none_of_the_nearest_neighbours_is_mi
     X = np.vstack([squares, detour])
     want = connecting_epsilon(X)
     assert want == pytest.approx(by_thresholds(X, 5.0), rel=3e-7)
-    monkeypatch.setattr(connecting, "EXACT_POINTS", 20)
+    limits(connecting_points=20)
     assert want < connecting_epsilon(X) < 2 * want
 
 

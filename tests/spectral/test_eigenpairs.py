@@ -15,6 +15,7 @@ from heatsketch.spectral.eigenpairs import (
 )
 from problems.checks import same_for_any_threads
 from problems.clouds import cloud, even_angles, on_circle
+from problems.counting import Counting
 from problems.estimators import operator_of
 from problems.spectra import PROBLEMS, circle, lazy_torus, lazy_torus_eigenvalues, problem
 
@@ -82,11 +83,11 @@ def test_bad_arguments_are_refused(A: object, k: int, message: str) -> None:
         hs.eigh(A, k)
 
 
-def test_stopping_short_warns_and_says_how_far_off_it_is(monkeypatch) -> None:
+def test_stopping_short_warns_and_says_how_far_off_it_is(limits) -> None:
     # Eigenvalues crowded at the top: 1 - j²/n², far too close for a few products.
     n = LARGE
     A = sparse.diags(1 - (np.arange(n) / n) ** 2).tocsr()
-    monkeypatch.setattr(eigenpairs, "_MAX_PRODUCTS", 1)
+    limits(products=1)
     with pytest.warns(UserWarning, match="residuals up to .* after 1 products; read .residuals"):
         spectrum = hs.eigh(A, 4, rng=0)
     again = np.linalg.norm(A @ spectrum.vectors - spectrum.vectors * spectrum.values, axis=0)
@@ -245,9 +246,8 @@ HARD = {
 @pytest.mark.parametrize("taken_out", [False, True], ids=["whole", "deflated"])
 @pytest.mark.parametrize("values", HARD.values(), ids=HARD)
 @pytest.mark.filterwarnings("error")
-def test_hard_spectra_are_found_and_certified(values, taken_out: bool, k: int, monkeypatch) -> None:
-    for limit in ("DENSE_LIMIT", "_POINTS_PER_COLUMN"):  # of blocks of 64 columns at most
-        monkeypatch.setattr(eigenpairs, limit, 8)
+def test_hard_spectra_are_found_and_certified(values, taken_out: bool, k: int, limits) -> None:
+    limits(dense_eigenpairs=8, points_per_column=8)  # of blocks of 64 columns at most
     A = hs.Sparse(sparse.diags(values).tocsr(), (-1.0, 1.0))
     u = np.full(600, 600**-0.5)
     B = hs.Deflated(A, u) if taken_out else A
@@ -265,37 +265,20 @@ def test_hard_spectra_are_found_and_certified(values, taken_out: bool, k: int, m
 # The block iteration
 
 
-def chebyshev(degree, value, low, cut):
-    """T_degree of [low, cut] mapped to [-1, 1]."""
-    x = (2 * value - low - cut) / (cut - low)
-    return np.polynomial.chebyshev.Chebyshev.basis(degree)(x)
-
-
 @pytest.mark.parametrize("gap", [1e-3, 1e-2, 0.1])
-def test_polynomials_grow_as_much_as_is_needed_and_no_more_than_digits_allow(gap, monkeypatch):
-    """All degrees after the first one; the top is the k-th value."""
-    steps, found = [], []
+def test_an_iteration_takes_twice_the_products_of_one_chebyshev_polynomial_at_most(gap):
+    """That polynomial takes the start, at random, to a residual of 1e-8.
 
-    def look(A, X, interval, degree, image):
-        steps.append((interval, degree))
-        return recurrence(A, X, interval, degree, image)
-
-    def solve(A, X):
-        ritz, X, image = rayleigh_ritz(A, X)
-        found.append((ritz[0], np.linalg.norm(image[:, 0] - X[:, 0] * ritz[0])))
-        return ritz, X, image
-
-    recurrence, rayleigh_ritz = eigenpairs.recurrence, eigenpairs._rayleigh_ritz
-    monkeypatch.setattr(eigenpairs, "recurrence", look)
-    monkeypatch.setattr(eigenpairs, "_rayleigh_ritz", solve)
+    It grows by T_d(1 + 2 γ) ~ exp(d arccosh(1 + 2 γ)) / 2, for the relative gap γ between the top
+    and the values that the block leaves out, here 16 or more below it.
+    """
     values = np.append(np.linspace(-0.5, 1 - gap, LARGE - 1), 1.0)
-    hs.eigh(hs.Sparse(sparse.diags(values).tocsr(), (-1.0, 1.0)), 1, rng=0)
-    assert len(steps) > 1
-    for (interval, degree), (top, residual) in zip(steps[1:], found[1:], strict=False):
-        growth = min(np.finfo(float).eps ** -0.5, 2 * residual / (1e-8 * top))
-        assert chebyshev(degree - 2, top, *interval) <= growth * 1.01
-        longest = degree in (80, 160, 320)
-        assert longest or chebyshev(degree, top, *interval) >= growth / 1.01
+    A = Counting(hs.Sparse(sparse.diags(values).tocsr(), (-1.0, 1.0)))
+    assert hs.eigh(A, 1, rng=0).residuals[0] <= 2e-8
+    cut = values[-17]
+    growth = np.sqrt(LARGE) / 1e-8
+    degree = np.log(2 * growth) / np.arccosh(1 + 2 * (1 - cut) / (cut + 0.5))
+    assert A.products <= 2 * degree
 
 
 def test_eigenvalues_below_an_interval_do_not_get_in(monkeypatch):

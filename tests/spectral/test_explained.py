@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import heatsketch as hs
-from heatsketch.spectral import traces
 from heatsketch.spectral.traces import explained_variance, largest_gap
 from problems.chance import ALARM, in_band
 from problems.clouds import cloud, even_circle
@@ -74,8 +73,8 @@ def test_a_share_of_many_points():
     assert found.cumulative_low[-2] < 0.9
 
 
-def test_a_share_out_of_reach_is_a_warning_and_never_nothing(monkeypatch):
-    monkeypatch.setattr("heatsketch.estimators.diffusion_map._MOST_EXPLAINING", 100)
+def test_a_share_out_of_reach_is_a_warning_and_never_nothing(limits):
+    limits(explaining=100)
     X = np.random.default_rng(0).normal(size=(2200, 3))
     with pytest.warns(UserWarning, match="takes more than 100 coordinates; 64 are kept"):
         model = hs.DiffusionMap(0.99, 1).fit(X)
@@ -127,16 +126,16 @@ def test_points_that_hardly_differ(scale):
 def test_components_side_by_side_count_each_by_itself():
     X = even_circle(60)
     apart = np.vstack([X, X + 100])
-    options = {"affinity": "radius", "epsilon": 0.5, "random_state": 0}
+    options = {"affinity": "radius", "epsilon": 0.5, "random_state": 0, "layout": "linear"}
     one = hs.HeatEmbedding(2, 16, **options).fit(X).explained_diffusion_variance()
     with pytest.warns(hs.DisconnectedWarning):
         both = hs.HeatEmbedding(2, 16, **options).fit(apart).explained_diffusion_variance()
     assert_allclose(both.cumulative[-1], one.cumulative[-1], rtol=1e-6)
 
 
-def test_intervals_hold_as_often_as_they_say(monkeypatch):
+def test_intervals_hold_as_often_as_they_say(limits):
     """Of eigenvectors and of other columns, for which they may be too wide."""
-    monkeypatch.setattr(traces, "SPECTRAL_LIMIT", 500)
+    limits(all_eigenpairs=500)
     diffusion = hs.Diffusion.from_graph(lazy_torus(*TORUS))
     A, f, level, trials = diffusion.deflated, hs.Power(8), 0.9, 60
     pairs = hs.eigh(A, 12, rng=0)
@@ -144,7 +143,7 @@ def test_intervals_hold_as_often_as_they_say(monkeypatch):
     share = np.sum(pairs.values**16) / np.sum(lam**16)
     hits, halved = 0, 0
     for seed in range(trials):
-        monkeypatch.setattr(traces, "_SEED", seed)
+        limits(trace_seed=seed)
         found = explained_variance(A, f, pairs.vectors, level, values=pairs.values, n_probes=16)
         low, high = found.cumulative_low[-1], found.cumulative_high[-1]
         assert not found.exact

@@ -6,7 +6,6 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 
 import heatsketch as hs
-from heatsketch.spectral import traces
 from heatsketch.spectral.traces import _variance
 from problems.chance import ALARM, in_band
 from problems.counting import Counting
@@ -17,9 +16,9 @@ TORUS = 24, 22
 
 
 @pytest.fixture
-def few_eigenvalues(monkeypatch):
+def few_eigenvalues(limits):
     """Compute all eigenvalues of fewer points than the torus has."""
-    monkeypatch.setattr(traces, "SPECTRAL_LIMIT", 500)
+    limits(all_eigenpairs=500)
 
 
 def torus_operator():

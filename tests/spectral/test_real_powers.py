@@ -115,3 +115,11 @@ def test_kernel_pca_is_the_root_of_the_centred_kernel(epsilon):
     Y = pairs.vectors * hs.Power(0.5)(pairs.values)
     theirs = KernelPCA(4, kernel="rbf", gamma=1 / epsilon, eigen_solver="dense").fit_transform(X)
     assert_allclose(Y, up_to_signs(theirs, Y), atol=1e-6 * np.abs(Y).max())
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_a_real_power_of_an_operator_that_is_positive_by_its_interval(n):
+    lam = np.random.default_rng(0).random(n)
+    A = hs.LinearMap(sparse.linalg.aslinearoperator(np.diag(lam)), (lam.min(), lam.max()))
+    D = hs.diffusion_distance(A, 200.5, deflate=False, pairs=([0], [1]))
+    assert_allclose(D, np.hypot(lam[0] ** 200.5, lam[1] ** 200.5), rtol=1e-9)

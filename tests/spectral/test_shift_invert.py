@@ -78,7 +78,7 @@ def test_wide_graphs_many_pairs_and_operators_without_a_matrix_are_left_to_itera
     assert inverse_eigenpairs(dense.deflated, 2, 0) is None
 
 
-@pytest.mark.parametrize("n", [300, 1500])
+@pytest.mark.parametrize("n", [300, pytest.param(1500, marks=pytest.mark.slow)])
 def test_pieces_have_their_eigenvectors_exactly_and_in_order_of_mass(n):
     # Five clouds of unequal size far apart: the eigenvalue 1 five times, √π among them.
     sizes = (np.array([0.4, 0.25, 0.2, 0.1, 0.05]) * n).astype(int)

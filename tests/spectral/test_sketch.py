@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from scipy import sparse
 
 import heatsketch as hs
 from heatsketch._random import random_block
+from heatsketch.operators.operator import Operator
+from heatsketch.spectral.filters import Filter
 from problems.clouds import cloud
 from problems.estimators import operator_of
 from problems.filtered import by_eigh, normals, symmetric
@@ -254,3 +257,37 @@ def test_a_tolerance_bounds_the_error_of_the_filter(tol, p, scale):
     got = hs.sketch(A, f, G=G, deflate=False, tol=tol)
     allowed = (tol + 1e-11) * scale**p * np.linalg.norm(G, axis=0) / math.sqrt(2)
     assert (np.linalg.norm(got - exact, axis=0) <= allowed).all()
+
+
+# What an operator or a filter may leave out
+
+
+class Reversal(Operator):
+    """The reversal of the order: eigenvalues 1 and -1, and products that are views."""
+
+    def __init__(self, n):
+        self.n, self.spectrum = n, (-1.0, 1.0)
+
+    def _matmul(self, X):
+        return X[::-1]
+
+
+class Peak(Filter):
+    """A filter that leaves out how sharp it is."""
+
+    def with_log_scale(self, lam):
+        return np.exp(-5 * (np.asarray(lam) - 0.3) ** 2), 0.0
+
+
+@pytest.mark.parametrize("n", [6, 700, 2500])
+def test_products_may_be_views_of_the_block(n):
+    G = np.random.default_rng(0).normal(size=(n, 2))
+    found = hs.sketch(Reversal(n), hs.Heat(40.0), G=G.copy(), deflate=False)
+    assert_allclose(found, (G + G[::-1]) / 2 / np.sqrt(2), atol=1e-8)
+
+
+def test_a_filter_need_not_say_how_sharp_it_is_where_the_spectrum_is_known_badly():
+    lam = np.random.default_rng(0).random(200)
+    A, G = hs.Sparse(sparse.diags(lam), (-1e4, 1e4)), np.eye(200)[:, :2]
+    found = hs.sketch(A, Peak(), G=G, deflate=False)
+    assert_allclose(found, Peak()(lam)[:, None] * G / np.sqrt(2), atol=1e-9)

@@ -103,30 +103,27 @@ def test_neither_order_nor_unit_of_the_points_matters(model):
     assert_allclose(moved.value, model.pseudotime(7).value[order], atol=1e-8)
 
 
-def one_by_one(monkeypatch, n_leading=4):
+def one_by_one(limits, n_leading=4):
     """Let few points take the way of many: few eigenpairs, and a sketch of the rest."""
-    monkeypatch.setattr(pseudotimes, "SPECTRAL_LIMIT", 0)
-    monkeypatch.setattr(pseudotimes, "N_PAIRS", n_leading)
+    limits(all_eigenpairs=0, pseudotime_pairs=n_leading)
 
 
 @pytest.mark.parametrize("given", [False, True])
 @pytest.mark.parametrize("many", [False, True])
-def test_other_components_are_infinitely_late(many, given, monkeypatch):
+def test_other_components_are_infinitely_late(many, given, limits):
     """Within the component of the root it is that of the component by itself."""
-    if many:
-        one_by_one(monkeypatch, n_leading=60)
     parts = [cloud(n, 2, seed) + 1e3 * seed for seed, n in enumerate((70, 90, 50))]
     K = [hs.gaussian_affinity(part, epsilon=1.0) for part in parts]
     joint = block_diag(*K)
     if given:
         joint, K = sparse.csr_matrix(joint), [sparse.csr_matrix(part) for part in K]
+    alone = hs.DiffusionMap(affinity="precomputed").fit(K[1]).pseudotime(5)
+    if many:
+        one_by_one(limits, n_leading=60)
     model = hs.DiffusionMap(affinity="precomputed")
     with pytest.warns(UserWarning, match="components"):
         model.fit(joint)
     found = model.pseudotime(75)
-    if many:
-        monkeypatch.undo()
-    alone = hs.DiffusionMap(affinity="precomputed").fit(K[1]).pseudotime(5)
     assert np.isinf(np.array(found)[:, np.r_[:70, 160:210]]).all()
     # What is left to the sketch of 32 columns has hardly any weight.
     assert_allclose(found.value[70:160], alone.value, atol=1e-3 if many else 1e-9)
@@ -134,14 +131,14 @@ def test_other_components_are_infinitely_late(many, given, monkeypatch):
         model.pseudotime([0, 75])
 
 
-def test_intervals_hold_as_often_as_they_say_by_the_law_of_chi_square(monkeypatch):
+def test_intervals_hold_as_often_as_they_say_by_the_law_of_chi_square(limits):
     d = hs.diffusion(with_duplicates(), n_neighbors=8)
     moved = summed_rows(d, 1)
     moved -= moved[7]
     exact = np.linalg.norm(moved, axis=1)
     leading = np.linalg.eigh(d.deflated @ np.eye(d.n))[1][:, -4:]
     left = exact**2 - np.square(moved @ leading).sum(axis=1)  # of which there is a sketch
-    one_by_one(monkeypatch)
+    one_by_one(limits)
     trials, level = 100, 0.9
     rows, roots, _ = rows_of_component(d, 7, 1, "power")
     drawn = [coordinates_from(rows, roots, seed)[:2] for seed in range(trials)]
@@ -156,12 +153,11 @@ def test_intervals_hold_as_often_as_they_say_by_the_law_of_chi_square(monkeypatc
         assert kstest(32 * ratio[:, x], "chi2", args=(16,)).pvalue < ALARM
 
 
-def test_the_farthest_points_have_their_exact_distances(monkeypatch):
+def test_the_farthest_points_have_their_exact_distances(limits):
     d = hs.diffusion(with_duplicates(), n_neighbors=8)
     want = relative(summed_rows(d, 3), [7, 8])
-    one_by_one(monkeypatch)
-    monkeypatch.setattr(pseudotimes, "_TIPS", 1000)  # all of them
-    monkeypatch.setattr(pseudotimes, "_SAME_PLACE", 0.0)
+    one_by_one(limits)
+    limits(pseudotime_tips=1000, pseudotime_same_place=0.0)  # all of them
     found = pseudotimes.pseudotime(d, [7, 8], 3)
     assert_allclose(found.value, want, rtol=1e-4)  # of duplicates, too
     assert_array_equal(found.low, found.high)
@@ -169,11 +165,11 @@ def test_the_farthest_points_have_their_exact_distances(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.statistical
-def test_intervals_of_the_ratio_to_the_largest_hold_as_often_as_they_say(monkeypatch):
+def test_intervals_of_the_ratio_to_the_largest_hold_as_often_as_they_say(limits):
     """False alarm 1e-6, detects 0.87 in place of 0.95: the sketched largest as the unit had it."""
     d = hs.DiffusionMap(n_neighbors=8).fit(cloud(200, 5)).diffusion_
     exact = pseudotimes.pseudotime(d, 7).value
-    one_by_one(monkeypatch)
+    one_by_one(limits)
     trials, level = 60, 0.95
     found = [pseudotimes.pseudotime(d, 7, level=level, rng=seed) for seed in range(trials)]
     value, low, high = np.array(found).transpose(1, 0, 2)
@@ -184,10 +180,10 @@ def test_intervals_of_the_ratio_to_the_largest_hold_as_often_as_they_say(monkeyp
     assert_allclose(value.max(axis=1), 1.0)
 
 
-def test_many_points_agree_with_all_eigenpairs(monkeypatch):
+def test_many_points_agree_with_all_eigenpairs(limits):
     model = hs.HeatSketch(random_state=0).fit(with_duplicates(400))
     exact = model.pseudotime(0)
-    one_by_one(monkeypatch, n_leading=20)
+    one_by_one(limits, n_leading=20)
     found = model.pseudotime(0)
     assert_array_equal(np.array(model.pseudotime(0)), np.array(found))  # the seed decides
     assert_allclose(found.value, exact.value, atol=0.02)

@@ -496,13 +496,10 @@ def neighbors(
     weights = built.operator.matrix[built.vertex][:, built.vertex].tocsr()
     weights.setdiag(0)  # as in scanpy
     weights.eliminate_zeros()
-    found = index.query(None, k + 1)
-    other = found.indices != np.arange(n)[:, None]
-    other[other.all(axis=1), -1] = False  # a cell with more copies than neighbours
-    near = found.distances[other], found.indices[other], np.arange(n + 1) * k
+    near = index.query(None, k + 1).without_itself()
     prefix = "" if key_added is None else f"{key_added}_"
     adata.obsp[f"{prefix}connectivities"] = weights
-    adata.obsp[f"{prefix}distances"] = sparse.csr_matrix(near, shape=(n, n))
+    adata.obsp[f"{prefix}distances"] = near.as_csr(n)
     params = {"n_neighbors": k, "method": "heatsketch", "random_state": 0, "metric": metric}
     params |= {"use_rep": use_rep, "n_pcs": n_pcs, "layer": layer}
     adata.uns[key_added or "neighbors"] = {

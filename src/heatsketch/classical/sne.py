@@ -20,6 +20,7 @@ from heatsketch._checks import (
     check_number,
     check_points,
     logger,
+    optional,
     warn,
 )
 from heatsketch._random import seed_entropy
@@ -102,7 +103,7 @@ class NeighborEmbedding(Embedding):
         Y = self._initial_places(X, k).astype(X.dtype)
         near, self.diagnostics_ = self._neighbors_of_points(X, perplexity)
         p, self.sigmas_ = conditional(near.distances, perplexity)
-        P = _as_graph(p, near.indices)
+        P = Neighbors(p, near.indices).as_csr(n)
         P.eliminate_zeros()  # of the smallest numbers, which underflow
         P.sort_indices()
         self.embedding_ = np.ascontiguousarray(self._descend(X, near, P, Y), dtype=X.dtype)
@@ -146,8 +147,8 @@ class NeighborEmbedding(Embedding):
         places = np.random.default_rng(seed).normal(scale=_INITIAL_DEVIATION, size=(n, k))
         if check_choice(self.init, "init", ("pca", "random")) == "random":
             return places
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # missing dimensions are replaced by random ones
+        # Missing dimensions are replaced by random ones.
+        with warnings.catch_warnings(action="ignore"):
             if self._precomputed:
                 axes = ClassicalMDS(k, metric="precomputed").fit(X).embedding_
             else:
@@ -496,7 +497,7 @@ class TSNE(NeighborEmbedding):
         if method == "barnes-hut":  # each point before its neighbours
             itself = np.arange(len(Y))[:, None]
             distances = np.hstack([0.0 * itself, near.distances])
-            X = _as_graph(distances, np.hstack([itself, near.indices]))
+            X = Neighbors(distances, np.hstack([itself, near.indices])).as_csr(len(Y))
         elif not self._precomputed:
             metric = "euclidean"
         model = manifold.TSNE(
@@ -516,13 +517,10 @@ class TSNE(NeighborEmbedding):
 
     def _by_opentsne(self, Y: Array) -> Array:
         """Descend by openTSNE: forces by FFT on a grid."""
-        try:
-            from openTSNE import TSNEEmbedding
-            from openTSNE.affinity import PrecomputedAffinities
-        except ImportError as error:
-            raise ImportError(
-                'method="fft" needs openTSNE; pip install "heatsketch[tsne]"'
-            ) from error
+        optional("openTSNE", 'method="fft" needs openTSNE', "tsne")
+        from openTSNE import TSNEEmbedding
+        from openTSNE.affinity import PrecomputedAffinities
+
         # A copy, because it is scaled in place when exaggerated.
         affinities = PrecomputedAffinities(self.affinities_.copy(), normalize=False)
         # openTSNE leaves out the factor 4 of (19).
@@ -572,13 +570,6 @@ def conditional(distances: Array, perplexity: float) -> tuple[Array, Array]:
 
     for_each_tile(work, len(distances))
     return p, sigma
-
-
-def _as_graph(values: Array, indices: Array) -> sparse.csr_matrix:
-    """Return values (n, l) in the columns `indices` of CSR (n, n)."""
-    n, width = values.shape
-    starts = np.arange(0, n * width + 1, width)
-    return sparse.csr_matrix((values.ravel(), indices.ravel(), starts), shape=(n, n))
 
 
 def _nearest(D: Array, count: int) -> Neighbors:

@@ -92,16 +92,11 @@ def id_columns(args: Namespace, table: io.Table) -> dict[str, Array]:
     return {name: table.extra[name] for name in names if name in table.extra}
 
 
-def ids_of(args: Namespace, table: io.Table) -> list[str]:
-    """Return the ids of the points from the first column of ids; an empty list without one."""
-    first = next(iter(id_columns(args, table).values()), np.empty(0))
-    return [str(name).strip() for name in first.tolist()]
-
-
 def names_of(args: Namespace, table: io.Table) -> list[str]:
-    """Return the ids of the points, or the numbers of their rows."""
-    rows = range(table.values.shape[0]) if table.rows is None else table.rows
-    return ids_of(args, table) or [*map(str, rows)]
+    """Return the ids of the points from the first column of ids, or the numbers of their rows."""
+    rows = range(table.values.shape[0]) if table.rows is None else table.rows.tolist()
+    ids = [column.tolist() for column in id_columns(args, table).values()]
+    return [str(name).strip() for name in next(iter(ids), rows)]
 
 
 def rows_of(names: list[str], wanted: Iterable[str], source: Any) -> Array:

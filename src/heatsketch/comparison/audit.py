@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse, stats
+from scipy import stats
 from scipy.optimize import isotonic_regression
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
@@ -23,6 +23,7 @@ from heatsketch.estimators import HeatSketch
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.metrics.picture import LEAST_JUDGED, nearest_others
+from heatsketch.neighbors import Neighbors
 from heatsketch.operators.graph import is_graph
 from heatsketch.operators.operator import members_of
 from heatsketch.uncertainty.intervals import Interval
@@ -360,13 +361,10 @@ def audit(
 
 def _components_of(model: HeatSketch) -> list[Array]:
     """Return the points of each component of the graph of a sketch."""
-    diffusion, n = model.diffusion_, len(model.embedding_)
-    labels = None
-    if diffusion.diagnostics.get("components", 1) > 1:
-        labels = diffusion.operator.components()
-    if labels is None:
+    n, labels = len(model.embedding_), model.diffusion_.operator.components()
+    if labels is None or not labels.any():
         return [np.arange(n)]
-    labels = diffusion.expand(labels)
+    labels = model.diffusion_.expand(labels)
     if len(labels) != n:
         raise ValueError("X has been updated, and its graph has several components; call refresh.")
     return members_of(labels)
@@ -531,10 +529,9 @@ def _contained(some: Array, others: Array) -> Array:
 
 def _connected(near: Array, flagged: Array) -> list[Array]:
     """Return groups of flagged points that are each other's neighbours, the largest first."""
-    n, k = near.shape
-    links = sparse.csr_array((np.ones(n * k), near.ravel(), np.arange(n + 1) * k), (n, n))
-    count, labels = connected_components(links[flagged][:, flagged], directed=False)
-    groups = [np.flatnonzero(flagged)[labels == label] for label in range(count)]
+    links = Neighbors(np.ones(near.shape), near).as_csr(len(near))
+    labels = connected_components(links[flagged][:, flagged], directed=False)[1]
+    groups = [np.flatnonzero(flagged)[members] for members in members_of(labels)]
     return sorted((group for group in groups if len(group) >= _GROUP), key=len, reverse=True)
 
 

@@ -104,8 +104,8 @@ def half_discrepancy(
     logger.info("fitting two halves of the sample")
     model, maps = clone(estimator), []
     for rows in (np.flatnonzero(half), np.flatnonzero(~half)):
-        with warnings.catch_warnings():  # the fit of the whole sample warns already
-            warnings.simplefilter("ignore")
+        # The fit of the whole sample warns already.
+        with warnings.catch_warnings(action="ignore"):
             model.fit(values[rows])
             maps.append(np.asarray(model.transform(held_out), dtype=float))
         columns = columns_of(model)[1] if isinstance(model, HeatSketch) else None

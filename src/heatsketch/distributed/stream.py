@@ -19,7 +19,14 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from heatsketch import _checks
-from heatsketch._checks import check_choice, check_number, features_named, rows_message, warn
+from heatsketch._checks import (
+    check_choice,
+    check_number,
+    features_named,
+    optional,
+    rows_message,
+    warn,
+)
 from heatsketch._tiles import in_one_thread, track
 from heatsketch._version import __version__
 from heatsketch.distributed.run import Run, Warned, assemble, check_output
@@ -204,6 +211,8 @@ def embed(
     """
     how, points = _opened(source, estimator, reading)
     path = Path(source).absolute() if isinstance(source, str | Path) else None
+    if cluster is not None:  # asked before the fit, which may take long
+        optional("dask.distributed", "clusters need Dask", "dask")
     if cluster is not None and path is None:
         lazy = "for a Dask array compute fit(X, estimator).transform(X), which is lazy"
         raise ValueError(f"source is an array, but workers open a file; write it to one; {lazy}.")
@@ -370,8 +379,7 @@ def _keeper(model: Any, learned: Learned, how: Reading, run: Run, rows: int) -> 
         if how.missing != "drop":
             table = replace(table, extra=block.extra)
         Y = np.empty((0, len(names)), table.values.dtype)  # for a block whose rows all have gaps
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             if len(in_source):
                 Y = np.asarray(model.transform(table.values))
 
@@ -438,10 +446,8 @@ def _opened_by_worker(
 @contextmanager
 def _client(cluster: Any) -> Iterator[Any]:
     """Yield a client: the given one, one for an address, or one of new local processes."""
-    try:
-        from dask import distributed
-    except ImportError as error:
-        raise ImportError('clusters need Dask; pip install "heatsketch[dask]"') from error
+    from dask import distributed
+
     if isinstance(cluster, distributed.Client):
         yield cluster
         return

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from pickle import PicklingError
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
@@ -30,6 +30,7 @@ from heatsketch._random import check_ids, seed_entropy
 from heatsketch._typing import Array
 from heatsketch._words import no_parameter
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
+from heatsketch.layout.free import geometric_medians
 from heatsketch.markov.affinity import AFFINITIES, as_matrix
 from heatsketch.markov.diffusion import NORMALIZATIONS, Diffusion, reweighted, times_columns
 from heatsketch.markov.rows import Step
@@ -164,6 +165,8 @@ class DiffusionEstimator(Embedder):
     device: Any = None
 
     cut = WIDE_CUT  # of the kernel for "radius"; a parameter of some subclasses
+    # (n, k), of the vertices in a layout whose points are free, which has no H
+    _positions = cast("Array | None", None)
     _takes_sparse = True
 
     @abstractmethod
@@ -172,7 +175,10 @@ class DiffusionEstimator(Embedder):
 
     @abstractmethod
     def _factor(self, diffusion: Diffusion, times: list[Any]) -> tuple[list[Array], Any]:
-        """Return H (n, k) for every time, and what `_judge` needs to know of them."""
+        """Return H (n, k) for every time, and what `_judge` needs to know of them.
+
+        Where it sets `_positions`, H does not count.
+        """
 
     def _judge(self, X: Any, wanted: Any) -> None:
         """Measure how good `embedding_` of the points X is."""
@@ -232,20 +238,24 @@ class DiffusionEstimator(Embedder):
                 "one, so that the halves never come nearer. Pass filter='heat', whose walks wait "
                 "for random times.",
             )
+        self._positions = None
         started = time.perf_counter()
         logger.info("embedding %s points", f"{len(diffusion.vertex):,}")
         blocks, wanted = self._factor(diffusion, times)
         place, dtype = diffusion.operator.blocks, diffusion.operator.dtype
-        H = place.xp.hstack([place.native(block, dtype) for block in blocks])
-        if diffusion.diagnostics["is_constant"]:  # H is rounding alone
-            H[:] = 0
-        step = diffusion.step()
-        self._H = place.host(step.beside_root(H))
+        Y = self._positions
+        if Y is None:
+            H = place.xp.hstack([place.native(block, dtype) for block in blocks])
+            if diffusion.diagnostics["is_constant"]:  # H is rounding alone
+                H[:] = 0
+            step = diffusion.step()
+            self._H = place.host(step.beside_root(H))
+            Y = place.host(step @ H)
         self._fit_times = times_of(getattr(self, "time_", self.time))
         self.epsilon_ = diffusion.expand(diffusion.epsilon)
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
         dtype = diffusion.operator.dtype if isinstance(X, Diffusion) else X.dtype
-        self.embedding_ = diffusion.expand(self._checked(place.host(step @ H), dtype))
+        self.embedding_ = diffusion.expand(self._checked(Y, dtype))
         if place.device is not None:  # a model may be used without its device
             self.diffusion_ = diffusion.landed()
         self._judge(X, wanted)
@@ -373,10 +383,14 @@ class DiffusionEstimator(Embedder):
         index = check_number(index, "index", low=0, high=len(times) - 1, integer=True)
         width = self.embedding_.shape[1] // len(times)
         A, labels = self._explained_operator()
+        if self._positions is None:
+            columns = A @ self._H[:, index * width : (index + 1) * width]
+        else:
+            columns = A.project(self.diffusion_.root[:, None] * self._positions)
         return explained_variance(
             A,
             make_filter(self._fit_filter, times[index]).minus_constant(),
-            A @ self._H[:, index * width : (index + 1) * width],
+            columns,
             check_level(level),
             values=getattr(self, "eigenvalues_", None),
             labels=labels,
@@ -489,7 +503,8 @@ class DiffusionEstimator(Embedder):
                 )
             seed = 0
         X = read_points(self, X, reset=False, accept_sparse=True)
-        rows = diffusion.kernel_rows(X, self._H.dtype)
+        free = self._positions is not None
+        rows = diffusion.nearness(X) if free else diffusion.kernel_rows(X, self._H.dtype)
         copy = clone(self).set_params(
             affinity="precomputed",
             neighbors=None,
@@ -504,6 +519,8 @@ class DiffusionEstimator(Embedder):
         def embed(weights: Array) -> Array:
             weighed, columns = reweighted(diffusion, weights)
             model = copy.fit(weighed, ids=self.ids_)
+            if free:  # a point that counts w times has w times its weight
+                return geometric_medians(model._positions, times_columns(rows, weights))
             step = Step(times_columns(rows, columns), weighed.measure, is_markov=True)
             return model._checked(step @ model._H[:, :-1], X.dtype)
 
@@ -555,6 +572,8 @@ class DiffusionEstimator(Embedder):
 
     def _placed(self, X: Any, device: Any = None) -> Array:
         """Return the coordinates of points that have been read (m, k), found on a device."""
+        if self._positions is not None:
+            return self._checked(self.diffusion_.place(self._positions, X), X.dtype)
         product = self.diffusion_.last_step(self._H, X, device)
         return self._checked(self.diffusion_.step().divided(product), X.dtype)
 

@@ -1,4 +1,4 @@
-"""Heat embedding: few coordinates whose distances are nearly the diffusion distances; its time."""
+"""Heat embedding: a picture by diffusion distances, linear or with free points; its time."""
 
 import math
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from heatsketch._checks import check_choice, check_number
 from heatsketch._random import numbers_at, seed_entropy
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
+from heatsketch.layout.free import free_layout
 from heatsketch.layout.linear import OBJECTIVES, first_equal, learn_linear_map
 from heatsketch.layout.objective import sampled_pairs
 from heatsketch.markov.components import ComponentCoordinates, component_labels, deflate_components
@@ -35,18 +36,24 @@ _LEAST_ROWS = 64  # for the map of a component, if it has so many
 _SCALE_PAIRS = 20_000  # of which a map keeps the median distance
 _ROUNDING = 1e-13  # of an eigenvalue
 _DEGENERATE = 1e-12  # size of a component next to the largest, below which it is one place
+_LEAST_FREE = 10  # points of a component whose layout is free
+_PAIRS_OF_A_POINT, _MOST_PAIRS = 20, 2_000_000  # whose distances a free layout keeps
 _GAP, _LEAST_GAP = 0.2, 0.1  # between discs: of the median radius, and of the largest
 
 
 @dataclass(eq=False, repr=False)
 class HeatEmbedding(DiffusionEstimator):
-    """Embed data in few dimensions so that distances are nearly diffusion distances.
+    """Embed data in few dimensions by diffusion distances: a picture.
 
     The points first get many coordinates whose distances are the diffusion distances: the leading
-    eigenvectors and, where these are not enough, a sketch of the rest. Then a
-    linear map of these to k dimensions is learned that keeps as many distances as possible.
-    Diffusion maps use the k slowest directions and sketches random ones; if k is small, distant
-    points may coincide in both.
+    eigenvectors and, where these are not enough, a sketch of the rest. Then a linear map of these
+    to k dimensions is learned that keeps as many distances as possible. Diffusion maps use the k
+    slowest directions and sketches random ones; if k is small, distant points may coincide in both.
+
+    In two and three dimensions every point then moves by itself, from its place by the map: near
+    points of the data become near points of the picture, the order of distances is kept, and tight
+    groups open (``layout="free"``). No linear map can show ten groups that are all equally far from
+    each other.
 
     Parameters
     ----------
@@ -74,6 +81,15 @@ class HeatEmbedding(DiffusionEstimator):
     factor : float, default 1.5
         For ``objective="most"``, > 1. The ratio of a pair is its embedded distance over its
         diffusion distance. A pair counts as kept if its ratio is within this factor of the median.
+    layout : "auto", "free" or "linear", default "auto"
+        "linear": the learned map, which keeps distances. "free": neighbours and the order of
+        distances, see Notes; for two or three dimensions and ``objective="most"``. "auto": "free"
+        where it is possible, else "linear".
+    neighbor_weight : float >= 0, default 0.3
+        For a free layout: weight a of the neighbours, next to that of the distances.
+    spread : float, 0 to 1, default 0.5
+        For a free layout. 0: it aims at the distances. 1: at their order only, with points spread
+        evenly over the frame. Between the two: the mean of the logarithms of both.
     affinity : "knn", "variable", "dense", "radius" or "precomputed", default "knn"
         "knn": the graph of nearest neighbours. "variable": the same graph with weights that remove
         the density of the sample. "dense": all pairs. "radius": pairs closer than 5 √(ε/2).
@@ -111,7 +127,8 @@ class HeatEmbedding(DiffusionEstimator):
     Attributes
     ----------
     embedding_ : array (n, k)
-        Ordered by variance, in units of the diffusion distance.
+        In units of the diffusion distance (several components of a free layout: of that of the
+        largest one, about). A linear layout is ordered by variance.
     quality_ : PictureQuality or None
         How well the picture agrees with the data X rather than with diffusion distances:
         neighbours, large distances, far points. `quality_.describe()` summarises it in one line.
@@ -121,7 +138,8 @@ class HeatEmbedding(DiffusionEstimator):
         How well the diffusion distances of `Diffusion.rows` are kept, by `diffusion_distortion`,
         which ``heatsketch score`` computes too; `distortion_.describe()` summarises it in one line.
         `held_out_log_L` is log L of points that took part in the diffusion but not in learning the
-        map. It is NaN with ``objective="worst"``, or if no component has 500 points to learn from.
+        map. It is NaN with ``objective="worst"``, in a free layout, or if no component has 500
+        points to learn from.
         `distortion_` is None if all points have the same affinities.
     time_ : float
         The time used.
@@ -136,27 +154,52 @@ class HeatEmbedding(DiffusionEstimator):
 
     Notes
     -----
-    New points are mapped exactly as the training points: y(x) = Σ_j a(x, x_j) H_j, with the same H.
-    The rows that the map is learned from are chosen by their values, not by their order.
+    In a linear layout new points are mapped exactly as the training points: y(x) = Σ_j a(x, x_j)
+    H_j, with the same H. The rows that the map is learned from are chosen by their values, not by
+    their order.
+
+    **A free layout** Y = S Z has free sources Z; S = diag(1 / M √π) M diag(√π) is the last step of
+    the walk. It minimises
+
+        a KL(p || q) + mean over pairs of huber(log |y_i - y_j| - T(log d_ij)).
+
+    p are the weights of the graph, q = 1 / (1 + |y_i - y_j|² / s²) over all pairs, both with sum 1
+    (van der Maaten and Hinton 2008), s the median length of an edge. d_ij are the diffusion
+    distances of 20 random pairs for each point. T moves their logarithms by `spread` towards the
+    quantiles of distances of random points of a disc (Garwood 1947), which have the same order
+    (Kruskal 1964). Far sums of q are taken by a tree (Barnes and Hut 1986). The start is the linear
+    layout, no step is random, and pairs are chosen by content: the picture is the same for every
+    seed, and for every order of the rows, up to rounding. Components of fewer than ten points stay
+    linear, and so do operators whose entries are not known.
+
+    A new point gets the weighted geometric median of the positions of its neighbours (up to 32),
+    with weights K(x, x_j) / |x - x_j|; a training point its own position exactly. Given affinities
+    have no distances: there the weights are K(x, x_j), and a row that is that of a training point
+    gets the position of this point.
 
     Nothing diffuses between the components of a graph. In the Markov and the bistochastic form each
-    component has its own map, which preserves the distances within it. Components are placed side
-    by side in rows, the widest first. The gaps mean nothing, and distances between components do
-    not count in `distortion_`. The time is chosen for the largest component.
+    component has its own map, which preserves the distances within it. In a free layout components
+    get areas in proportion to their numbers of points. Components are placed side by side in rows,
+    the widest first. The gaps mean nothing, and distances between components do not count in
+    `distortion_`. The time is chosen for the largest component.
 
     Cost: 64 eigenpairs and, at small times, the products of a sketch of r columns; all eigenpairs
     of up to 512 points, and of up to 2,048 at small times; some 300 evaluations of 6,000 pairs;
-    `distortion_` and `quality_`. The embedding keeps distances; t-SNE shows gaps between classes
-    more clearly.
+    `distortion_` and `quality_`. A free layout takes up to 300 steps (150 beyond 20,000 points) of
+    n log n operations, and some for each edge and pair; a dense affinity of more than 4,096 points
+    is made once more.
 
     Examples
     --------
     >>> import heatsketch as hs
     >>> X, angle = hs.datasets.circle(200, rng=0)
-    >>> embedding = hs.HeatEmbedding(2, affinity="dense", epsilon=0.25, time=8, random_state=0)
-    >>> Y = embedding.fit_transform(X)
-    >>> embedding.distortion_.within[1.25]
+    >>> how = {"affinity": "dense", "epsilon": 0.25, "time": 8}
+    >>> linear = hs.HeatEmbedding(2, layout="linear", **how).fit(X)
+    >>> linear.distortion_.within[1.25]
     1.0
+    >>> free = hs.HeatEmbedding(2, **how).fit(X)
+    >>> bool((free.transform(X[:5]) == free.embedding_[:5]).all())
+    True
     """
 
     n_components: int = 2
@@ -167,6 +210,9 @@ class HeatEmbedding(DiffusionEstimator):
     objective: str = "most"
     n_init: Any = "auto"
     factor: float = 1.5
+    layout: str = "auto"
+    neighbor_weight: float = 0.3
+    spread: float = 0.5
 
     _states_variance = True
     _leading_pairs = staticmethod(leading_pairs)
@@ -183,12 +229,22 @@ class HeatEmbedding(DiffusionEstimator):
         check_choice(self.objective, "objective", tuple(OBJECTIVES))
         check_number(self.n_init, "n_init", low=1, integer=True, rules=("auto",))
         check_number(self.factor, "factor", low=1, open_low=True)
+        check_choice(self.layout, "layout", ("auto", "free", "linear"))
+        check_number(self.neighbor_weight, "neighbor_weight", low=0)
+        check_number(self.spread, "spread", low=0, high=1)
+        self._may_be_free = self.n_components in (2, 3) and self.objective == "most"
+        if self.layout == "free" and not self._may_be_free:
+            raise ValueError(
+                f"layout='free' but n_components={self.n_components} and objective="
+                f"{self.objective!r}; pass layout='linear', or 2 or 3 components and 'most'."
+            )
 
     def _factor(self, diffusion: Diffusion, times: list[Any]) -> tuple[list[Array], Any]:
         """Return H (n, k), whose last step is the embedding, and the distances it should keep.
 
         F (n, r) and H = F W are coordinates before the last step. After it they are `wide` (n, r),
-        whose distances the map W should keep, and Y = wide W. Sets `time_` and `time_curve_`.
+        whose distances the map W should keep, and Y = wide W, from which a free layout starts. Sets
+        `time_` and `time_curve_`.
         """
         k = self.n_components
         if k >= diffusion.n:
@@ -227,6 +283,8 @@ class HeatEmbedding(DiffusionEstimator):
             for vertices, W in zip(components, maps, strict=True):
                 H[vertices] = F[vertices] @ W
                 Y[vertices] = wide[vertices] @ W
+            if self._may_be_free and self.layout != "linear":
+                self._positions = self._free_positions(diffusion, components, wide, Y)
             wanted = WantedDistances(wide, distances, error, held_out_log_L)
         if len(components) > 1:
             # Components, which all have their mean at 0, are moved beside each other.
@@ -234,7 +292,10 @@ class HeatEmbedding(DiffusionEstimator):
             mass = np.array([diffusion.measure[vertices].sum() for vertices in components])
             markov = self.normalization == "markov"
             constant = diffusion.root if markov else np.ones(len(H))  # after a step: 1
-            for vertices, shift in zip(components, side_by_side(Y, components, mass), strict=True):
+            places = Y if self._positions is None else self._positions
+            shifts = side_by_side(places, components, mass)
+            for vertices, shift in zip(components, shifts, strict=True):
+                places[vertices] += shift
                 H[vertices] += constant[vertices, None] * shift
         return [H], wanted
 
@@ -247,11 +308,15 @@ class HeatEmbedding(DiffusionEstimator):
         Y = np.asarray(self.embedding_, dtype=float)
         wide = self.diffusion_.expand(wanted.coordinates)
         distortion = compare_distances(Y, wide, wanted.distances, wanted.error)
-        self.distortion_ = distortion._replace(held_out_log_L=wanted.held_out_log_L)
+        held_out_log_L = math.nan if self._positions is not None else wanted.held_out_log_L
+        self.distortion_ = distortion._replace(held_out_log_L=held_out_log_L)
         given = self.metric == "precomputed"
         if self.affinity != "precomputed" and (given or self.metric in COORDINATES):
             X = X if given else in_metric(X, self.metric)
-            self.quality_ = picture_quality(X, Y, self.diffusion_, distortion, distances=given)
+            free = self._positions is not None
+            self.quality_ = picture_quality(
+                X, Y, self.diffusion_, distortion, distances=given, is_free=free
+            )
 
     def _maps(
         self, diffusion: Diffusion, components: list[Array], wide: Array
@@ -287,14 +352,60 @@ class HeatEmbedding(DiffusionEstimator):
                     validation_fraction=_HELD_OUT * spared,
                 )
                 images = S @ learned.components.T
-                i, j = sampled_pairs(len(S), _SCALE_PAIRS)
-                ratios = pair_distances(images, images, i, j) / pair_distances(S, S, i, j)
-                median, largest = float(np.median(ratios)), float(ratios.max())
-                scale = median if median > _DEGENERATE * largest else largest
-                W[used] = learned.components.T / scale
+                pairs = sampled_pairs(len(S), _SCALE_PAIRS)
+                W[used] = learned.components.T / typical_ratio(images, S, *pairs)
                 held_out_log_L = np.fmax(held_out_log_L, learned.held_out_log_L)
             maps.append(W)
         return maps, float(held_out_log_L)
+
+    def _free_positions(
+        self, diffusion: Diffusion, components: list[Array], wide: Array, start: Array
+    ) -> Array | None:
+        """Return positions (n, k): a free layout of each component of ten points and more.
+
+        It keeps the distances of `wide` (n, r). None if there is no such component. Several
+        components get areas in proportion to their numbers of points.
+        """
+        M = diffusion.sparse_step()
+        if M is None and self.layout == "free":
+            raise ValueError(
+                "layout='free' but the affinity is an operator whose entries are not known; pass a "
+                "matrix, or layout='linear'."
+            )
+        large = [c for c in components if len(c) >= _LEAST_FREE and np.ptp(start[c]) > 0]
+        if M is None or not large:
+            return None
+        place = np.argsort(diffusion.sample(diffusion.n))  # in the order of content
+        Y = start.astype(float)
+        for vertices in large:
+            n, ordered = len(vertices), vertices[np.argsort(place[vertices])]
+            count = min(_PAIRS_OF_A_POINT * n, max(_MOST_PAIRS, n))
+            i, j = (ordered[side] for side in sampled_pairs(n, count))
+            distances = pair_distances(wide, wide, i, j)
+            Y[vertices] = free_layout(
+                M if n == diffusion.n else M[vertices][:, vertices],
+                diffusion.root[vertices],
+                Y[vertices],
+                (np.searchsorted(vertices, i), np.searchsorted(vertices, j)),
+                np.log(np.maximum(distances, _DEGENERATE * distances.max())),
+                neighbor_weight=self.neighbor_weight,
+                spread=self.spread,
+            )
+            i, j = (ordered[side] for side in sampled_pairs(n, _SCALE_PAIRS))
+            Y[vertices] /= typical_ratio(Y, wide, i, j)
+            if diffusion.directed_step is None:  # equal points have a vertex each, but one place
+                own = wide[vertices]
+                Y[vertices] = Y[vertices[first_equal(own / np.abs(own).max())]]
+        for vertices in components:
+            Y[vertices] -= Y[vertices].mean(axis=0)
+        sizes = np.array([np.sqrt(np.mean(np.square(Y[c]))) for c in components])
+        if len(components) > 1:
+            counts = np.array([len(c) for c in components])
+            shares = (counts / counts[0]) ** (1 / self.n_components)
+            factors = shares * sizes[0] / np.where(sizes > 0, sizes, 1.0)
+            for vertices, factor in zip(components, factors, strict=True):
+                Y[vertices] *= factor
+        return Y
 
     def _explained_operator(self) -> tuple[Deflated, Array | None]:
         """Return A without directions that change no distance, and labels of separate maps."""
@@ -372,6 +483,15 @@ def direction_curve(coordinates: Coordinates, filter: str, k: int) -> TimeCurve:
     times = np.union1d(2 ** np.arange(last + 1), [high])
     curve = np.array([coordinates.directions(f(int(time))) for time in times])
     return TimeCurve(times, curve, wanted, high)
+
+
+def typical_ratio(Y: Array, F: Array, i: Array, j: Array) -> float:
+    """Return the median ratio of distances of rows Y (n, k) to those of F (n, r), not 0."""
+    distances = pair_distances(F, F, i, j)
+    apart = distances > 0
+    ratios = pair_distances(Y, Y, i, j)[apart] / distances[apart]
+    median, largest = float(np.median(ratios)), float(ratios.max())
+    return median if median > _DEGENERATE * largest else largest
 
 
 def side_by_side(Y: Array, components: Sequence[Array], mass: Array) -> Array:

@@ -52,12 +52,11 @@ def max_min(points: Array, count: int, first: int) -> Array:
     """
     nearest = np.full(len(points), np.inf)
     chosen = [first]
+
+    def squares(rows: slice) -> Array:
+        return cdist(points[rows], points[chosen[-1:]], "sqeuclidean")[:, 0]
+
     while len(chosen) < count:
-        last = points[chosen[-1:]]
-
-        def squares(rows: slice, last: Array = last) -> Array:
-            return cdist(points[rows], last, "sqeuclidean")[:, 0]
-
         nearest = np.minimum(nearest, filled(squares, nearest.shape, _TILE))
         farthest = int(nearest.argmax())
         if nearest[farthest] == 0:

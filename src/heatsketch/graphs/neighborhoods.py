@@ -266,11 +266,8 @@ def _as_csr(nearest: Neighbors, order: Array, number: Array) -> sparse.csr_matri
 
     `order` (m,) is the list of each row, `number` (n,) the column of each point.
     """
-    m, width = nearest.indices.shape
-    blocks = blocks_of(nearest.indices)
-    order, number = map(blocks.native, (order, number))
-    starts = blocks.native(np.arange(0, m * width + 1, width))
-    csr = nearest.distances[order].ravel(), number[nearest.indices[order]].ravel(), starts
-    rows = blocks.csr(csr, (m, len(number)))
+    order, number = map(blocks_of(nearest.indices).native, (order, number))
+    lists = Neighbors(nearest.distances[order], number[nearest.indices[order]])
+    rows = lists.as_csr(len(number))
     rows.sort_indices()
     return rows

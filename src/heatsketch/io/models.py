@@ -224,8 +224,9 @@ def _opened(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
         yield archive, header["facts"]
 
 
-def _csr(data: Array, indices: Array, indptr: Array, *shape: int) -> sparse.csr_matrix:
-    matrix = sparse.csr_matrix((data, indices, indptr), shape=shape)
+def _csr(parts: list[Any]) -> sparse.csr_matrix:
+    *arrays, n, m = parts
+    matrix = sparse.csr_matrix(tuple(arrays), shape=(n, m))
     matrix.check_format(full_check=True)  # compiled loops do not look at bounds
     return matrix
 
@@ -237,11 +238,7 @@ _FORMS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "dtype": (np.dtype, lambda x: x.str, np.dtype),
     "number": (np.generic, lambda x: [x.dtype, x.item()], lambda parts: parts[0].type(parts[1])),
     "objects": (np.ndarray, np.ndarray.tolist, partial(np.array, dtype=object)),  # (n,)
-    "csr": (
-        sparse.csr_matrix,
-        lambda x: [x.data, x.indices, x.indptr, *x.shape],
-        lambda parts: _csr(*parts),
-    ),
+    "csr": (sparse.csr_matrix, lambda x: [x.data, x.indices, x.indptr, *x.shape], _csr),
 }
 
 

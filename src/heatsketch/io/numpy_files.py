@@ -92,9 +92,8 @@ def _table(array: Array, how: Reading, path: Path, what: str = "", names: Names 
 def _read_archive(archive: Any, path: Path, how: Reading) -> Table:
     """Read an array of .npz; other arrays with one item per point are ids or labels."""
     shapes = {name: _shape(archive, name) for name in archive.files}
-    if shapes.get("format") == () and {"data", "shape"} <= set(
-        shapes
-    ):  # as `scipy.sparse.save_npz` writes
+    # As `scipy.sparse.save_npz` writes.
+    if shapes.get("format") == () and {"data", "shape"} <= shapes.keys():
         how.refuse_key(path)
         matrix = as_float(sparse.load_npz(path), path, path)
         return Table(matrix, default_names(matrix), {}, None, str(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Self
@@ -18,7 +19,6 @@ from heatsketch._checks import (
     check_points,
     device_of,
     landed,
-    on_host,
     rows_from,
     warn,
     warn_of_scales,
@@ -26,10 +26,12 @@ from heatsketch._checks import (
 from heatsketch._random import content_order, random_block
 from heatsketch._tiles import ROW_TILE, row_tiles
 from heatsketch._typing import Array
+from heatsketch.layout.free import geometric_medians
 from heatsketch.markov.affinity import AFFINITIES, Affinity, as_affinity
 from heatsketch.markov.components import connectivity
 from heatsketch.markov.normalization import Scaling, bistochastic_scaling, markov_scaling
 from heatsketch.markov.out_of_sample import (
+    N_NEAREST,
     OutOfSampleAffinities,
     OutOfSampleKernel,
     OutOfSampleMixture,
@@ -49,6 +51,7 @@ from heatsketch.operators.operator import (
     Operator,
     Scaled,
     is_large,
+    largest_of_rows,
     multiply,
     scale_both_sides,
 )
@@ -60,6 +63,7 @@ from heatsketch.spectral.filters import make_filter
 NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
 _SPARSE_TILE = 2**16  # new points whose sparse rows are computed at a time
 _DENSE_ENTRIES = 2**24  # of rows computed at a time: 128 MB
+_STEP_ENTRIES = 64  # of a row of `sparse_step`, unless several are equal
 _MAX_MEASURE_ERROR = 1e-6  # largest error of A √π = √π that rounding can explain
 
 
@@ -528,7 +532,7 @@ class Diffusion:
         """
         return values if np.isscalar(values) else values[self.vertex]
 
-    @property
+    @cached_property
     def first_points(self) -> Array:
         """The first input point at each vertex, (n,)."""
         return np.unique(self.vertex, return_index=True)[1]
@@ -559,6 +563,21 @@ class Diffusion:
         M = self.directed_step if X is None else self.kernel_rows(X, self.operator.dtype)
         M = self.operator if M is None else M
         return Step(M, self.measure, self.normalization == "markov")
+
+    def sparse_step(self) -> sparse.csr_matrix | None:
+        """Return the 64 largest entries of each row of the last step M, CSR (n, n).
+
+        None where entries of A are not known without products.
+        """
+        M, A = (on_device(one, None) for one in (self.directed_step, self.operator))
+        M = A.sparse_matrix() if M is None else M
+        if M is not None:
+            return largest_of_rows(M, _STEP_ENTRIES)
+        if A.matrix_rows(slice(1)) is None:
+            return None
+        tiles = row_tiles(self.n, max(1, min(ROW_TILE, _DENSE_ENTRIES // self.n)))
+        blocks = [largest_of_rows(A.matrix_rows(rows), _STEP_ENTRIES) for rows in tiles]
+        return sparse.csr_matrix(sparse.vstack(blocks).maximum(0))  # of rounding
 
     def rows(self, time: Any, X: Any = None, *, filter: str = "power") -> DiffusionRows:
         """Return the rows whose Euclidean distances are the diffusion distances at a time.
@@ -649,16 +668,51 @@ class Diffusion:
         H = self.operator.asarray(H)
         if X is None:
             return multiply(self.step().matrix, H)
-        X, is_sparse = self._checked(X), self.operator.sparse_matrix() is not None
-        tile = _SPARSE_TILE if is_sparse else max(1, min(ROW_TILE, _DENSE_ENTRIES // self.n))
         blocks = HOST if device is None else blocks_on(device)
         there = blocks.native(H)
-        Y = np.empty((X.shape[0], *H.shape[1:]), H.dtype)
+
+        def product(x: Any) -> Array:
+            rows = self._kernel_rows(x, H.dtype, blocks)
+            return blocks.host(multiply(rows, there if blocks_of(rows) == blocks else H))
+
+        return self._by_tiles(X, H, product)
+
+    def place(self, Y: Array, X: Any) -> Array:
+        """Place new points X (m, d) among the positions Y (n, c) of the vertices: (m, c).
+
+        A place is the geometric median of the positions of the point's neighbours with the weights
+        of `nearness`. A point of the data gets its own position.
+
+        Raises
+        ------
+        ValueError, TypeError
+            New points of another form, or for which there is no rule.
+        """
+        return self._by_tiles(X, Y, lambda x: geometric_medians(Y, self.nearness(x)))
+
+    def nearness(self, X: Any) -> sparse.csr_matrix:
+        """Return K(x, x_j) / |x - x_j| of new points (m, d), CSR (m, n), of the 32 nearest.
+
+        Infinite at a point of the data. In a given affinity, which has no distances, it is K.
+
+        Raises
+        ------
+        ValueError, TypeError
+            New points of another form, or for which there is no rule.
+        """
+        X, first = self._checked(X), self.first_points
+        rows = self.out_of_sample.nearness(X, first)  # type: ignore[union-attr]
+        return largest_of_rows(rows, N_NEAREST)
+
+    def _by_tiles(self, X: Any, Y: Array, rows_of: Callable[[Any], Array]) -> Array:
+        """Return the rows (m, k) of new points, like those of Y (n, k), computed by tiles."""
+        X, is_sparse = self._checked(X), self.operator.sparse_matrix() is not None
+        tile = _SPARSE_TILE if is_sparse else max(1, min(ROW_TILE, _DENSE_ENTRIES // self.n))
+        found = np.empty((X.shape[0], *Y.shape[1:]), Y.dtype)
         for rows in row_tiles(X.shape[0], tile):
             with rows_from(rows.start):
-                M = self._kernel_rows(X[rows], H.dtype, blocks)
-                Y[rows] = on_host(multiply(M, there if blocks_of(M) == blocks else H))
-        return Y
+                found[rows] = rows_of(X[rows])
+        return found
 
 
 diffusion = Diffusion.from_points

@@ -8,6 +8,8 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
 from heatsketch._checks import name_rows, on_host
@@ -20,17 +22,26 @@ from heatsketch.graphs.neighborhoods import (
     warn_of_far_points,
 )
 from heatsketch.mixture import MixtureKernel
-from heatsketch.neighbors import Distances, NeighborIndex, Search, in_metric, ordered_search
+from heatsketch.neighbors import (
+    Distances,
+    NeighborIndex,
+    Search,
+    in_metric,
+    ordered_search,
+    pair_distances,
+)
 from heatsketch.neighbors.metric import Metric
 from heatsketch.operators.blocks import HOST, Block, Blocks, blocks_of
 from heatsketch.operators.kernel import Kernel
-from heatsketch.operators.operator import Operator, inverse_permutation
+from heatsketch.operators.operator import Operator, inverse_permutation, largest_of_rows
 from heatsketch.scales.bandwidth import local_scales
 
 _HARDLY_ANY = float(np.log(HARDLY_ANY))
 _MOST_LEFT_OUT = 2048  # training points: a fraction of 1 % has a standard error of 0.2 %
 _MIN_ROW_SUM = 1e-290  # smaller ones are inexact from underflow, their inverse powers overflow
 _MAX_NEGATIVE_LOG = 500.0  # rows whose largest affinity is below e^-500 are rescaled
+N_NEAREST = 32  # training points, or more where several are equally near, that place a new point
+_SAME_ROW = 1e-10  # relative difference of the keys of equal rows
 
 
 def fraction_less_new(left_out: Array, affinity: Array) -> Array:
@@ -57,6 +68,12 @@ class OutOfSampleKernel(Protocol):
         """Return the affinities K(x, x_j) of new points, array or CSR (m, n).
 
         They are where `blocks` are, if the rule can compute there, else on the host.
+        """
+
+    def nearness(self, X: Any, first_points: Array) -> sparse.csr_matrix:
+        """Return K(x, x_j) / |x - x_j| of new points, CSR (m, n): infinite at a training point.
+
+        `first_points` (n,): a training point at each vertex.
         """
 
     def novelty(self, X: Any) -> Array:
@@ -102,6 +119,18 @@ class OutOfSamplePoints:
         X, near = self.as_training(X), self.kernel.neighborhoods
         lists = near is not None and near.radius is None and isinstance(near.search, NeighborIndex)
         return self.kernel.new_rows(X if sparse.issparse(X) or not lists else blocks.native(X))
+
+    def nearness(self, X: Points, first_points: Array) -> sparse.csr_matrix:
+        """Return affinities over distances of new points, CSR (m, n)."""
+        x = self.as_training(X)
+        K, distances = self.kernel.new_rows(x), Distances.from_metric(self.metric)
+        K = K if sparse.issparse(K) else largest_of_rows(K, N_NEAREST)
+        row, columns = np.repeat(np.arange(K.shape[0]), np.diff(K.indptr)), first_points[K.indices]
+        if distances is None:
+            K.data = _over(K.data, pair_distances(x, self.points, row, columns))
+        else:
+            K.data = _over(K.data, distances(x, self.points)[row, columns])
+        return K
 
     def novelty(self, X: Points) -> Array:
         """Return the novelty of new points (m,)."""
@@ -156,6 +185,12 @@ def _log_affinity(distances: Array, scales: Array) -> Array:
     with np.errstate(over="ignore"):
         ratios = distances / np.maximum(scales, np.finfo(float).tiny)
         return logsumexp(-(ratios**2), axis=1)
+
+
+def _over(K: Array, distances: Array) -> Array:
+    """Return K / distances, infinite at distance 0."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where(distances > 0, K / distances, np.inf)
 
 
 # Kernels of points in the metric, from which new points get their affinities
@@ -283,6 +318,10 @@ class OutOfSampleMixture:
         log_k -= np.minimum(log_k.max(axis=1, keepdims=True) + _MAX_NEGATIVE_LOG, 0.0)
         return np.exp(log_k)
 
+    def nearness(self, X: Any, first_points: Array) -> sparse.csr_matrix:
+        """Return affinities over distances of new points, CSR (m, n)."""
+        return sparse.csr_matrix(_over(self.new_rows(X), cdist(X, self.points)))
+
     def novelty(self, X: Any) -> Array:
         """Return the novelty (m,), by the stationary density: the integral of the affinities."""
         return fraction_less_new(self._left_out, self.kernel.log_stationary(X))
@@ -298,13 +337,15 @@ class OutOfSampleAffinities:
 
     points: Array  # (n,), the input point at each vertex
     left_out: Array  # logarithms of the sums of their affinities to the others, ascending
+    keys: Array  # (n, 2), weighted sums of the row of each vertex, by which it is recognised
 
     @classmethod
     def from_operator(cls, K: Operator, vertex: Array) -> Self:
         """Prepare rows for the affinity K with these vertices of input points (n,)."""
         diagonal = K.diagonal()
         others = K @ np.ones(K.n, K.dtype) - (0.0 if diagonal is None else on_host(diagonal))
-        return cls(inverse_permutation(vertex), np.sort(_logarithm(others)))
+        keys = K @ _key_weights(K.n).astype(K.dtype)
+        return cls(inverse_permutation(vertex), np.sort(_logarithm(others)), keys)
 
     @property
     def width(self) -> int:
@@ -325,10 +366,27 @@ class OutOfSampleAffinities:
         warn_of_new_points(self.left_out, _logarithm(sums))
         return rows[:, self.points]
 
+    def nearness(self, rows: Any, first_points: Array) -> sparse.csr_matrix:
+        """Return the affinities, CSR (m, n); infinite where a row is that of a training point.
+
+        Affinities have no distances by which they could be divided.
+        """
+        K = sparse.csr_matrix(self.new_rows(rows))
+        keys = K @ _key_weights(K.shape[1])
+        apart, vertex = cKDTree(self.keys).query(keys)
+        same = np.flatnonzero(apart <= _SAME_ROW * np.linalg.norm(keys, axis=1))
+        here = np.full(len(same), np.inf), (same, vertex[same])
+        return K + sparse.csr_matrix(here, K.shape)
+
     def novelty(self, rows: Any) -> Array:
         """Return the novelty of points (m,) with these affinities (m, n), by their sums."""
         sums = np.asarray(rows.sum(axis=1)).ravel()
         return fraction_less_new(self.left_out, _logarithm(sums))
+
+
+def _key_weights(n: int) -> Array:
+    """Return positive weights (n, 2); the sums of two rows agree by chance alone."""
+    return np.random.default_rng(0).uniform(1, 2, (n, 2))
 
 
 def _logarithm(sums: Array) -> Array:

@@ -216,11 +216,10 @@ class DiffusionDistances:
         By the density of the eigenvalues, which costs a tenth of the pairs.
         """
         A = self.rows.operator
+        if A.n <= SPECTRAL_LIMIT:
+            return False
         leading = N_LEADING * max(1, A.n_deflated)  # of each component
-        density = spectral_density(A) if A.n > SPECTRAL_LIMIT else None
-        return (
-            density is not None and density.fraction_beyond(leading, self.rows.filter) > _SPREAD_OUT
-        )
+        return spectral_density(A).fraction_beyond(leading, self.rows.filter) > _SPREAD_OUT
 
 
 def check_pairs(pairs: Any, n: int) -> tuple[Array, Array]:

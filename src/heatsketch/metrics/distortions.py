@@ -129,9 +129,8 @@ class Distortion(NamedTuple):
         percent = math.floor(100 * self.within[factor] + 1e-9)  # 100 * 0.57 is less than 57
         worst = f"worst {self.worst_factor:.3g}"
         if math.isinf(self.worst_factor):
-            worst = "some points coincide only in " + (
-                "truth" if self.contraction else "the picture"
-            )
+            where = "truth" if self.contraction else "the picture"
+            worst = f"some points coincide only in {where}"
         return f"distances kept within a factor {factor:g} for {percent} % of pairs; {worst}"
 
 

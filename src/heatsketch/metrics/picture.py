@@ -35,6 +35,8 @@ LEAST_JUDGED = 50  # points
 _POOR = 0.75  # trustworthiness below which neighbours in the picture are hardly neighbours
 _GOOD_NEIGHBORS, _GOOD_DISTANCES = 0.9, 0.7
 _FRAME, _FAR = 0.98, 2.0  # central fraction of the points; distance in units of its radius
+_CELLS, _DENSEST, _LEAST_CROWD = 2_500, 100, 100  # of the frame; one of so many; points
+_CROWDED = 0.5
 
 
 # Neighbours
@@ -501,6 +503,13 @@ class PictureQuality(NamedTuple):
         Points farther from the middle than twice the radius of the central 98 %.
     within : float
         Fraction of the pairs whose distance the picture keeps within a factor 1.5.
+    crowding : float
+        Fraction of the points in the densest 1 % of the frame: of the box around the central 98 %,
+        cut into 50 x 50 cells (14 x 14 x 14 in three dimensions). NaN for fewer than 100 points and
+        beyond three dimensions.
+    is_free : bool
+        Whether the points of the picture were free, so that it keeps neighbours and the order of
+        distances rather than the distances.
 
     See Also
     --------
@@ -512,6 +521,8 @@ class PictureQuality(NamedTuple):
     distances: float
     outside: int
     within: float
+    crowding: float = math.nan
+    is_free: bool = False
 
     @property
     def verdict(self) -> str:
@@ -541,8 +552,11 @@ class PictureQuality(NamedTuple):
         line = f"{line}.".replace(" 0.", " .")
         if self.outside:
             line += f" Far points: {self.outside:,} outside the frame."
+        if self.crowding > _CROWDED:
+            line += " Most points are crowded in 1 % of the frame."
         kept = math.floor(100 * self.within + 1e-9)
-        return f"{line} It keeps {kept} % of distances within {FACTOR:g}."
+        besides = "neighbours and the order of distances, and " if self.is_free else ""
+        return f"{line} It keeps {besides}{kept} % of distances within {FACTOR:g}."
 
 
 def picture_quality(
@@ -552,10 +566,11 @@ def picture_quality(
     distortion: Distortion,
     *,
     distances: bool = False,
+    is_free: bool = False,
 ) -> PictureQuality:
     """Judge a picture Y (n, k) of points X (n, d) by the points and their graph of neighbours.
 
-    With `distances` X (n, n) has the distances between the points.
+    With `distances` X (n, n) has the distances between the points. `is_free` is only passed on.
 
     The points looked at are chosen by their content, see `Diffusion.sample`. Cost: distances of up
     to 300 points to all, and shortest paths from up to 50.
@@ -584,4 +599,16 @@ def picture_quality(
         correlation,
         int(np.count_nonzero(radii > _FAR * np.quantile(radii, _FRAME))),
         distortion.within[FACTOR],
+        _crowding(Y[radii <= np.quantile(radii, _FRAME)]),
+        is_free,
     )
+
+
+def _crowding(Y: Array) -> float:
+    """Return the fraction of points Y (n, k) in the densest 1 % of the cells of their box."""
+    n, k = Y.shape
+    if n < _LEAST_CROWD or k > 3:
+        return math.nan
+    side = round(_CELLS ** (1 / k))
+    counts = np.sort(np.histogramdd(Y, side)[0], axis=None)
+    return float(counts[-max(1, len(counts) // _DENSEST) :].sum() / n)

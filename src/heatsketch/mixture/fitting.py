@@ -26,8 +26,7 @@ def fit_mixture(X: Array, counts: Iterable[int], seed: int) -> tuple[Any, list[f
     mixtures, criteria, best = [], [], 0
     for count in counts:
         mixture = GaussianMixture(count, random_state=seed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             mixtures.append(mixture.fit(Z))
         criteria.append(float(mixture.bic(Z)) + 2 * log_volume)
         logger.info("mixture: criterion %.6g with %d components", criteria[-1], count)
@@ -51,6 +50,5 @@ def rescaled(fitted: Any, scale: Array, centre: Array | float = 0.0) -> Any:
 def refitted(mixture: Any, X: Array) -> Any:
     """Return a fitted mixture after further steps of its fit, now to the points X (n, m)."""
     again = deepcopy(mixture).set_params(warm_start=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return again.fit(X)

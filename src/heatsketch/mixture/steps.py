@@ -96,9 +96,8 @@ class Steps:
 def _sample(c: Components, starts: Array, rng: np.random.Generator) -> Array:
     """Draw points (N, m) of the steps from all starts, equally many from each."""
     each = -(-_BATCH_SAMPLES // len(starts))
-    with warnings.catch_warnings():
-        # SciPy 1.13 knows no other name of seed; N need not be a power of 2.
-        warnings.simplefilter("ignore")
+    # SciPy 1.13 knows no other name of seed; N need not be a power of 2.
+    with warnings.catch_warnings(action="ignore"):
         net = qmc.Sobol(c.n_features, seed=rng).random(each * len(starts))
     noise = ndtri(np.clip(net, 2.0**-40, 1 - 2.0**-40))
     p = c.transitions(np.repeat(starts, each, axis=0))

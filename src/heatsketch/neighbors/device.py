@@ -68,6 +68,7 @@ class DeviceSearch(Search):
         norms = (sample - self._centre).norm(dim=1)
         self._unit = 1 / norms.median().clip(min=np.finfo(float).tiny)
         self._probes: dict[int, Probes] = {}
+        self._room = self.blocks.free
 
     def landed(self) -> Any:
         """Return the search on the host."""
@@ -86,6 +87,7 @@ class DeviceSearch(Search):
 
     def query(self, x: Block | None, k: int) -> Neighbors:
         """Return the k nearest points of each row of x (m, k), None: of the points themselves."""
+        self._room = self.blocks.free
         if not self.approximate:
             return self._in_all(self.points if x is None else x, k)
         own = self._cells.own if x is None else self._cells_of(x, self._cells.centroids)
@@ -104,7 +106,7 @@ class DeviceSearch(Search):
         y = self.points - self._centre
         error = (y.shape[1] + 16) * float(np.finfo(float).eps)
         norms, found = (1 - error) * y.square().sum(1), []
-        for rows in row_tiles(len(x), max(1, int(self.blocks.free / (24 * self.n)))):
+        for rows in row_tiles(len(x), max(1, int(self._room / (24 * self.n)))):
             z = x[rows] - self._centre
             own = (1 - error) * z.square().sum(1)
             found.append(self._nearest(x[rows], z, (y, norms, None), k, own))
@@ -136,7 +138,7 @@ class DeviceSearch(Search):
 
     def _distances(self, x: Block, near: Block) -> Block:
         """Return the distances (m, c) of x to points, from differences in float64."""
-        step = max(1, int(self.blocks.free / (24 * near.shape[1] * x.shape[1])))
+        step = max(1, int(self._room / (24 * near.shape[1] * x.shape[1])))
         found = [
             (x[rows, None].double() - self.points[near[rows]]).square_().sum(-1).sqrt_()
             for rows in row_tiles(len(x), step)
@@ -155,7 +157,10 @@ class DeviceSearch(Search):
         centroids = self._scaled(sample[self.blocks.native(rng.choice(size, count, replace=False))])
         for _ in range(_K_MEANS_ITERATIONS):
             own = self._cells_of(sample, centroids)
-            sizes, members = own.bincount(minlength=count), self._scaled(sample)[own.argsort()]
+            sizes, members = (
+                own.bincount(minlength=count),
+                self._scaled(sample)[own.argsort(stable=True)],
+            )
             sums = xp.segment_reduce(members, "sum", lengths=sizes, axis=0, unsafe=True)
             centroids = xp.where(sizes[:, None] > 0, sums / sizes[:, None].clip(min=1), centroids)
         own = self._cells_of(self.points, centroids)
@@ -165,7 +170,7 @@ class DeviceSearch(Search):
 
     def _cells_of(self, x: Block, centroids: Block) -> Block:
         """Return the cell of the nearest centroid of each row of x (m,)."""
-        step = max(1, int(self.blocks.free / (8 * len(centroids) + 24 * x.shape[1])))
+        step = max(1, int(self._room / (8 * len(centroids) + 24 * x.shape[1])))
         tiles = row_tiles(len(x), step)
         return self.blocks.xp.cat(
             [self._squares(self._scaled(x[rows]), centroids).argmin(1) for rows in tiles]
@@ -198,7 +203,7 @@ class DeviceSearch(Search):
                 continue
             others = y, y.square().sum(1), xp.cat([cells.order[part] for part in parts])
             members = order[ends[c] : ends[c + 1]]
-            step = max(1, int(self.blocks.free / (12 * len(y))))
+            step = max(1, int(self._room / (12 * len(y))))
             for tile in row_tiles(len(members), step):
                 rows = members[tile]
                 z = self._scaled(x[rows]) - cells.centroids[c]
@@ -255,7 +260,7 @@ def distinct_rows_on(X: Block) -> tuple[Block, Block]:
     factors = _mixed_bits(blocks.xp.arange(1, d + 1, device=X.device)) | 1
     keys = blocks.xp.empty(n, dtype=blocks.xp.int64, device=X.device)
     for rows in row_tiles(n, max(1, int(blocks.free / (40 * d)))):
-        scaled = blocks.xp.ldexp(X[rows].double(), blocks.native(np.array(-exponent))) + 0.0
+        scaled = X[rows].double() * 2.0**-exponent + 0.0  # -0.0 + 0.0 is 0.0
         keys[rows] = (_mixed_bits(scaled.view(blocks.xp.int64)) * factors).sum(1)
     keys, order = (_mixed_bits(keys) ^ np.iinfo(np.int64).min).sort(stable=True)
     is_first = blocks.xp.ones_like(keys, dtype=blocks.xp.bool)

@@ -163,11 +163,9 @@ class NeighborIndex(Search):
         """Return the index of some rows in this order; the last one is cached."""
         # The points are in the metric already, and `_n_kept` counts each point itself.
         if self._subset is None or not np.array_equal(self._subset[0], rows):
-            n_neighbors = max(0, self._n_kept - 1)
-            self._subset = (
-                rows,
-                NeighborIndex(self.points[rows], recall=self.recall, n_neighbors=n_neighbors),
-            )
+            others = max(0, self._n_kept - 1)
+            index = NeighborIndex(self.points[rows], recall=self.recall, n_neighbors=others)
+            self._subset = rows, index
         return self._subset[1]
 
     def query(self, x: Any, k: int) -> Neighbors:

@@ -30,6 +30,7 @@ Bounds = tuple[float, float]
 COMPILED_FROM = 2**14  # rows: smaller products are not worth a compiler's start
 _LANCZOS_STEPS = 40  # miss an end of the spectrum by 5-7 % of its width (probability 1e-6)
 NEGLIGIBLE = 1e-14  # fraction of a row sum below which an affinity changes nothing in float64
+_EQUAL = 1e-9  # relative difference of entries that count as equal
 _PRODUCT_TILE = 2048  # rows multiplied at a time
 _ROW_ENTRIES = 2**22  # of rows looked at together in the search for components
 
@@ -128,6 +129,10 @@ class Operator:
         It is where A computes.
         """
         return None if self.matrix is None else np.asarray(self.matrix.diagonal())
+
+    def matrix_rows(self, rows: slice | Array) -> Any:
+        """Return some rows of the matrix, array or CSR (m, n); None where they take products."""
+        return None if self.matrix is None else self.matrix[rows]
 
     def is_non_negative(self) -> bool:
         """Say whether all entries are known to be at least 0."""
@@ -411,6 +416,10 @@ class LowRank(Operator):
         """Return the squared lengths of the rows of F (n,)."""
         return np.asarray(row_norms(self.factor, squared=True))
 
+    def matrix_rows(self, rows: slice | Array) -> Any:
+        """Return some rows of F Fᵀ, array or CSR (m, n)."""
+        return self.factor[rows] @ self._transposed
+
     def is_non_negative(self) -> bool:
         """Say whether F has no negative entry."""
         return self.factor.size == 0 or bool(self.factor.min() >= 0)
@@ -573,6 +582,11 @@ class Scaled(Composed):
         """Return the scaled diagonal of A (n,), if it is known."""
         of_A, s = self.A.diagonal(), self.blocks.native(self.s)
         return None if of_A is None else of_A * s**2
+
+    def matrix_rows(self, rows: slice | Array) -> Any:
+        """Return some rows (m, n), if those of A are known."""
+        of_A = self.A.matrix_rows(rows)
+        return None if of_A is None else scale_both_sides(of_A, self.s[rows], self.s, self.dtype)
 
 
 class Affine(Composed):
@@ -739,6 +753,23 @@ def scale_both_sides(matrix: Any, left: Array, right: Array, dtype: Any = np.flo
     scale *= matrix.data
     data = blocks.native(scale, dtype)
     return blocks.csr((data, matrix.indices, matrix.indptr), matrix.shape)
+
+
+def largest_of_rows(matrix: Any, count: int) -> sparse.csr_matrix:
+    """Return the `count` largest entries of each row, and those equal to the last of them, as CSR.
+
+    Which ones does not depend on the order of the columns.
+    """
+    rows = sparse.csr_matrix(matrix)
+    kept = np.ones(len(rows.data), bool)
+    for i in np.flatnonzero(np.diff(rows.indptr) > count):
+        entries = slice(rows.indptr[i], rows.indptr[i + 1])
+        least = np.partition(rows.data[entries], -count)[-count]
+        kept[entries] = rows.data[entries] >= least * (1 - _EQUAL)
+    if kept.all():
+        return rows
+    starts = np.append(0, np.cumsum(kept))[rows.indptr]
+    return sparse.csr_matrix((rows.data[kept], rows.indices[kept], starts), rows.shape)
 
 
 def permuted(matrix: sparse.csr_matrix, order: Array) -> sparse.csr_matrix:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import is_tensor, on_host
+from heatsketch._checks import is_tensor, on_host, optional
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.operators.blocks import (
@@ -352,10 +352,7 @@ def stored(matrix: Any) -> Operator:
 
 def blocks_on(device: Any, name: str = "device") -> DeviceBlocks:
     """Return the algebra of blocks on a device, or say why there is none."""
-    try:
-        import torch
-    except ImportError as error:
-        raise ImportError(f'{name} needs torch; pip install "heatsketch[torch]"') from error
+    torch = optional("torch", f"{name} needs torch", "torch")
     if str(device).startswith("mps"):
         raise ValueError("device='mps' has no float64, in which sums are taken; pass 'cpu'.")
     try:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from heatsketch._checks import optional
 from heatsketch._typing import Array
 from heatsketch.io import write_atomically
 
@@ -38,10 +39,7 @@ def check_picture(path: str | Path | None) -> None:
     >>> from heatsketch.plot import check_picture
     >>> check_picture("digits.png")
     """
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise ImportError('plotting needs matplotlib; pip install "heatsketch[plot]"') from error
+    optional("matplotlib", "plotting needs matplotlib", "plot")
     if path is not None and Path(path).suffix.lower() not in SUFFIXES:
         raise ValueError(f"{path} has no known picture suffix; choose from {', '.join(SUFFIXES)}.")
 

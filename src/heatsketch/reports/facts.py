@@ -416,8 +416,7 @@ def _neighbors_and_tree(F: Array, labels: Array) -> tuple[Array, Array]:
         others = members[found.indices[:, 1 : _NEIGHBORS + 1]]  # the first is mostly the row itself
         near[members, : others.shape[1]] = others
         i, j = np.repeat(np.arange(len(G)), count), found.indices.ravel()
-        joined = sparse.csr_matrix((np.ones(len(i)), (i, j)), shape=(len(G), len(G)))
-        parts = connected_components(joined, directed=False)[1]
+        parts = connected_components(found.as_csr(len(G)), directed=False)[1]
         for a, b, d in ((i, j, found.distances.ravel()), shortest_links(G, parts)):
             links.append((members[a], members[b], d))
     i, j, d = (np.concatenate(side) for side in zip(*links, strict=True))

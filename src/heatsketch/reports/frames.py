@@ -48,13 +48,20 @@ def diffusion_of(est: Any) -> Any:
 def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
     """Return the times of the slider, including that of the embedding.
 
-    Times at which f(A) is beyond the range of numbers are left out.
+    Times at which f(A) is beyond the range of numbers are left out. A free layout has one time: at
+    others its points would move in ways that say nothing of the time.
     """
     (own,), diffusion = times_of(est), diffusion_of(est)
     if times is not None and not hasattr(est, "diffusion_"):
         raise ValueError(
             f"times={times!r} but {type(est).__name__} has no diffusion; leave it out."
         )
+    if getattr(est, "_positions", None) is not None:
+        if times is not None:
+            raise ValueError(
+                f"times={times!r} but a free layout has one time; pass layout='linear'."
+            )
+        return [own]
     if diffusion is None:
         return [own]
     filter = est._fit_filter
@@ -126,8 +133,7 @@ def _of_a_copy(est: Any, times: list[Any], at: int) -> Array:
     """Return coordinates (T, n, k) at all times, from the same random numbers or eigenvectors."""
     k = est.embedding_.shape[1]
     fixed = {"affinity": "precomputed", "neighbors": None, "metric": "euclidean"}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warnings at other times do not matter
+    with warnings.catch_warnings(action="ignore"):  # those at other times do not matter
         copy = clone(est).set_params(**fixed, time=times, n_components=k).fit(est.diffusion_)
     blocks = np.asarray(copy.embedding_, float).reshape(-1, len(times), k).swapaxes(0, 1).copy()
     blocks[at] = est.embedding_

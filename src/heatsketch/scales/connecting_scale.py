@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.cluster.hierarchy import linkage
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.spatial.distance import squareform
@@ -78,16 +77,15 @@ def connecting_epsilon(X: Any, *, metric: str = "euclidean", cut: float = WIDE_C
     check_number(cut, "cut", low=0, open_low=True)
     X = in_metric(check_points(X), metric)
     points = centred(X[distinct_rows(X)[0]], centre_of(X))
-    n, k = points.shape[0], _TREE_NEIGHBORS + 1
+    n = points.shape[0]
     if n == 1:
         raise ValueError("All points are the same; pass distinct points.")
     if n <= EXACT_POINTS:
         pairs = squareform(squared_distances(points, points, direct=False), checks=False)
         longest = float(np.sqrt(linkage(pairs, "single")[-1, 2]))  # it merges along the tree
     else:
-        nearest = NeighborIndex(points).query(None, k)
-        rows = nearest.distances.ravel(), nearest.indices.ravel(), np.arange(0, n * k + 1, k)
-        tree = minimum_spanning_tree(sparse.csr_matrix(rows, (n, n)))
+        nearest = NeighborIndex(points).query(None, _TREE_NEIGHBORS + 1)
+        tree = minimum_spanning_tree(nearest.as_csr(n))
         links = shortest_links(points, connected_components(tree, directed=False)[1])
         longest = float(max(tree.data.max(), links[2].max(initial=0.0)))
     return 2 * (longest / cut) ** 2 * (1 + _MARGIN)

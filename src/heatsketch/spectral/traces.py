@@ -18,7 +18,7 @@ from heatsketch._checks import check_level, check_number
 from heatsketch._random import random_block
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.graph import on_vertices
-from heatsketch.operators.operator import Bounds, Operator
+from heatsketch.operators.operator import Bounds, Operator, members_of
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply
 from heatsketch.spectral.eigenpairs import all_eigenvalues, leading_vector
 from heatsketch.spectral.filters import Filter, Heat
@@ -354,9 +354,7 @@ def explained_variance(
     elif values is not None and len(values) == A.n - A.n_deflated:
         held = square(values)
     else:
-        components = [np.arange(A.n)]
-        if labels is not None:
-            components = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+        components = [np.arange(A.n)] if labels is None else members_of(labels)
         Q = np.asarray(A.project(Y), dtype=float)
         for rows in components:
             Q[rows] = _orthonormal(Q[rows])

@@ -197,12 +197,12 @@ def diffusion_discrepancy(
         raise ValueError(f"{'a' if not groups[0] else 'b'} is empty; pass one replicate or more.")
     given = [_matrix_of(one, "ab"[g]) for g, group in enumerate(groups) for one in group]
     matrices, ids = [matrix for matrix, _ in given], [own for _, own in given]
-    numbered, rows = _matched(ids, [len(on_vertices(matrix)[1]) for matrix in matrices])
-    points = np.unique(numbers_of(np.concatenate(numbered)))
+    own_ids, rows = _matched(ids, [len(on_vertices(matrix)[1]) for matrix in matrices])
+    points = np.unique(np.concatenate([*map(numbers_of, own_ids)]))
     exact, seed = k >= len(points), np.random.SeedSequence(seed_entropy(rng))
     sketches = [
         sketch_of(matrix, f, own, k, seed, points if exact else None)[at]
-        for matrix, own, at in zip(matrices, numbered, rows, strict=True)
+        for matrix, own, at in zip(matrices, own_ids, rows, strict=True)
     ]
     n_first, p = len(groups[0]), None
     if len(sketches) > 2:  # by rows with the inner products of the sketches
@@ -267,7 +267,7 @@ def _matrix_of(one: Any, name: str) -> tuple[Any, Array | None]:
 
 def _matched(ids: Sequence[Array | None], sizes: list[int]) -> tuple[list[Array], list[Array]]:
     """Return the ids of each, by default numbers, and the rows of the common points in each."""
-    numbered = [np.arange(n) if own is None else own for own, n in zip(ids, sizes, strict=True)]
+    own_ids = [np.arange(n) if own is None else own for own, n in zip(ids, sizes, strict=True)]
     if len({own is None for own in ids}) > 1:
         raise ValueError(
             "Some of the diffusions have ids and others have none; fit all estimators with ids, "
@@ -278,23 +278,17 @@ def _matched(ids: Sequence[Array | None], sizes: list[int]) -> tuple[list[Array]
             f"The diffusions have {' and '.join(map(str, sorted(set(sizes))))} points; pass those "
             "of the same points, fit estimators with ids, or use uncertainty.sample_discrepancy."
         )
-    if len({own.dtype.kind in "iu" for own in numbered}) > 1:
+    if len({own.dtype.kind in "iu" for own in own_ids}) > 1:
         raise TypeError("Some ids are integers and others are text; pass ids of one kind.")
-    if {own.dtype.kind for own in numbered} == {"U", "S"}:  # text has the number of its bytes
-        numbered = [
-            own if own.dtype.kind == "S" else np.char.encode(np.asarray(own, np.str_), "utf-8")
-            for own in numbered
-        ]
-    if numbered[0].dtype.kind in "iu":  # of both signs NumPy would make float64
-        numbered = [own.astype(np.uint64) for own in numbered]
-    common = numbered[0][np.all([np.isin(numbered[0], own) for own in numbered], axis=0)]
+    numbers = [*map(numbers_of, own_ids)]  # of text and of its bytes they are equal
+    common = numbers[0][np.all([np.isin(numbers[0], own) for own in numbers], axis=0)]
     if len(common) < 2:
         raise ValueError(
             f"The diffusions have {len(common)} ids in common; pass those of the same points, or "
             "use uncertainty.sample_discrepancy."
         )
-    orders = [np.argsort(own) for own in numbered]
-    return numbered, [
+    orders = [np.argsort(own) for own in numbers]
+    return own_ids, [
         order[np.searchsorted(own, common, sorter=order)]
-        for own, order in zip(numbered, orders, strict=True)
+        for own, order in zip(numbers, orders, strict=True)
     ]

@@ -18,6 +18,7 @@ from heatsketch.metrics.picture import nearest_others
 Statistic = Callable[[Array], Any]
 
 _LABELLINGS_AT_A_TIME = 256
+_LEAST_RESAMPLES = 20
 _CANDIDATES = 10  # times the neighbours: who may come among them in a resample
 _TILE_NUMBERS = 2**21  # of the differences of a tile of points
 
@@ -130,7 +131,7 @@ def sketch_interval(
     if k < 2:
         raise ValueError("The sketch has one column, which cannot vary; pass two or more.")
     level, rng = check_level(level), np.random.default_rng(rng)
-    count = check_number(n_resamples, "n_resamples", low=20, integer=True)
+    count = check_number(n_resamples, "n_resamples", low=_LEAST_RESAMPLES, integer=True)
     scale = float(t.ppf((1 + level) / 2, k - 1)) * np.sqrt(k / (k - 1))
     drawn = rng.integers(0, k, (count, k))
     resamples = (F[:, columns[:, some].ravel()] for some in drawn)
@@ -220,7 +221,7 @@ def data_interval(
         )
     level, rng = check_level(level), np.random.default_rng(rng)
     embed, n = est._under_weights(X), est.diffusion_.n
-    count = check_number(n_resamples, "n_resamples", low=20, integer=True)
+    count = check_number(n_resamples, "n_resamples", low=_LEAST_RESAMPLES, integer=True)
     resamples = (embed(rng.standard_exponential(n)) for _ in range(count))
     return _interval(statistic, embed(np.ones(n)), resamples, float(norm.ppf((1 + level) / 2)))
 
@@ -283,7 +284,7 @@ def neighbor_confidence(
     F, columns = columns_of(est)
     n, k = len(F), columns.shape[1]
     nearest = check_number(n_neighbors, "n_neighbors", low=1, high=n - 1, integer=True)
-    count = check_number(n_resamples, "n_resamples", low=20, integer=True)
+    count = check_number(n_resamples, "n_resamples", low=_LEAST_RESAMPLES, integer=True)
     draws = np.random.default_rng(rng).integers(0, k, (count, k))
     counts = np.array([np.bincount(drawn, minlength=k) for drawn in draws], dtype=F.dtype)
     near = nearest_others(F, min(n - 1, _CANDIDATES * nearest))

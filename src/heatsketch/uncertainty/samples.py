@@ -235,8 +235,8 @@ def _walked(d: Diffusion, g: Array, steps: int, others: Any) -> tuple[Array, Arr
     for _ in range(steps - 1):
         H = d.operator @ H
     at_own = d.expand(d.last_step(H))
-    with warnings.catch_warnings():  # points far from the other sample are expected here
-        warnings.simplefilter("ignore", ScaleWarning)
+    # Points far from the other sample are expected here.
+    with warnings.catch_warnings(action="ignore", category=ScaleWarning):
         at_others = d.last_step(H, others)
     own, other = (np.asarray(step.divided(Y), dtype=float) for Y in (at_own, at_others))
     return own, other

@@ -1,7 +1,7 @@
 """Numbers of the public names, recorded before a change of the code and compared after it.
 
-    python tests/frozen.py record FILE.npz [PART ...]
-    python tests/frozen.py compare FILE.npz [PART ...]
+    python tools/frozen.py record FILE.npz [PART ...]
+    python tools/frozen.py compare FILE.npz [PART ...]
 
 PART is a data set, "digits", or the beginning of a name, "digits/HeatSketch". Values agree to 1e-9
 of their size, those of iterations to 1e-6; eigenvectors are compared by the inner products of their
@@ -150,7 +150,9 @@ def of_points(name, X, labels, classical):
     }
     near = hs.NearIsometricProjection(3, random_state=0)
     learned = {
-        "HeatEmbedding": lambda: quality(hs.HeatEmbedding(2, random_state=0), X, labels),
+        "HeatEmbedding": lambda: quality(
+            hs.HeatEmbedding(2, layout="linear", random_state=0), X, labels
+        ),
         "NearIsometricProjection": lambda: quality(
             near, hs.HeatSketch(16, random_state=0).fit_transform(Z), labels[np.sort(some)]
         ),
@@ -260,7 +262,9 @@ def of_graph():
     }
     rows = {"DiffusionMap": lambda: hs.DiffusionMap(4, **given).fit_transform(W)}
     blocks = np.arange(400) // 100
-    learned = {"HeatEmbedding": lambda: quality(hs.HeatEmbedding(2, **given), W, blocks)}
+    learned = {
+        "HeatEmbedding": lambda: quality(hs.HeatEmbedding(2, layout="linear", **given), W, blocks)
+    }
     return named("graph", calls) + named("graph", rows, "rows") + named("graph", learned, "map")
 
 
@@ -287,7 +291,9 @@ def of_many_points():
     (X, labels), seed = roll(50_000), {"random_state": 0}
     sketch = {"HeatSketch": lambda: hs.HeatSketch(16, **seed).fit_transform(X)[::50]}
     rows = {"DiffusionMap": lambda: hs.DiffusionMap(8, **seed).fit_transform(X)}
-    learned = {"HeatEmbedding": partial(quality, hs.HeatEmbedding(2, **seed), X, labels)}
+    learned = {
+        "HeatEmbedding": partial(quality, hs.HeatEmbedding(2, layout="linear", **seed), X, labels)
+    }
     return named("large", sketch) + named("large", rows, "rows") + named("large", learned, "map")
 
 

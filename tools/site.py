@@ -1,4 +1,4 @@
-"""Check the built site: `python tests/site.py docs/_build/html`.
+"""Check the built site: `python tools/site.py docs/_build/html`.
 
 Every link within it leads to a page, and to an anchor of that page; the search knows the words that
 people come with.

@@ -3,9 +3,9 @@
 Case number `i` of a reader is the same damage in every run. The outcome of reading must be a
 result, or a ValueError or OSError with a message: no crash, no other error, no hang, no growth.
 
-    python tests/io/fuzz.py 20000                all readers, about 20,000 cases in all
-    python tests/io/fuzz.py 2000 h5ad            one reader
-    python tests/io/fuzz.py 1 h5ad 1234          one case, with its traceback and the file kept
+    python tools/fuzz.py 20000                all readers, about 20,000 cases in all
+    python tools/fuzz.py 2000 h5ad            one reader
+    python tools/fuzz.py 1 h5ad 1234          one case, with its traceback and the file kept
 """
 
 import gzip

@@ -1,0 +1,324 @@
+"""Free layouts: gradient, descent, targets, invariances; and the places of new points."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.spatial import cKDTree
+from scipy.stats import spearmanr
+
+from heatsketch._tiles import in_one_thread
+from heatsketch.layout.free import (
+    FreeObjective,
+    free_layout,
+    geometric_medians,
+    log_quantiles,
+    reach,
+    spread_targets,
+)
+
+seeds = st.integers(0, 10**6)
+dimensions = pytest.mark.parametrize("c", [2, 3])
+
+
+def graph(X, k=8):
+    """Return the affinities of points to their k nearest and themselves, CSR, and their √π."""
+    distances, indices = cKDTree(X).query(X, k + 1)
+    weights = np.exp(-np.square(distances / distances[:, k // 2 : k // 2 + 1]))
+    starts = np.arange(0, indices.size + 1, k + 1)
+    M = sparse.csr_matrix((weights.ravel(), indices.ravel(), starts), (len(X), len(X)))
+    return M, np.sqrt(np.asarray(M.sum(axis=1)).ravel())
+
+
+def problem(n=300, c=2, seed=0):
+    """Return M, √π, start, pairs and their log distances, of two groups of unequal tightness."""
+    rng = np.random.default_rng(seed)
+    group = np.arange(n) % 2
+    X = rng.normal(size=(n, c + 1)) * np.where(group, 0.3, 1.0)[:, None]
+    X[:, 0] += 3 * group
+    i = rng.integers(0, n, 10 * n)
+    j = (i + rng.integers(1, n, len(i))) % n
+    return *graph(X), X[:, :c], (i, j), np.log(np.linalg.norm(X[i] - X[j], axis=1))
+
+
+def value(M, pairs, targets, a, Y, s):
+    """Return J from its definition."""
+    P = M.toarray()
+    np.fill_diagonal(P, 0)
+    P /= P.sum(axis=1, keepdims=True)
+    P = (P + P.T) / (2 * len(P))
+    q = 1 / (1 + np.square(Y[:, None] - Y).sum(axis=2) / s**2)
+    np.fill_diagonal(q, 0)
+    used = P > 0
+    divergence = np.sum(P[used] * np.log(P[used] * q.sum() / q[used]))
+    off = np.log(np.linalg.norm(Y[pairs[0]] - Y[pairs[1]], axis=1)) - targets
+    huber = np.where(np.abs(off) <= 1, off**2 / 2, np.abs(off) - 0.5)
+    return a * divergence + huber.mean()
+
+
+@dimensions
+@pytest.mark.parametrize("a", [0.0, 0.3, 5.0])
+def test_the_gradient_is_that_of_j(c, a):
+    M, _, Y, pairs, targets = problem(60, c)
+    s, h, rng = 0.7, 1e-5, np.random.default_rng(1)
+    targets = targets + rng.normal(size=len(targets))  # some beyond the bend of huber's loss
+    gradient = FreeObjective(M, pairs, targets, a, opening=0.0).gradient(Y, s)
+    for _ in range(5):
+        step = rng.normal(size=Y.shape)
+        up, down = (value(M, pairs, targets, a, Y + sign * h * step, s) for sign in (1, -1))
+        assert np.sum(gradient * step) == pytest.approx((up - down) / (2 * h), rel=1e-6, abs=1e-9)
+
+
+@dimensions
+def test_the_gradient_of_neighbours_turns_and_moves_with_the_points(c):
+    M, _, Y, pairs, targets = problem(200, c)
+    objective = FreeObjective(M, pairs, targets, 0.3, opening=0.0)
+    Q = np.linalg.qr(np.random.default_rng(2).normal(size=(c, c)))[0]
+    gradient = objective.gradient(Y, 0.5)
+    assert_allclose(objective.gradient(Y @ Q + 3.0, 0.5), gradient @ Q, atol=1e-12)
+    assert_allclose(gradient.sum(axis=0), 0, atol=1e-12)  # no force from within moves the whole
+    torque = Y[:, :, None] * gradient[:, None]
+    assert_allclose(torque.sum(axis=0), torque.sum(axis=0).T, atol=1e-12)  # nor turns it
+
+
+@dimensions
+@pytest.mark.parametrize("spread", [0.0, 0.5, 1.0])
+def test_the_descent_lowers_j(c, spread):
+    M, root, start, pairs, logs = problem(400, c)
+    Y = free_layout(M, root, start, pairs, logs, spread=spread)
+    targets, objective = spread_targets(logs, spread, c), FreeObjective(M, pairs, logs, 0.3)
+    s = objective.edge_length(Y)
+    smoothed = sparse.diags(1 / (M @ root)) @ M @ (root[:, None] * start)  # that of step 0
+    assert value(M, pairs, targets, 0.3, Y, s) < value(M, pairs, targets, 0.3, smoothed, s) - 0.05
+
+
+def test_a_tight_group_gets_its_share_of_the_frame():
+    """Distances alone leave the group of scale .3 a ninth of the area of the other."""
+    M, root, start, pairs, logs = problem(600)
+
+    def share(Y):
+        extents = [np.sqrt(np.linalg.det(np.cov(Y[part::2].T))) for part in (0, 1)]
+        return extents[1] / extents[0]
+
+    Y = free_layout(M, root, start, pairs, logs)
+    assert share(start) < 0.12
+    assert share(Y) > 0.25
+
+
+def test_a_few_far_points_do_not_take_the_frame():
+    """Twelve points 300 times as far out as the others, which then span a 150th of the frame."""
+    M, root, start, _, _ = problem(600)
+    start = start.copy()
+    start[:12] += 300 * np.random.default_rng(0).normal(size=(12, 2))
+    rng = np.random.default_rng(1)
+    i = rng.integers(0, 600, 12_000)
+    j = (i + rng.integers(1, 600, len(i))) % 600
+    logs = np.log(np.linalg.norm(start[i] - start[j], axis=1))
+    Y = free_layout(M, root, start, (i, j), logs)
+    inner = np.ptp(Y[12:], axis=0).max() / np.ptp(Y, axis=0).max()
+    assert np.ptp(start[12:], axis=0).max() / np.ptp(start, axis=0).max() < 0.02
+    assert inner > 0.3
+
+
+def test_neither_threads_nor_the_order_of_points_nor_scale_count():
+    M, root, start, pairs, logs = problem(1_500)
+    Y = free_layout(M, root, start, pairs, logs, steps=100)
+    with in_one_thread():
+        assert_array_equal(free_layout(M, root, start, pairs, logs, steps=100), Y)
+    size = np.ptp(Y)
+    order = np.random.default_rng(3).permutation(len(Y))
+    place = np.argsort(order)
+    moved = M[order][:, order], root[order], start[order], tuple(place[side] for side in pairs)
+    assert_allclose(free_layout(*moved, logs, steps=100), Y[order], rtol=0, atol=1e-6 * size)
+    larger = free_layout(M, root, 1e3 * start, pairs, logs + np.log(1e3), steps=100)
+    assert_allclose(larger, 1e3 * Y, rtol=0, atol=1e-3 * size)
+
+
+def test_the_picture_turns_with_its_start():
+    """Exact sums: those of a tree depend on the axes."""
+    M, root, start, pairs, logs = problem(400)
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    Y = free_layout(M, root, start, pairs, logs)
+    turned = free_layout(M, root, start @ turn, pairs, logs)
+    assert_allclose(turned, Y @ turn, rtol=0, atol=1e-6 * np.ptp(Y))
+
+
+def test_points_that_all_start_at_one_place_stay_finite():
+    M, root, start, pairs, logs = problem(100)
+    assert np.isfinite(free_layout(M, root, 0 * start, pairs, logs, steps=20)).all()
+
+
+# Targets
+
+
+@dimensions
+def test_quantiles_are_those_of_random_points(c):
+    """False alarms 1e-6 for both together, by the inequality of Massart."""
+    rng, m = np.random.default_rng(0), 200_000
+    ends = rng.normal(size=(2, m, c))
+    ends *= (rng.random((2, m)) ** (1 / c) / np.linalg.norm(ends, axis=2))[..., None]
+    distances = np.sort(np.linalg.norm(ends[0] - ends[1], axis=1))
+    ranks = (np.arange(m) + 0.5) / m
+    found = np.searchsorted(distances, np.exp(log_quantiles(ranks, c))) / m
+    assert np.abs(found - ranks).max() <= math.sqrt(math.log(2 / 5e-7) / (2 * m))
+
+
+@dimensions
+def test_moments_of_quantiles(c):
+    """E |x - y|² = 2 c / (c + 2); E |x - y| = 128 / 45 π in a disc, 36 / 35 in a ball."""
+    distances = np.exp(log_quantiles((np.arange(10**6) + 0.5) / 10**6, c))
+    assert np.mean(distances**2) == pytest.approx(2 * c / (c + 2), rel=1e-5)
+    mean = {2: 128 / (45 * math.pi), 3: 36 / 35}[c]
+    assert distances.mean() == pytest.approx(mean, rel=1e-5)
+
+
+@dimensions
+@given(seeds, st.floats(0, 1))
+def test_targets_keep_order_and_move_with_scale(c, seed, spread):
+    logs = 3 * np.random.default_rng(seed).normal(size=101)
+    targets = spread_targets(logs, spread, c)
+    assert (np.diff(targets[np.argsort(logs)]) >= -1e-12).all()
+    assert_allclose(spread_targets(logs + 5, spread, c), targets + 5, atol=1e-9)
+    assert np.median(targets) == pytest.approx(np.median(logs), abs=0.05)
+
+
+@dimensions
+def test_targets_at_both_ends(c):
+    logs = np.random.default_rng(0).normal(size=1_001)
+    assert_allclose(spread_targets(logs, 0.0, c), logs, atol=1e-12)
+    stretched = np.where(logs > 0, 7 * logs, logs**3)  # only the order counts
+    same = spread_targets(logs, 1.0, c) - np.median(logs)
+    assert_allclose(spread_targets(stretched, 1.0, c) - np.median(stretched), same, atol=1e-12)
+
+
+def test_far_distances_reach_beyond_the_disc_by_a_factor():
+    logs = np.append(np.random.default_rng(0).normal(size=999) / 4, 50.0)
+    diameter = math.log(2) - log_quantiles(np.array([0.5]), 2)[0]
+    for spread in (0.25, 0.5, 0.75, 1.0):
+        top = spread_targets(logs, spread, 2)[-1] - np.median(logs)
+        assert top <= diameter + math.log(reach(spread)) + 0.01
+    assert [reach(0.0), reach(1.0)] == [math.inf, 1.0]
+
+
+def test_equal_distances_have_equal_targets():
+    logs = np.repeat([0.0, 1.0, 2.0], [5, 3, 4])
+    for spread in (0.3, 1.0):
+        assert len(np.unique(spread_targets(logs, spread, 2))) == 3
+
+
+# New points
+
+
+def weights_of(weights, indices, n):
+    starts = np.arange(0, indices.size + 1, indices.shape[1])
+    return sparse.csr_matrix((weights.ravel(), indices.ravel(), starts), (len(indices), n))
+
+
+def draws(seed, c, m=30, n=80, k=7):
+    rng = np.random.default_rng(seed)
+    Y = rng.normal(size=(n, c)) + 6 * rng.integers(0, 3, (n, 1))
+    indices = np.array([rng.choice(n, k, replace=False) for _ in range(m)])
+    return Y, indices, rng.exponential(size=(m, k)) / rng.random((m, k))
+
+
+@dimensions
+@given(seeds)
+def test_medians_are_minima(c, seed):
+    """The sum of unit vectors to the data, by weight, is at most the weight at the place."""
+    Y, indices, weights = draws(seed, c)
+    places = geometric_medians(Y, weights_of(weights, indices, len(Y)))
+    steps = Y[indices] - places[:, None]
+    lengths = np.linalg.norm(steps, axis=2)
+    here = lengths == 0
+    units = steps / np.where(here, 1, lengths)[..., None]
+    pull = np.linalg.norm(np.sum(weights[..., None] * units, axis=1), axis=1)
+    own = np.sum(weights * here, axis=1)
+    assert (pull <= own + 1e-6 * weights.sum(axis=1)).all()
+
+
+@dimensions
+@given(seeds)
+def test_medians_move_with_similarities_and_depend_on_their_row_alone(c, seed):
+    Y, indices, weights = draws(seed, c)
+    rows = weights_of(weights, indices, len(Y))
+    places = geometric_medians(Y, rows)
+    rng = np.random.default_rng(seed)
+    Q, shift = np.linalg.qr(rng.normal(size=(c, c)))[0], rng.normal(size=c)
+    moved = geometric_medians(3 * Y @ Q + shift, rows)
+    assert_allclose(moved, 3 * places @ Q + shift, atol=1e-5)
+    assert_allclose(geometric_medians(Y, 2.5 * rows), places, atol=1e-5)
+    assert_array_equal(geometric_medians(Y, rows[3:4]), places[3:4])
+    order = rng.permutation(indices.shape[1])
+    other = geometric_medians(Y, weights_of(weights[:, order], indices[:, order], len(Y)))
+    assert_allclose(other, places, atol=1e-5)
+
+
+def test_half_of_the_weight_fixes_the_place():
+    """A datum with half of the weight is the median, wherever the others are."""
+    Y, indices, weights = draws(0, 2)
+    weights[:, 2] = weights.sum(axis=1) - weights[:, 2]
+    places = geometric_medians(1e3 * Y, weights_of(weights, indices, len(Y)))
+    assert_array_equal(places, 1e3 * Y[indices[:, 2]])
+
+
+def test_a_minority_far_away_moves_the_median_little():
+    """A fraction f < 1/2 at infinity leaves it within 2 r (1 - f) / (1 - 2 f) of r's ball."""
+    rng = np.random.default_rng(0)
+    Y = np.vstack([rng.uniform(-1, 1, (9, 2)) / math.sqrt(2), 1e9 + rng.normal(size=(6, 2))])
+    place = geometric_medians(Y, sparse.csr_matrix(np.ones((1, 15))))[0]
+    assert np.linalg.norm(place) <= 2 * 0.6 / 0.2
+
+
+def test_infinite_weights_alone_count():
+    Y = np.array([[0.1, 0.2], [3.0, 5.0], [-7.0, 1.0], [0.1, 0.2]])
+    indices = np.array([[0, 1, 2], [2, 1, 0], [0, 3, 1]])
+    weights = np.array([[np.inf, 5.0, 1.0], [1.0, np.inf, 9.0], [np.inf, np.inf, 9.0]])
+    places = geometric_medians(Y, weights_of(weights, indices, 4))
+    assert_array_equal(places, Y[[0, 1, 0]])
+
+
+def test_a_single_neighbour_and_equal_positions_are_exact():
+    Y = np.array([[0.1, 0.7], [0.1, 0.7], [0.1, 0.7], [4.0, 4.0]])
+    rows = sparse.csr_matrix(np.array([[0, 0, 0, 2.0], [1.0, 1.0, 1.0, 0], [0.3, 0.3, 0.3, 0.8]]))
+    assert_array_equal(geometric_medians(Y, rows), Y[[3, 0, 0]])
+
+
+def test_the_median_of_two_equal_weights_is_between():
+    Y = np.array([[0.0, 0.0], [4.0, 2.0]])
+    assert_allclose(geometric_medians(Y, sparse.csr_matrix([[1.0, 1.0]])), [[2.0, 1.0]])
+
+
+def test_the_fermat_point_of_a_triangle():
+    """All sides are seen at 120° from it: for a regular triangle the centre."""
+    angles = 2 * np.pi * np.arange(3) / 3
+    Y = np.column_stack([np.cos(angles), np.sin(angles)]) + 5.0
+    found = geometric_medians(Y, sparse.csr_matrix(np.ones((1, 3))))
+    assert_allclose(found, [[5.0, 5.0]], atol=1e-9)
+
+
+def test_places_are_continuous_at_training_points():
+    """Weights K / distance: as x tends to x_0, its place tends to y_0."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(10, 3)), rng.normal(size=(10, 2))
+    for gap in (1e-2, 1e-4, 0.0):
+        distances = np.linalg.norm(X - X[0] - gap * np.array([1.0, 0, 0]), axis=1)
+        with np.errstate(divide="ignore"):
+            weights = np.exp(-(distances**2)) / distances
+        place = geometric_medians(Y, sparse.csr_matrix(weights[None]))[0]
+        assert_array_equal(place, Y[0])
+
+
+def test_order_of_distances_is_kept_on_a_strip():
+    """A strip has nearly the distances of its picture: a free layout leaves it a strip."""
+    rng = np.random.default_rng(0)
+    X = rng.random((500, 2)) * [4, 1]
+    i = rng.integers(0, 500, 5_000)
+    j = (i + rng.integers(1, 500, len(i))) % 500
+    logs = np.log(np.linalg.norm(X[i] - X[j], axis=1))
+    Y = free_layout(*graph(X), X, (i, j), logs)
+    kept = spearmanr(np.linalg.norm(Y[i] - Y[j], axis=1), logs)[0]
+    assert kept > 0.98

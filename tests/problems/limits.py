@@ -1,0 +1,82 @@
+"""The private limits that tests change, so that few points take the way of many."""
+
+from importlib import import_module
+
+import pytest
+
+# Where each one is read, within `heatsketch`. A name that has moved, or is called otherwise, is
+# mended here and nowhere else.
+LIMITS = {
+    # Memory and time
+    "available": "_checks.available",
+    "show_after": "_tiles._DELAY",
+    "show_every": "_tiles._SECONDS",
+    "show_in_a_file_every": "_tiles._SECONDS_IN_A_FILE",
+    # Tiles, which change no number
+    "column_bytes": "metrics.distances._BLOCK_BYTES",
+    "device_tile_side": "operators.torch.DEVICE_TILE_SIDE",
+    "differences_at_a_time": "neighbors.exact.DIFFERENCES_AT_A_TIME",
+    "picture_tile": "metrics.picture._TILE_DISTANCES",
+    "product_tile": "operators.operator._PRODUCT_TILE",
+    "row_tile": "markov.diffusion.ROW_TILE",
+    "search_tile": "neighbors.exact._TILE_ENTRIES",
+    "sparse_tile": "markov.diffusion._SPARSE_TILE",
+    "torch_tile_side": "operators.torch.TILE_SIDE",
+    # Products and eigenpairs
+    "compiled_from": "operators.operator.COMPILED_FROM",
+    "dense_eigenpairs": "spectral.eigenpairs.DENSE_LIMIT",
+    "explaining": "estimators.diffusion_map._MOST_EXPLAINING",
+    "few_vertices": "markov.rows.FEW_VERTICES",
+    "leading": "estimators.heat_embedding.N_LEADING",
+    "points_per_column": "spectral.eigenpairs._POINTS_PER_COLUMN",
+    "products": "spectral.eigenpairs._MAX_PRODUCTS",
+    "pseudotime_pairs": "uncertainty.pseudotimes.N_PAIRS",
+    "pseudotime_same_place": "uncertainty.pseudotimes._SAME_PLACE",
+    "pseudotime_tips": "uncertainty.pseudotimes._TIPS",
+    "trace_seed": "spectral.traces._SEED",
+    "all_eigenpairs": """spectral.apply.SPECTRAL_LIMIT spectral.traces.SPECTRAL_LIMIT
+        markov.rows.SPECTRAL_LIMIT metrics.distances.SPECTRAL_LIMIT
+        uncertainty.pseudotimes.SPECTRAL_LIMIT estimators.diffusion_map.SPECTRAL_LIMIT""",
+    # Neighbours and affinities
+    "cell_points": "neighbors.inverted_lists._POINTS_PER_CELL",
+    "dense_points": "markov.affinity.MOST_POINTS",
+    "exact_points": "neighbors.exact.EXACT_POINTS",
+    "mixture_rank": "mixture.kernel._MAX_RANK",
+    "small_component": "graphs.links._SMALL_COMPONENT_FACTOR",
+    "stored_points": "markov.affinity.STORED_POINTS",
+    # Scales
+    "bandwidth_columns": "scales.bandwidth._SAMPLE_COLUMNS",
+    "bandwidth_points": "scales.bandwidth._EXACT_POINTS",
+    "bandwidth_rows": "scales.bandwidth._SAMPLE_ROWS",
+    "connecting_points": "scales.connecting_scale.EXACT_POINTS",
+    # Pairs and pictures
+    "all_pairs": "layout.objective.ALL_PAIRS_UP_TO metrics.distortions.ALL_PAIRS_UP_TO",
+    "compared_points": "comparison.run._SAMPLED_POINTS",
+    "gram_columns": "layout.linear._WIDE",
+    "near_rows": "layout.objective.NEAR_ROWS",
+    "least_resamples": "uncertainty.resampling._LEAST_RESAMPLES",
+    "negligible_error": "metrics.distortions._NEGLIGIBLE",
+    "picture_points": "metrics.picture._MAX_POINTS_ALL_ROWS",
+    "picture_rows": "metrics.picture._SAMPLE_ROWS",
+    "random_pairs": "layout.objective.RANDOM_PAIRS",
+    "report_few_points": "reports.facts._FEW_POINTS",
+    "report_points": "reports.facts.MOST_POINTS",
+    # Other embeddings
+    "pca_size": "classical.pca._MAX_EXACT_SIZE",
+    "sne_points": "classical.sne._MAX_COMPLETE_POINTS",
+    # Files and commands
+    "block_bytes": """io.text.BLOCK_BYTES io.parquet.BLOCK_BYTES io.anndata_files.BLOCK_BYTES
+        io.numpy_files.BLOCK_BYTES io.blocks.BLOCK_BYTES""",
+    "exact_distances": "cli.distances.EXACT_UP_TO",
+    "least_sample": "cli.embed._LEAST_SAMPLE",
+    "read_whole_bytes": "cli.embed._READ_WHOLE_BYTES",
+    "unpacked_bytes": "io.files._FREE_BYTES",
+}
+
+
+def set_limits(patch: pytest.MonkeyPatch, **values: object) -> None:
+    """Set limits by their names above, until the patch ends: `set_limits(patch, all_pairs=100)`."""
+    for name, value in values.items():
+        for path in LIMITS[name].split():
+            module, _, constant = path.rpartition(".")
+            patch.setattr(import_module(f"heatsketch.{module}"), constant, value)
