@@ -5,14 +5,15 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn import config_context
 
 from heatsketch._random import distinct_rows
-from heatsketch.neighbors import NeighborIndex, exact, in_metric, ordered_search
+from heatsketch.neighbors import NeighborIndex, in_metric, ordered_search
+from heatsketch.neighbors.device import distinct_rows_on
 from problems.clouds import cloud
 from problems.devices import every_device, refuse_arrays, torch
 
-device_search = pytest.importorskip("heatsketch.neighbors.device")
 K = 9
 GRID = np.stack(np.meshgrid(*[np.arange(7.0)] * 3), -1).reshape(-1, 3)  # ties everywhere
 CORNERS = np.eye(60)  # all pairs equally far
@@ -32,10 +33,9 @@ def _no_arrays(monkeypatch):
 
 
 @pytest.fixture
-def cells(monkeypatch):
+def cells(limits):
     """Search in cells from 300 points on, 40 in each."""
-    monkeypatch.setattr(exact, "EXACT_POINTS", 300)
-    monkeypatch.setattr(device_search, "_POINTS_PER_CELL", 40)
+    limits(exact_points=300, device_cell_points=40)
 
 
 def brute_force(x, y, k):
@@ -71,7 +71,7 @@ def test_blocks_of_any_size_give_the_same(device):
 @every_cloud
 def test_equal_points_and_their_order_are_those_of_the_host(X, device):
     X = np.concatenate([X, X[::3], -0.0 * X[:2]]) * np.asarray(2.0**90, X.dtype)
-    rows, place = device_search.distinct_rows_on(torch.from_numpy(X).to(device))
+    rows, place = distinct_rows_on(torch.from_numpy(X).to(device))
     first, vertex = distinct_rows(X)
     assert_array_equal(rows.cpu().numpy(), first)
     assert_array_equal(place.cpu().numpy(), vertex)
@@ -158,8 +158,6 @@ def test_other_metrics_radii_and_sparse_points():
         index.query(torch.from_numpy(X), K).indices.numpy(), brute_force(own, own, K)[1]
     )
     assert (index.within(None, 0.3) != NeighborIndex(X, metric="cosine").within(None, 0.3)).nnz == 0
-    from scipy import sparse
-
     assert NeighborIndex(sparse.csr_matrix(X), device="cpu").device is None
 
 
