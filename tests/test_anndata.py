@@ -258,3 +258,13 @@ def test_an_audit_writes_trust_and_dubious_cells_of_a_picture():
     np.testing.assert_array_equal(adata.obs["umap_trust"], expected.trust)
     np.testing.assert_array_equal(adata.obs["umap_dubious"], expected.dubious)
     assert [gap.labels for gap in found.gaps] == [("lower", "upper")]
+
+
+def test_the_layout_of_cells_is_that_of_the_estimator():
+    X, _ = hs.datasets.circle(150, rng=0)
+    for layout in ("free", "linear"):
+        adata = ad.AnnData(X)
+        hs.anndata.heat_embedding(adata, layout=layout)
+        expected = hs.HeatEmbedding(layout=layout).fit_transform(X)
+        np.testing.assert_array_equal(adata.obsm["X_heat"], expected)
+        assert adata.uns["heat"]["params"]["layout"] == layout

@@ -3,6 +3,7 @@
 import inspect
 import re
 
+import anndata
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -65,6 +66,8 @@ def test_a_subclass_may_take_any_parameter():
         ("UMAP", "use heatsketch.HeatEmbedding, which makes pictures (docs/howto/from-other"),
         ("Heatembedding", "did you mean 'HeatEmbedding'?"),
         ("TSNE", "use heatsketch.classical.TSNE"),
+        ("read_table", "use heatsketch.io.read_table"),  # not "did you mean 'heat_trace'?"
+        ("trustworthiness", "use heatsketch.metrics.trustworthiness"),
         ("nothing_like_it", None),
     ],
 )
@@ -91,3 +94,38 @@ def test_what_the_hints_name_is_there():
 def test_an_unknown_method_is_answered_with_one():
     with pytest.raises(ValueError, match=r"no method 'isomp'; choose from .*mean 'isomap'\?"):
         hs.compare(np.eye(5), ["isomp"], n_neighbors=3)
+
+
+@pytest.mark.parametrize("name", ["umap", "PHATE", "pacmap"])
+def test_a_method_of_another_library_is_answered_with_the_one_that_serves(name):
+    with pytest.raises(ValueError, match=r"did you mean 'heat-embedding'\?"):
+        hs.compare(np.eye(5), [name], n_neighbors=3)
+    assert _words.did_you_mean("umap", ["umap.csv", "x.csv"]) == "; did you mean 'umap.csv'?"
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "hint"),
+    [
+        (hs.audit, "label", "did you mean 'labels'?"),
+        (hs.audit, "n_neighbours", "did you mean 'n_neighbors'?"),
+        (hs.audit, "seed", "did you mean 'random_state'?"),
+        (hs.anndata.audit, "label", "did you mean 'labels'?"),
+        (hs.anndata.heat_embedding, "use_rap", "did you mean 'use_rep'?"),
+        (hs.anndata.heat_sketch, "key_aded", "did you mean 'key_added'?"),
+        (hs.anndata.diffusion_map, "n_comps", "did you mean 'n_components'?"),
+        (hs.anndata.heat_embedding, "n_neighbours", "did you mean 'n_neighbors'?"),
+    ],
+)
+def test_a_function_with_options_suggests_its_own_parameters_too(function, name, hint):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    adata = anndata.AnnData(X, obsm={"X_umap": X})
+    given = (X, X) if function is hs.audit else (adata,)
+    text = f"{function.__name__} has no parameter {name!r}; {hint}"
+    with pytest.raises(TypeError, match=re.escape(text)):
+        function(*given, **{name: "x"})
+
+
+def test_a_fitted_sketch_does_not_let_unknown_parameters_through():
+    model = hs.HeatSketch(8, 4, random_state=0).fit(np.random.default_rng(0).normal(size=(60, 3)))
+    with pytest.raises(TypeError, match="did you mean 'metric'"):
+        hs.audit(model, model.embedding_[:, :2], metrik="cosine")

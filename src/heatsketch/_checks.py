@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import logging
 import math
 import numbers
@@ -10,7 +11,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass, replace
@@ -26,7 +27,7 @@ from sklearn.utils.validation import check_array, validate_data
 from heatsketch._random import data_hash
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
-from heatsketch._words import did_you_mean
+from heatsketch._words import did_you_mean, no_parameter
 
 logger = logging.getLogger("heatsketch")  # without a handler of its own
 _SMALLEST, _LARGEST = 1e-60, 1e60  # so that no ratio of squares leaves float64
@@ -109,6 +110,17 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
             f"{did_you_mean(value, choices)}"
         )
     return value
+
+
+def check_parameters(
+    owner: str, given: Iterable[str], *takers: Callable[..., Any], known: Sequence[str] = ()
+) -> None:
+    """Raise for a name that is neither known nor a parameter of one of the takers; suggest one."""
+    own = [one for taker in takers for one in inspect.signature(taker).parameters.values()]
+    names = dict.fromkeys([*known, *(one.name for one in own if one.kind is not one.VAR_KEYWORD)])
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise TypeError(no_parameter(owner, unknown[0], names))
 
 
 def name_rows(rows: Sequence[int] | Array, count: int | None = None) -> str:

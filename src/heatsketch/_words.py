@@ -1,6 +1,7 @@
 """Words for messages, without a slow import."""
 
 import difflib
+import importlib
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -34,18 +35,23 @@ _NAMES = {  # of other libraries, in lower case, and what serves here
     "isomap": "heatsketch.classical.Isomap",
     "locallylinearembedding": "heatsketch.classical.LocallyLinearEmbedding",
     "mds": "heatsketch.classical.MetricMDS",
+    "pacmap": "heatsketch.HeatEmbedding, which makes pictures",
     "pca": "heatsketch.classical.PCA",
     "phate": "heatsketch.HeatEmbedding, which makes pictures",
     "spectralembedding": "heatsketch.classical.LaplacianEigenmap",
     "tsne": "heatsketch.classical.TSNE",
     "umap": "heatsketch.HeatEmbedding, which makes pictures",
 }
+_METHODS = dict.fromkeys(("pacmap", "phate", "trimap", "umap"), "heat-embedding")  # that serves
+_FOLDERS = ("classical", "datasets", "io", "metrics", "plot", "uncertainty")  # with public names
 
 
 def did_you_mean(name: Any, known: Iterable[str], end: str = ".") -> str:
     """Return the end of a sentence: the most similar known name as a suggestion, or `end`."""
     lower = {one.lower(): one for one in known}
-    near = difflib.get_close_matches(str(name).lower(), lower, n=1)
+    word = str(name).lower()
+    served = _METHODS.get(word, word)
+    near = difflib.get_close_matches(served if served in lower else word, lower, n=1)
     return f"; did you mean {lower[near[0]]!r}?" if near else end
 
 
@@ -61,4 +67,7 @@ def no_name(module: str, name: str, known: Collection[str]) -> str:
     """Say that a module has no public name, and which was meant or serves in its place."""
     meant = _NAMES.get(name.lower(), "")
     hint = f"; use {meant} (docs/howto/from-other-libraries.md)" if meant else ""
+    for folder in () if hint else _FOLDERS:
+        if name in importlib.import_module(f"{module}.{folder}").__all__:
+            hint = f"; use {module}.{folder}.{name}"
     return f"module {module!r} has no attribute {name!r}{hint or did_you_mean(name, known, end='')}"

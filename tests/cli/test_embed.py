@@ -90,6 +90,21 @@ def test_embed_says_what_was_found(run):
     assert f"within {100 * error:.2g} %" in line["distances"]
 
 
+def test_the_layout_is_an_option(run):
+    X = hs.datasets.circle(150, rng=0)[0]
+    np.save("circle.npy", X)
+    for given in (
+        {"layout": "linear"},
+        {"layout": "free", "spread": 0.2, "neighbor_weight": 1.0},
+    ):
+        options = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
+        run("embed", "circle.npy", "-o", "out.npy", "--force", *options)
+        expected = hs.HeatEmbedding(**given).fit_transform(X)
+        np.testing.assert_array_equal(np.load("out.npy"), expected)
+    options = ("--layout", "free", "--n-components", 5)
+    assert "layout" in run("embed", "circle.npy", "-o", "o.npy", *options, code=1).err
+
+
 def test_embed_of_few_or_equal_points_says_nothing_that_is_not_known(circle, run):
     np.save("three.npy", np.array([[0.0, 0], [1, 0], [0, 2]]))
     np.save("flat.npy", np.ones((6, 6)))

@@ -196,3 +196,14 @@ def test_distances_find_pairs_by_any_column_of_names(run, points):
     assert named["from"].tolist() == ["c3", "c7"]
     np.testing.assert_array_equal(named["distance"], rows["distance"])
     assert found.err == ""
+
+
+@pytest.mark.parametrize("cells", [CELLS, None])
+def test_a_missing_coordinate_is_named_with_its_file_row_and_column(run, points, cells):
+    picture = frame(X[:, :2], ["UMAP1", "UMAP2"], **({"cell": cells} if cells else {}))
+    picture.loc[7, "UMAP2"] = np.nan
+    picture.to_csv("picture.csv", index=False)
+    for command in (("score", *TIME), ("audit", *TIME, "-o", "a.html")):
+        said = run(command[0], "points.csv", "picture.csv", *command[1:], code=1)
+        assert "Input picture.csv contains NaN: 1 value(s)" in said.err
+        assert "row 7, column 'UMAP2'" in said.err

@@ -79,6 +79,10 @@ def test_integers_in_npy_are_edges(tmp_path, dtype):
     np.save(tmp_path / "e.npy", edges.astype(float))
     with pytest.raises(ValueError, match=r"shape \(2, 4\) and dtype float64; .*edges as integers"):
         io.read_graph(tmp_path / "e.npy")
+    np.save(tmp_path / "e.npy", edges.T)
+    kind = np.dtype(dtype).name
+    with pytest.raises(ValueError, match=rf"\(4, 2\) and dtype {kind}; .*is its transpose"):
+        io.read_graph(tmp_path / "e.npy")
 
 
 def test_an_entry_of_obsp(tmp_path):

@@ -59,7 +59,8 @@ def read_back(path, table, Y=None, names=None):
 @pytest.mark.parametrize("suffix", [".npz", *TEXT_SUFFIXES, ".CSV.GZ", ".parquet"])
 def test_ids_and_labels_survive(tmp_path, suffix):
     """Under the name NAME_input if an array or coordinate of the output has their name."""
-    words = {name: np.array(["a", None, "b"] * 3, object) for name in ("-mark", "x", "embedding")}
+    cells = np.array(["a", None, *"bcdefgh"], object)  # the label comes before them
+    words = dict.fromkeys(("-mark", "x", "embedding"), cells)
     table, taken = table_of(**words), "embedding" if suffix == ".npz" else "x"
     back = read_back(tmp_path / f"t{suffix}", table, -np.eye(9)[:, :2], ["x", "y"])
     if suffix.lower() in TEXT_SUFFIXES:
@@ -73,7 +74,7 @@ def test_ids_and_labels_survive(tmp_path, suffix):
     assert back.extra["id"].tolist() == table.extra["id"].tolist()
     assert back.extra["group"].tolist() == list(TEXT)
     for name in names:
-        assert back.extra[name].tolist() == ["a", None if suffix == ".parquet" else "", "b"] * 3
+        assert back.extra[name].tolist() == ["a", None if suffix == ".parquet" else "", *"bcdefgh"]
     assert back.label == "group"
 
 

@@ -41,6 +41,20 @@ def test_few_whole_numbers_under_the_name_of_a_label_are_labels(tmp_path, name, 
     np.testing.assert_array_equal(asked.values[:, 1], CODES)
 
 
+@pytest.mark.parametrize("n", [8, 40, 60])
+def test_text_that_repeats_is_a_label_before_text_that_names_each_point(tmp_path, n):
+    names, kinds = [f"s{i}" for i in range(n)], [f"k{i % 4}" for i in range(n)]
+    path = written(tmp_path / "t.csv", X[:n], "abc", sample=names, kind=kinds)
+    assert io.read_table(path).label == "kind"
+    assert io.read_table(path, label="sample").label == "sample"
+
+
+def test_labels_of_which_none_repeats_agree_with_nothing(tmp_path, capsys):
+    path = written(tmp_path / "t.csv", X[:20], "abc", sample=[f"s{i}" for i in range(20)])
+    assert main(["embed", str(path), "-o", str(tmp_path / "map.npy"), "--time", "4"]) == 0
+    assert "agreement" not in capsys.readouterr().out
+
+
 def test_embed_says_which_labels_it_leaves_out(tmp_path, capsys):
     path = written(tmp_path / "t.csv", X, "abc", Outcome=CODES)
     assert main(["embed", str(path), "-o", str(tmp_path / "map.npy"), "--time", "4"]) == 0

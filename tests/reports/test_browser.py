@@ -344,7 +344,7 @@ def test_two_clicks_give_the_distance_of_the_model_and_a_way_of_neighbours(audit
     page, (_, model, _) = audit_page, audited
     page.evaluate("element('all').click()")
     page.mouse.click(*place_of(page, 10))
-    assert "to p10" in page.inner_text("#asked")
+    assert "Colours are distances to p10: diffusion distances" in page.inner_text("#asked")
     shown = np.array(page.evaluate("[...reach.values]"))
     expected = model.distance(10)
     np.testing.assert_allclose(shown, expected.value, rtol=4e-3, atol=2e-3 * shown.max())

@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
 from heatsketch import __version__
-from heatsketch._checks import check_number, warn_if_transposed
+from heatsketch._checks import check_number, check_parameters, warn_if_transposed
 from heatsketch.comparison.audit import Audit
 from heatsketch.comparison.audit import audit as audit_picture
 from heatsketch.estimators import DiffusionMap, HeatEmbedding, HeatSketch
@@ -112,7 +112,7 @@ def heat_embedding(
     """
     where = {"use_rep": use_rep, "n_pcs": n_pcs, "layer": layer, "obsp": obsp}
     options = {"n_components": n_components} | where | parameters
-    return _embed(adata, HeatEmbedding, key_added, copy, options)
+    return _embed(heat_embedding, adata, HeatEmbedding, key_added, copy, options)
 
 
 def heat_sketch(
@@ -165,7 +165,8 @@ def heat_sketch(
     >>> adata.obsm["X_heat_sketch"].shape
     (100, 32)
     """
-    return _embed(adata, HeatSketch, key_added, copy, {"n_components": n_components} | options)
+    options = {"n_components": n_components} | options
+    return _embed(heat_sketch, adata, HeatSketch, key_added, copy, options)
 
 
 def diffusion_map(
@@ -221,7 +222,8 @@ def diffusion_map(
     >>> adata.uns["diffusion_map"]["eigenvalues"].shape
     (3,)
     """
-    return _embed(adata, DiffusionMap, key_added, copy, {"n_components": n_components} | options)
+    options = {"n_components": n_components} | options
+    return _embed(diffusion_map, adata, DiffusionMap, key_added, copy, options)
 
 
 def pseudotime(
@@ -297,7 +299,7 @@ def pseudotime(
         root = adata.obs_names.get_indexer_for(names)
         if len(root) > len(names):
             raise ValueError(f"Several cells have one of the names {names}; pass numbers of cells.")
-    estimator, facts = _fitted(adata, DiffusionMap, {"n_components": 2} | options)
+    estimator, facts = _fitted(pseudotime, adata, DiffusionMap, {"n_components": 2} | options)
     adata.obs[key_added] = estimator.pseudotime(root, time=time).value
     adata.uns[key_added] = _storable(facts | {"time": time, "root": root})
     return adata if copy else None
@@ -355,7 +357,7 @@ def audit(
     picture = _entry(_target(adata, False), "obsm", basis)
     groups = None if labels is None else _entry(adata, "obs", labels)
     default = {"n_components": 64, "filter": "accumulated", "random_state": 0} | options
-    estimator, _ = _fitted(adata, HeatSketch, default)
+    estimator, _ = _fitted(audit, adata, HeatSketch, default)
     found = audit_picture(estimator, picture, labels=groups, random_state=default["random_state"])
     name = basis.removeprefix("X_")
     adata.obs[f"{name}_trust"], adata.obs[f"{name}_dubious"] = found.trust, found.dubious
@@ -510,10 +512,12 @@ def neighbors(
     return adata if copy else None
 
 
-def _embed(adata: Any, make: Any, key: str, copy: bool, options: dict[str, Any]) -> Any:
+def _embed(
+    caller: Any, adata: Any, make: Any, key: str, copy: bool, options: dict[str, Any]
+) -> Any:
     """Fit an estimator to the cells, and write its coordinates and how they were made."""
     adata = _target(adata, copy)
-    estimator, facts = _fitted(adata, make, options)
+    estimator, facts = _fitted(caller, adata, make, options)
     adata.obsm[f"X_{key}"] = np.asarray(estimator.embedding_)
     facts["time"] = getattr(estimator, "time_", estimator.time)
     facts["eigenvalues"] = getattr(estimator, "eigenvalues_", None)
@@ -524,8 +528,14 @@ def _embed(adata: Any, make: Any, key: str, copy: bool, options: dict[str, Any])
     return adata if copy else None
 
 
-def _fitted(adata: Any, make: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Fit an estimator to the cells, or to a graph of them; return it and the record of the fit."""
+def _fitted(
+    caller: Any, adata: Any, make: Any, options: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Fit an estimator to the cells, or to a graph of them; return it and the record of the fit.
+
+    The options are those that the caller, a function of this module, was given beside its own.
+    """
+    check_parameters(caller.__name__, options, caller, make, known=_WHERE)
     given = {name: options.pop(name, None) for name in _WHERE}
     estimator = make(**{"random_state": 0} | options)
     *where, obsp = given.values()

@@ -155,8 +155,10 @@ def described(
     }
     lines = lines | (known or summary(estimator)) | lines  # in this order, with these values
     groups = common.groups_of(table)
-    k = min(10, int(np.count_nonzero(groups)) - 1)
-    if k > 0 and len(Y) <= AGREEMENT_MAX_POINTS:
+    known_groups = [group for group in groups.tolist() if group is not None]
+    # Where no label repeats, none can agree.
+    if len({*known_groups}) < len(known_groups) and len(Y) <= AGREEMENT_MAX_POINTS:
+        k = min(10, len(known_groups) - 1)
         logger.info("agreement of the labels of neighbours")
         figures = [f"embedding {knn_accuracy(Y, groups, k):.3f}"]
         if "precomputed" not in estimator.get_params().values():

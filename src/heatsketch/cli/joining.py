@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from heatsketch import io
-from heatsketch._checks import warn
+from heatsketch._checks import check_finite, warn
 from heatsketch._typing import Array
 from heatsketch.cli.common import rows_of
 from heatsketch.io import text
@@ -42,6 +42,7 @@ def coordinates(args: Namespace, points: io.Table, mapped: io.Table) -> tuple[Ar
             rows = f"{mapped.source} has {len(Y):,} rows"
             raise ValueError(f"{rows} but {args.input} has {n:,}; pass the same rows, or ids.")
         warn_of_order(args, points, mapped)
+        check_finite(Y, str(mapped.source), mapped.columns)
         return Y, f"{named}; joined by row"
     wanted, known = shared.first, {*shared.second}
     if lost := [name for name in wanted if name not in known]:
@@ -51,6 +52,7 @@ def coordinates(args: Namespace, points: io.Table, mapped: io.Table) -> tuple[Ar
         )
     if wanted != shared.second:
         Y = Y[rows_of(shared.second, wanted, mapped.source)]
+    check_finite(Y, str(mapped.source), mapped.columns)
     more = len(mapped.values) - n
     unused = f", {more:,} of its rows are not in {args.input}" if more > 0 else ""
     return Y, f"{named}; joined by {shared.columns}{unused}"

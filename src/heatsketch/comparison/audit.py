@@ -16,7 +16,7 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._checks import check_number, grouped, warn
+from heatsketch._checks import check_number, check_parameters, grouped, warn
 from heatsketch._tiles import filled, row_tiles
 from heatsketch._typing import Array
 from heatsketch.estimators import HeatSketch
@@ -306,6 +306,7 @@ def audit(
     >>> hs.audit(X, wrong, random_state=0).dubious.nonzero()[0]
     array([0, 1, 2])
     """
+    check_parameters("audit", parameters, audit, HeatSketch)
     n_neighbors = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
     model = _sketch_of(X, n_components, time, random_state, parameters)
     seed = random_state

@@ -19,6 +19,7 @@ from heatsketch._checks import (
     check_choice,
     check_level,
     check_number,
+    check_parameters,
     device_of,
     features_named,
     logger,
@@ -28,7 +29,6 @@ from heatsketch._checks import (
 )
 from heatsketch._random import check_ids, seed_entropy
 from heatsketch._typing import Array
-from heatsketch._words import no_parameter
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.layout.free import geometric_medians
 from heatsketch.markov.affinity import AFFINITIES, as_matrix
@@ -62,9 +62,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
         """Make an estimator, or suggest the name of a parameter in place of an unknown one."""
         known = inspect.signature(cls).parameters
-        unknown = [name for name in parameters if name not in known]
-        if unknown and not any(one.kind is one.VAR_KEYWORD for one in known.values()):
-            raise TypeError(no_parameter(cls.__name__, unknown[0], known))
+        if not any(one.kind is one.VAR_KEYWORD for one in known.values()):
+            check_parameters(cls.__name__, parameters, cls)
         return super().__new__(cls)
 
     @abstractmethod

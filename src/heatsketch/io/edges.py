@@ -116,7 +116,7 @@ def read_graph(
         elif suffix in _MATRICES:
             table = _MATRICES[suffix](path, how)
             given, extra, preferred = table.values, table.extra, table.label
-            if suffix == ".npy" and given.shape[0] == 2:  # edges are integers
+            if suffix == ".npy" and given.shape[0] != given.shape[1]:  # edges are integers
                 given = np.load(path, allow_pickle=False)
         else:
             known = ", ".join([*SUFFIXES, ".parquet", *_MATRICES])

@@ -144,10 +144,15 @@ class Reading:
         return self.missing in ("drop", "median")
 
     def choose_label(self, extra: dict[str, Array]) -> str | None:
-        """Return the first column with the name of a label, else of text with few values."""
+        """Return the first column with the name of a label, else of text with few values.
+
+        Text that differs from row to row, which may be names of the points, is the last choice.
+        """
         names = [n for n in extra if n not in (*self.ids, *self.exclude) and not is_id(n)]
         texts = [name for name in names if extra[name].dtype.kind in "OU"]
-        few = (name for name in texts if len(set(extra[name].tolist())) <= _MAX_CATEGORIES)
+        values = {name: len(set(extra[name].tolist())) for name in texts}
+        few = [name for name in texts if values[name] <= _MAX_CATEGORIES]
+        few.sort(key=lambda name: values[name] == len(extra[name]))
         coded = coded_labels({name: extra[name] for name in names})
         return next(chain(filter(is_label, names), coded, few), None)
 

@@ -225,9 +225,10 @@ def _forces(Y: Array, csr: Csr, weight: Callable[[Array, Array], Array]) -> Arra
     """Return Σ_j weight(|y_i - y_j|², value) (y_i - y_j) (n, c) over entries of a CSR matrix."""
     indptr, indices, values = csr
     row = np.repeat(np.arange(len(Y)), np.diff(indptr))
-    differences = Y[row] - Y[indices]
-    differences *= weight(np.square(differences).sum(axis=1), values)[:, None]
-    return np.column_stack([np.bincount(row, each, len(Y)) for each in differences.T])
+    columns = np.ascontiguousarray(Y.T)
+    differences = columns[:, row] - columns[:, indices]
+    differences *= weight(np.square(differences).sum(axis=0), values)
+    return np.column_stack([np.bincount(row, each, len(Y)) for each in differences])
 
 
 def _csr(matrix: sparse.csr_matrix) -> Csr:

@@ -285,10 +285,13 @@ def _adjacency(ends: Array, weights: Any, n_nodes: int | None) -> sparse.csr_mat
 def _checked_matrix(given: Any, names: Any) -> sparse.csr_matrix:
     """Return weights as CSR of float64 without stored zeros, or raise with the names of nodes."""
     if given.ndim != 2 or given.shape[0] != given.shape[1]:
-        raise ValueError(
-            f"The graph has shape {given.shape} and dtype {given.dtype}; pass a matrix (n, n), "
-            "edges as integers (2, m), or a graph of networkx or igraph."
+        is_list = given.shape[1:] == (2,) and given.dtype.kind in "iu"
+        do = (
+            "edges as integers (2, m), which is its transpose"
+            if is_list
+            else "a matrix (n, n), edges as integers (2, m), or a graph of networkx or igraph"
         )
+        raise ValueError(f"The graph has shape {given.shape} and dtype {given.dtype}; pass {do}.")
     if given.dtype.kind not in "fiub":
         raise TypeError(f"The graph has dtype {given.dtype}; pass a matrix of real numbers.")
     if given.shape[0] == 0:

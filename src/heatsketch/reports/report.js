@@ -256,7 +256,7 @@ function choose(k) {
   reach = { type: "number", name: `distance to ${nameOf(source)}`, values: sketch.from(source) };
   const way = route.length ? `; ${route.length - 1} step${route.length > 2 ? "s" : ""} from neighbour to neighbour` : "";
   element("asked").textContent = target < 0
-    ? `Colours are ${facts.sketch.what} to ${nameOf(source)}. Click a second point for the way between them.`
+    ? `Colours are distances to ${nameOf(source)}: ${facts.sketch.what}. Click a second point for the way between them.`
     : `${nameOf(source)} to ${nameOf(target)}: ${interval(source, target)}${way}.`;
   drawLegend();
   recolour();
