@@ -1,131 +1,149 @@
-"""Products on a device of torch: how near to what the device can do?
+"""Fits on a device of torch beside the processor of the same machine: seconds, memory, accuracy.
 
-Run: python benchmarks/gpu.py [--points 1000000] [--device cuda] [--sides 2048 4096 8192] [--small]
+Run: python benchmarks/gpu.py [--device cuda] [--seconds 220] [--only NAME ...] [--small]
 
-n standard normal points in d dimensions, epsilon = d, a block of k columns, float32.
+Points are `overlapping`, float32, 50 features. Every row has arrays in and out, copies counted, and
+is the second run of two: the first one starts the device. "processor" is the same with device=None.
+Where a run takes long it is made once, after smaller ones have started and compiled everything.
 
-- "kernel": the exact dense product of `TorchKernel`, for each side of a tile, and of KeOps where it
-  is installed. "matrix products" are the seconds that 2 n² (d + 2 + k) operations take at the rate
-  of a product of two square matrices of float32 (no TensorFloat-32) on the same device: a floor for
-  ways that use such products. docs/howto/gpu.md has a floor for ways that use shorter numbers.
-- "graph": a product by a CSR matrix with 32 entries a row in random places, in the worst order.
+- "same": 10,000 points, whose neighbours are exact in both places; the error is the largest
+  difference of a coordinate, relative to the largest coordinate. It should be below 1e-5.
+- "sketch": HeatSketch(32, time=8, n_neighbors=30); "pairs": eigh of 64 eigenpairs, tol 1e-4;
+  "transform": as many new points as were fitted; "picture": HeatEmbedding with its verdict.
+- "recall" is the measured one; "residual" the largest of the pairs; "GB" the most memory of the
+  device that tensors took.
 
-Every time is the best of --repeats after one to warm up. The error is the largest over the largest
-entry of the product, of 100 rows in float64.
+Rows that would begin after --seconds are left out, so that the script ends within four minutes:
+the most important ones come first.
 """
 
 import time
+import warnings
 
-from _harness import parser, save, say  # first: it frees the processor's type
+from _harness import chosen, overlapping, parser, save, say  # first: it frees the processor's type
 
 # isort: split
 import numpy as np
 import torch
-from scipy import sparse
-from scipy.spatial.distance import cdist
 
 import heatsketch as hs
-from heatsketch.operators import torch as on_torch
-from heatsketch.operators.blocks import full_precision
-
-CHECKED = 100  # rows compared with float64
-ENTRIES = 32  # of a row of the graph
 
 
-def waited(work, device):
-    """Return the seconds of `work`, with all it has started."""
-    started = time.perf_counter()
-    work()
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return time.perf_counter() - started
+class Bench:
+    """Runs of a device and the processor, with the rows of their table."""
+
+    def __init__(self, device, until):
+        self.device, self.until, self.rows, self.points = device, until, [], {}
+        self.cuda = torch.device(device).type == "cuda"
+
+    def data(self, n):
+        """Return 2 n points, the first n for the fit; those of one size are kept."""
+        if n not in self.points:
+            self.points = {n: overlapping(2 * n)[0]}
+        return self.points[n]
+
+    def timed(self, work, device, runs):
+        """Return the seconds of the last run, its result, and the peak of memory in GB."""
+        for _ in range(runs):
+            if self.cuda:
+                torch.cuda.reset_peak_memory_stats(self.device)
+            started = time.perf_counter()
+            found = work(device)
+            if self.cuda:
+                torch.cuda.synchronize(self.device)
+            seconds = time.perf_counter() - started
+        peak = torch.cuda.max_memory_allocated(self.device) / 1e9 if self.cuda and device else None
+        return seconds, found, peak
+
+    def row(self, what, n, work, beside=2, facts=lambda found: {}, runs=2):
+        """Add a row, unless time is up: the last of some runs, and of `beside` on the processor."""
+        if time.monotonic() > self.until:
+            say(f"{what}, {n:,}: left out, time is up")
+            return None
+        seconds, found, peak = self.timed(work, self.device, runs)
+        row = {"what": what, "n": n, "device": seconds, "GB": peak, **facts(found)}
+        if beside and time.monotonic() < self.until:
+            row["processor"], own, _ = self.timed(work, None, beside)
+            if what == "same":
+                scale = np.abs(own.embedding_).max()
+                row["error"] = float(np.abs(found.embedding_ - own.embedding_).max() / scale)
+        self.rows.append(row)
+        say(", ".join(f"{k} {v:.3g}" if isinstance(v, float) else f"{v}" for k, v in row.items()))
+        return found
 
 
-def best(work, device, repeats):
-    """Return the least seconds of some runs after one to warm up."""
-    waited(work, device)
-    return min(waited(work, device) for _ in range(repeats))
+def sketch(X):
+    return lambda device: hs.HeatSketch(32, 8, n_neighbors=30, random_state=0, device=device).fit(X)
 
 
-def rate(device, side):
-    """Return operations a second of a product of matrices in float32."""
-    M = torch.randn(side, side, device=device)
-    with full_precision(device):
-        return 2 * side**3 / best(lambda: M @ M, device, 3)
+def recall_of(model):
+    return {"recall": model.diagnostics_.get("recall", 1.0)}
 
 
-def error_of(Y, x, V, epsilon):
-    """Return the largest error of the first rows, next to the largest entry."""
-    exact = np.exp(-cdist(x[:CHECKED], x, "sqeuclidean") / epsilon) @ V.astype(float)
-    return float(np.abs(Y[:CHECKED].double().cpu().numpy() - exact).max() / np.abs(exact).max())
+def pairs(X):
+    """Return the eigenpairs of a graph that is there already."""
+    made = {}
+
+    def work(device):
+        if device not in made:
+            made.clear()
+            made[device] = hs.diffusion(X, device=device)
+        return hs.eigh(made[device], 64, tol=1e-4, rng=0)
+
+    return work
 
 
-def with_keops(points, block, epsilon):
-    """Return the product by KeOps, or None where it is missing."""
-    try:
-        from pykeops.torch import LazyTensor
-    except ImportError:
-        return None
-    x, y = LazyTensor(points[:, None]), LazyTensor(points[None])
-    kernel = (-((x - y) ** 2).sum(-1) / epsilon).exp()
-    return lambda: kernel @ block
+def residual_of(spectrum):
+    return {"residual": float(np.max(np.asarray(spectrum.residuals.cpu())))}
 
 
-def kernels(n, d, k, device, arguments):
-    """Return the rows of the exact dense product."""
-    rng = np.random.default_rng(0)
-    x, V = (rng.standard_normal((n, width)).astype(np.float32) for width in (d, k))
-    points, block = (torch.from_numpy(X).to(device) for X in (x, V))
-    K = hs.TorchKernel(points, float(d))
-    floor = 2 * n**2 * (d + 2 + k) / rate(device, min(8192, max(512, n)))
-    common = {"n": n, "d": d, "k": k, "matrix products": floor}
-    rows = []
-    for side in arguments.sides:
-        on_torch.TILE_SIDE = on_torch.DEVICE_TILE_SIDE = side
-        seconds = best(lambda: K @ block, device, arguments.repeats)
-        error = error_of(K @ block, x, V, d)
-        rows.append({"what": f"kernel, tiles {side}", **common, "seconds": seconds, "error": error})
-        say(f"tiles of {side}: {seconds:.3f} s, error {error:.1e}")
-    keops = with_keops(points, block, float(d))
-    if keops is not None:
-        seconds = best(keops, device, arguments.repeats)
-        error = error_of(keops(), x, V, d)
-        rows.append({"what": "KeOps", **common, "seconds": seconds, "error": error})
-    return rows
+def fitted_and_new(bench, n, beside):
+    """Add the rows of a fit and of new points, mapped where the model was fitted."""
+    X = bench.data(n)
+    found = bench.row("sketch", n, sketch(X[:n]), beside, recall_of)
+    if found is not None:
+        bench.row(
+            "transform", n, lambda device: found.set_params(device=device).transform(X[n:]), beside
+        )
 
 
-def graph(n, k, device, arguments):
-    """Return the row of a product by a sparse matrix."""
-    rng = np.random.default_rng(1)
-    columns = rng.integers(0, n, size=n * ENTRIES).astype(np.int32)
-    starts = np.arange(0, n * ENTRIES + 1, ENTRIES)
-    M = sparse.csr_matrix((np.ones(n * ENTRIES, np.float32), columns, starts), shape=(n, n))
-    A = hs.TorchSparse(M, device=device)
-    block = torch.randn(n, k, device=device)
-    seconds = best(lambda: A @ block, device, arguments.repeats)
-    exact = M[:CHECKED].astype(float) @ block.double().cpu().numpy()
-    found = (A @ block)[:CHECKED].double().cpu().numpy()
-    error = float(np.abs(found - exact).max() / np.abs(exact).max())
-    return {"what": "graph", "n": n, "k": k, "seconds": seconds, "error": error}
+def picture(bench, n, beside):
+    X = bench.data(n)[:n]
+    bench.row(
+        "picture",
+        n,
+        lambda device: hs.HeatEmbedding(random_state=0, device=device).fit(X),
+        beside,
+        recall_of,
+    )
 
 
 def main():
-    options = parser(__doc__, repeats=3)
-    options.add_argument("--points", type=int, default=1_000_000)
-    options.add_argument("--features", type=int, default=10)
-    options.add_argument("--columns", type=int, default=64)
+    options = parser(__doc__)
     options.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    options.add_argument("--sides", type=int, nargs="+", default=[2048, 4096, 8192])
+    options.add_argument("--seconds", type=float, default=220.0)
     arguments = options.parse_args()
-    device = torch.device(arguments.device)
-    n = 2_000 if arguments.small else arguments.points
-    d, k = arguments.features, arguments.columns
-    only = arguments.only or ["kernel", "graph"]
-    rows = kernels(n, d, k, device, arguments) if "kernel" in only else []
-    rows += [graph(n, k, device, arguments)] if "graph" in only else []
-    if device.type == "cuda":
-        say(torch.cuda.get_device_name(device))
-    print(save("gpu", rows, arguments, packages=("heatsketch", "numpy", "torch", "pykeops")))
+    warnings.simplefilter("ignore")
+    bench = Bench(arguments.device, time.monotonic() + arguments.seconds)
+    ten, hundred, million, most = (
+        (400, 700, 1000, 1300) if arguments.small else (10_000, 100_000, 1_000_000, 10_000_000)
+    )
+    steps = {
+        "same": lambda: bench.row("same", ten, sketch(bench.data(ten)[:ten])),
+        "hundred": lambda: fitted_and_new(bench, hundred, 2),
+        "million": lambda: fitted_and_new(bench, million, 1),
+        "pairs": lambda: bench.row(
+            "pairs", million, pairs(bench.data(million)[:million]), 0, residual_of
+        ),
+        "picture": lambda: picture(bench, hundred, 1),
+        "most": lambda: bench.row("sketch", most, sketch(overlapping(most)[0]), 0, recall_of, 1),
+    }
+    for name in chosen(steps, arguments.only):
+        if time.monotonic() < bench.until:
+            steps[name]()
+    if bench.cuda:
+        say(torch.cuda.get_device_name(bench.device))
+    print(save("gpu", bench.rows, arguments, packages=("heatsketch", "numpy", "torch")))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -562,6 +563,29 @@ def on_host(X: Any) -> Any:
     X = X.to_sparse_csr()
     parts = (X.values(), X.col_indices(), X.crow_indices())
     return sparse.csr_matrix(tuple(part.numpy() for part in parts), shape=tuple(X.shape))
+
+
+def landed(value: Any, done: dict[int, Any] | None = None) -> Any:
+    """Return a record whose tensors, also in records within, are arrays.
+
+    An object that has a method `landed` says by itself what it is on the host. A record without any
+    is returned as it is. What is in `done`, by its id, is not copied again.
+    """
+    done = {} if done is None else done
+    if id(value) in done:
+        return done[id(value)]
+    found = value
+    if is_tensor(value):
+        found = on_host(value)
+    elif hasattr(type(value), "landed"):
+        found = value.landed()
+    elif is_dataclass(value) and not isinstance(value, type):
+        old = {one.name: getattr(value, one.name) for one in fields(value)}
+        new = {name: landed(part, done) for name, part in old.items()}
+        if any(new[name] is not old[name] for name in old):
+            found = replace(value, **new)
+    done[id(value)] = found
+    return found
 
 
 def device_of(X: Any) -> Any:

@@ -39,6 +39,7 @@ LIMITS = {
         uncertainty.pseudotimes.SPECTRAL_LIMIT estimators.diffusion_map.SPECTRAL_LIMIT""",
     # Neighbours and affinities
     "cell_points": "neighbors.inverted_lists._POINTS_PER_CELL",
+    "device_cell_points": "neighbors.device._POINTS_PER_CELL",
     "dense_points": "markov.affinity.MOST_POINTS",
     "exact_points": "neighbors.exact.EXACT_POINTS",
     "mixture_rank": "mixture.kernel._MAX_RANK",

@@ -132,6 +132,7 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         (_FITTING, "--normalization", "VALUE", "of affinities: markov, symmetric, bistochastic"),
         (_FITTING, "--alpha", "VALUE", "power of the density by which affinities are divided"),
         (_FITTING, "--filter", "VALUE", "function of eigenvalues: power, heat, accumulated"),
+        (_FITTING, "--device", "VALUE", "device of torch that does the work, such as cuda"),
         (_FITTING, "--layout", "VALUE", "of heat-embedding: auto, free, or linear"),
         (_FITTING, "--neighbor-weight", "VALUE", "of neighbours in a free layout (default 0.3)"),
         (_FITTING, "--spread", "VALUE", "of a free layout: 0 keeps distances, 1 only their order"),

@@ -5,7 +5,7 @@ import numbers
 import time
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from pickle import PicklingError
 from typing import Any, Self, cast
 
@@ -20,8 +20,8 @@ from heatsketch._checks import (
     check_level,
     check_number,
     check_parameters,
+    device_of,
     features_named,
-    is_tensor,
     logger,
     read_points,
     returned_for,
@@ -34,9 +34,10 @@ from heatsketch.layout.free import geometric_medians
 from heatsketch.markov.affinity import AFFINITIES, as_matrix
 from heatsketch.markov.diffusion import NORMALIZATIONS, Diffusion, reweighted, times_columns
 from heatsketch.markov.rows import Step
+from heatsketch.operators.blocks import device_memory
 from heatsketch.operators.graph import Graph, as_graph, is_graph
 from heatsketch.operators.operator import Deflated, Operator
-from heatsketch.operators.torch import on_device
+from heatsketch.operators.torch import found_here
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.filters import FILTERS, make_filter, times_of
 from heatsketch.spectral.traces import N_PROBES, ExplainedVariance, explained_variance
@@ -160,6 +161,7 @@ class DiffusionEstimator(Embedder):
     max_iter: int = 1000
     random_state: Any = None
     memory: Any = None
+    device: Any = None
 
     cut = WIDE_CUT  # of the kernel for "radius"; a parameter of some subclasses
     # (n, k), of the vertices in a layout whose points are free, which has no H
@@ -180,6 +182,7 @@ class DiffusionEstimator(Embedder):
     def _judge(self, X: Any, wanted: Any) -> None:
         """Measure how good `embedding_` of the points X is."""
 
+    @device_memory()
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
         """Fit the diffusion to points and embed them.
 
@@ -238,26 +241,27 @@ class DiffusionEstimator(Embedder):
         started = time.perf_counter()
         logger.info("embedding %s points", f"{len(diffusion.vertex):,}")
         blocks, wanted = self._factor(diffusion, times)
+        place, dtype = diffusion.operator.blocks, diffusion.operator.dtype
         Y = self._positions
         if Y is None:
-            H = np.hstack(blocks).astype(diffusion.operator.dtype, copy=False)
+            H = place.xp.hstack([place.native(block, dtype) for block in blocks])
             if diffusion.diagnostics["is_constant"]:  # H is rounding alone
                 H[:] = 0
             step = diffusion.step()
-            self._H = step.beside_root(H)
-            Y = step @ H
+            self._H = place.host(step.beside_root(H))
+            Y = place.host(step @ H)
         self._fit_times = times_of(getattr(self, "time_", self.time))
         self.epsilon_ = diffusion.expand(diffusion.epsilon)
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
         dtype = diffusion.operator.dtype if isinstance(X, Diffusion) else X.dtype
         self.embedding_ = diffusion.expand(self._checked(Y, dtype))
+        if place.device is not None:  # a model may be used without its device
+            self.diffusion_ = diffusion.landed()
         self._judge(X, wanted)
         self.diagnostics_["embed_seconds"] = time.perf_counter() - started
-        if diffusion.operator.device is not None:  # a model may be used without its device
-            operator = on_device(diffusion.operator, None)
-            self.diffusion_ = replace(diffusion, operator=operator)
         return self
 
+    @device_memory()
     def transform(self, X: Any) -> Array:
         """Embed points, old or new; the coordinates of a point depend on that point alone.
 
@@ -284,7 +288,8 @@ class DiffusionEstimator(Embedder):
         if is_dask(X):
             return lazily_mapped(self, X)
         points = read_points(self, X, reset=False, accept_sparse=True)
-        return returned_for(self._placed(points), X)
+        place = device_of(X) or found_here(self.device)
+        return returned_for(self._placed(points, place), X)
 
     def novelty(self, X: Any) -> Array:
         """Compute the novelty of points compared with the training points, from 0 to 1.
@@ -540,6 +545,7 @@ class DiffusionEstimator(Embedder):
         if self.affinity != "precomputed":
             names += ["metric", "affinity", "epsilon", "n_neighbors", "neighbors", "cut"]
         options = {name: getattr(self, name) for name in names}
+        options["device"] = device_of(X) if self.device is None else self.device
         if isinstance(X, Operator | LinearOperator):
             X = Diffusion.from_affinity(X, **options)
         if isinstance(X, Diffusion):
@@ -550,7 +556,7 @@ class DiffusionEstimator(Embedder):
         graph = as_graph(X, "X") if is_a_graph else None
         table = X if graph is None else as_matrix(graph)
         table = read_points(self, table, reset=True, accept_sparse=True)
-        given = X if is_tensor(X) else table if graph is None else Graph(table, graph.names)
+        given = table if graph is None else Graph(table, graph.names)
         if self.affinity == "precomputed":
             return table, Diffusion.from_affinity(given, **options)
         with features_named(getattr(self, "feature_names_in_", None)):
@@ -563,11 +569,11 @@ class DiffusionEstimator(Embedder):
                     "pickled; pass a function of a module, or leave out memory."
                 ) from error
 
-    def _placed(self, X: Any) -> Array:
-        """Return the coordinates of points that have been read (m, k)."""
+    def _placed(self, X: Any, device: Any = None) -> Array:
+        """Return the coordinates of points that have been read (m, k), found on a device."""
         if self._positions is not None:
             return self._checked(self.diffusion_.place(self._positions, X), X.dtype)
-        product = self.diffusion_.last_step(self._H, X)
+        product = self.diffusion_.last_step(self._H, X, device)
         return self._checked(self.diffusion_.step().divided(product), X.dtype)
 
     def _checked(self, rows: Array, dtype: np.dtype) -> Array:

@@ -117,6 +117,10 @@ class DiffusionMap(DiffusionEstimator):
     memory : str or joblib.Memory, default=None
         Folder of a cache of diffusions. Fits to the same points that differ only in time, columns
         or seed then build one graph, for example in ``GridSearchCV`` over `time`.
+    device : str or torch.device, default=None
+        Device of torch, such as "cuda", that does the work: neighbours, graph and products. By
+        default that of X, if X is a tensor on a device, else the processor. The fitted model is
+        on the processor, and needs no device.
 
     Attributes
     ----------

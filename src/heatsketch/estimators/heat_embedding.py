@@ -120,6 +120,10 @@ class HeatEmbedding(DiffusionEstimator):
         Seed of the random starts. Unused if `n_init` <= 4.
     memory : str or joblib.Memory, optional
         Folder of a cache of diffusions, so that a search over `time` builds one graph.
+    device : str or torch.device, default=None
+        Device of torch, such as "cuda", that does the work: neighbours, graph and products, not the
+        layout. By default that of X, if X is a tensor on a device, else the processor. The fitted
+        model is on the processor, and needs no device.
 
     Attributes
     ----------

@@ -103,6 +103,10 @@ class HeatSketch(DiffusionEstimator):
     memory : str or joblib.Memory, default=None
         Folder of a cache of diffusions. Fits to the same points that differ only in time, columns
         or seed then build one graph, for example in ``GridSearchCV`` over `time`.
+    device : str or torch.device, default=None
+        Device of torch, such as "cuda", that does the work: neighbours, graph and products. By
+        default that of X, if X is a tensor on a device, else the processor. The fitted model is
+        on the processor, and needs no device.
 
     Attributes
     ----------
@@ -176,7 +180,7 @@ class HeatSketch(DiffusionEstimator):
         else:
             numbers = numbers_at(self.ids_, vertex, diffusion.n)
             G = random_block(diffusion.n, k, self.kind, seed, numbers)
-        return sketch_blocks(A, filters, G), None
+        return sketch_blocks(A, filters, A.block(G)), None
 
     def distance(
         self,

@@ -20,12 +20,14 @@ from heatsketch._checks import (
     ScaleWarning,
     check_number,
     name_rows,
+    on_host,
     warn,
     warn_of_rows,
 )
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.links import links_of_points
-from heatsketch.neighbors import NeighborIndex, Neighbors, Search, ordered_search
+from heatsketch.neighbors import Neighbors, Search, ordered_search
+from heatsketch.operators.blocks import blocks_of
 from heatsketch.operators.operator import inverse_permutation, is_large, permuted
 
 HARDLY_ANY = 1e-6  # affinity at the scale of the training points
@@ -173,7 +175,7 @@ def neighborhood_graph(
     order = search.order() if is_large(search.n) else None
     if order is None:
         order = np.arange(search.n, dtype=sparse.get_index_dtype(maxval=search.n))
-    number = inverse_permutation(order)
+    number = inverse_permutation(blocks_of(place).native(order))
     k, recall = None, {}
     if radius is None:
         k = feasible_neighbors(int(n_neighbors), search.n)  # type: ignore[arg-type]
@@ -189,17 +191,18 @@ def neighborhood_graph(
 def _warn_of_ties(search: Search, nearest: Neighbors) -> None:
     """Warn where for most points the last neighbour is one of several equally far."""
     k = nearest.indices.shape[1] - 1
-    if not isinstance(search, NeighborIndex) or not 1 < k < search.n - 1:
+    if not search.of_coordinates or not 1 < k < search.n - 1:
         return
     near = nearest.distances[:, k - 1]
-    if np.mean((near > 0) & (nearest.distances[:, k] <= near * (1 + _ROUNDING))) <= _MOST_TIED:
+    tied = (near > 0) & (nearest.distances[:, k] <= near * (1 + _ROUNDING))
+    if int(tied.sum()) <= _MOST_TIED * len(tied):
         return
-    last = search.query(search.points[:_LOOKED_AT], k + 2).distances[:, k:]
-    tied = float(np.mean(last[:, 1] <= last[:, 0] * (1 + _ROUNDING)))
-    if tied > _MOST_TIED:
+    last = on_host(search.query(search.points[:_LOOKED_AT], k + 2).distances[:, k:])
+    part = float(np.mean(last[:, 1] <= last[:, 0] * (1 + _ROUNDING)))
+    if part > _MOST_TIED:
         warn(
             ScaleWarning,
-            f"n_neighbors={k}, but neighbours number {k} and {k + 1} of {tied:.0%} of the points "
+            f"n_neighbors={k}, but neighbours number {k} and {k + 1} of {part:.0%} of the points "
             "are equally far, so that the points alone do not say which are neighbours (ties go by "
             "a hash of the coordinates). Pass affinity='dense' or 'radius' where there is one, "
             "another n_neighbors, or features with more values.",
@@ -259,10 +262,11 @@ def positive(distances: Array) -> Array:
 
 
 def _as_csr(nearest: Neighbors, order: Array, number: Array) -> sparse.csr_matrix:
-    """Return lists of neighbours as CSR rows (m, n), sorted by column.
+    """Return lists of neighbours as CSR rows (m, n) where they are, sorted by column.
 
     `order` (m,) is the list of each row, `number` (n,) the column of each point.
     """
+    order, number = map(blocks_of(nearest.indices).native, (order, number))
     lists = Neighbors(nearest.distances[order], number[nearest.indices[order]])
     rows = lists.as_csr(len(number))
     rows.sort_indices()

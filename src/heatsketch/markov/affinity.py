@@ -25,9 +25,11 @@ from heatsketch._typing import Array
 from heatsketch.graphs.neighborhoods import feasible_neighbors, neighborhood_graph, scale_order
 from heatsketch.markov.out_of_sample import DenseKernel, NeighborKernel
 from heatsketch.neighbors import Distances, in_metric, ordered_search
+from heatsketch.operators.blocks import blocks_of
 from heatsketch.operators.graph import as_graph, as_operator
 from heatsketch.operators.kernel import EXPONENT_BOUND, Kernel
 from heatsketch.operators.operator import Dense, LinearMap, Operator, Sparse, inverse_permutation
+from heatsketch.operators.torch import stored
 from heatsketch.scales.bandwidth import WIDE_CUT, local_scales, rule_epsilon
 from heatsketch.scales.dimension import graph_dimension
 
@@ -153,7 +155,8 @@ def knn_affinity(
     kernel = NeighborKernel(near, scales, scale_order(k))
     directed = kernel.weights(graph, out=graph.data)
     directed.eliminate_zeros()
-    K, numbers = Sparse(directed.maximum(directed.T)), (near.vertex, kernel, near.by_content)
+    K = stored(blocks_of(directed).larger_of_both(directed))
+    numbers = near.vertex, kernel, near.by_content
     diagnostics = {"n_neighbors": k, "duplicates": X.shape[0] - n, **near.recall}
     return Affinity(K, *numbers, directed, scales, diagnostics, X.dtype)
 

@@ -13,9 +13,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from heatsketch._checks import DisconnectedWarning, name_rows, warn
+from heatsketch._checks import DisconnectedWarning, name_rows, on_host, warn
 from heatsketch._typing import Array
 from heatsketch.markov.rows import N_LEADING, Coordinates, LeadingPairs, leading_pairs
+from heatsketch.operators.blocks import blocks_of
 from heatsketch.operators.operator import Deflated, Operator, between_components, members_of
 from heatsketch.spectral.filters import Filter
 
@@ -27,31 +28,35 @@ def connectivity(K: Operator, row_sums: Array, vertex: Array) -> dict[str, Any]:
 
     `vertex` (points,): that of each input point, for messages.
     """
-    loops = K.diagonal()  # points whose affinity to all others together is negligible are alone
-    alone = np.flatnonzero(row_sums - (-np.inf if loops is None else loops) <= 1e-12 * row_sums)
+    blocks, loops = blocks_of(row_sums), K.diagonal()
+    loops = None if loops is None else blocks.native(loops)
+    # Points whose affinity to all others together is negligible are alone.
+    alone = blocks.where(row_sums - (-np.inf if loops is None else loops) <= 1e-12 * row_sums)
     if len(alone) > max(1, K.n // 2):
         raise ValueError(
             f"{len(alone)} of {K.n} points have no affinity to any other: the bandwidth is too "
             "small, or a graph has too few edges; pass a larger epsilon (see heatsketch.ksum and "
             "connecting_epsilon), or more edges."
         )
-    labels, counts = K.components(), {"isolated": len(alone)}
+    labels, counts = K.labels(), {"isolated": len(alone)}
     if labels is None:
         return counts
-    matrix = K.matrix
-    if sparse.issparse(matrix):
+    blocks = blocks_of(labels)
+    bincount = blocks.xp.bincount
+    if loops is not None:
         # Where there are no self-loops, every step may go from one half to the other. Two copies of
         # the vertices, joined from copy to copy, have two components for each bipartite one.
-        without_loops = np.bincount(labels, weights=matrix.diagonal() > 0) == 0
-        some = without_loops[labels]
-        if some.any():
-            matrix = matrix[some][:, some]
+        with_loops = bincount(labels, weights=blocks.native(loops > 0, float))
+        without_loops = blocks.host(with_loops) == 0
+        if without_loops.any() and sparse.issparse(K.matrix):
+            some = without_loops[blocks.host(labels)]
+            matrix = K.matrix[some][:, some]
             copies = sparse.bmat([[None, matrix], [matrix, None]], format="csr")
             count = connected_components(copies, directed=False)[0] - without_loops.sum()
             counts |= {"bipartite": int(count)} if count else {}
-    sizes = np.sort(np.bincount(labels))[::-1]
+    sizes = np.sort(blocks.host(bincount(labels)))[::-1]
     if len(sizes) > 1:
-        points = np.flatnonzero(np.isin(vertex, alone))
+        points = np.flatnonzero(np.isin(on_host(vertex), alone))
         lone = f"; points {name_rows(points)} stand alone" if len(alone) else ""
         message = (
             f"The affinity falls into {len(sizes)} components (sizes {name_rows(sizes)}), between "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ from heatsketch._checks import (
     check_number,
     check_points,
     device_of,
+    landed,
     rows_from,
     warn,
     warn_of_scales,
@@ -39,8 +40,9 @@ from heatsketch.markov.out_of_sample import (
 from heatsketch.markov.rows import DiffusionRows, Step
 from heatsketch.mixture import MixtureKernel
 from heatsketch.mixture.kernel import affinity_factor
-from heatsketch.neighbors import Distances, in_metric
+from heatsketch.neighbors import Distances, NeighborIndex, in_metric
 from heatsketch.neighbors.metric import Metric
+from heatsketch.operators.blocks import HOST, Blocks, blocks_of, device_memory
 from heatsketch.operators.graph import as_graph
 from heatsketch.operators.graph import graph as read_graph
 from heatsketch.operators.operator import (
@@ -53,7 +55,7 @@ from heatsketch.operators.operator import (
     multiply,
     scale_both_sides,
 )
-from heatsketch.operators.torch import on_device
+from heatsketch.operators.torch import blocks_on, on_device
 from heatsketch.scales.bandwidth import RULES, WIDE_CUT
 from heatsketch.spectral.eigenpairs import leading_eigenpairs
 from heatsketch.spectral.filters import make_filter
@@ -132,6 +134,7 @@ class Diffusion:
     weighable: bool = True
 
     @classmethod
+    @device_memory()
     def from_points(
         cls,
         X: Any,
@@ -146,6 +149,7 @@ class Diffusion:
         cut: float = WIDE_CUT,
         tol: float = 1e-8,
         max_iter: int = 1000,
+        device: Any = None,
     ) -> Self:
         """Build the diffusion on points.
 
@@ -155,7 +159,7 @@ class Diffusion:
         Parameters
         ----------
         X : {array-like, sparse matrix, tensor} of shape (n_samples, n_features)
-            Points. For a tensor, products are made on its device.
+            Points.
         metric : str or callable, default="euclidean"
             Distance between points. "cosine": the chord |x/|x| - y/|y||, with the square 2 - 2
             cos(x, y), for text, counts and other data whose lengths mean nothing. "correlation":
@@ -207,6 +211,9 @@ class Diffusion:
             normalizations ignore it.
         max_iter : int, default=1000
             For the bistochastic form: largest number of iterations of the scaling.
+        device : str or torch.device, default=None
+            Device of torch, such as "cuda", where products are made and, for "knn", neighbours and
+            graph too. By default that of X, if X is a tensor on a device, else the processor.
 
         Returns
         -------
@@ -261,18 +268,24 @@ class Diffusion:
                 "KNeighborsTransformer with this metric."
             )
         search = neighbors if distances is None else distances
-        started, device, X = time.perf_counter(), device_of(X), check_points(X)
+        device = device_of(X) if device is None else device
+        started, X = time.perf_counter(), check_points(X)
         if distances is not None:
             X = distances.points(X, training=True)
         else:
             X = in_metric(X, metric)
             warn_of_scales(X)
+        if device is not None and search is None and affinity == "knn":
+            search = NeighborIndex(X, device=device)
         built = AFFINITIES[affinity](X, epsilon, n_neighbors, search, cut)
         kernel = built.kernel
         out_of_sample = OutOfSamplePoints(X, n_neighbors, kernel.neighborhoods, metric, kernel)
-        operator = built.operator if device is None else on_device(built.operator, device)
         built.diagnostics["affinity_seconds"] = time.perf_counter() - started
-        built = replace(built, operator=operator)
+        if device is not None:
+            operator, step = (
+                on_device(one, device) for one in (built.operator, built.directed_step)
+            )
+            built = replace(built, operator=operator, directed_step=step)
         # Small problems are computed in float64.
         dtype = built.dtype if is_large(X.shape[0]) else np.float64
         return cls._normalized(built, out_of_sample, normalization, alpha, tol, max_iter, dtype)
@@ -286,6 +299,7 @@ class Diffusion:
         alpha: float = 1.0,
         tol: float = 1e-8,
         max_iter: int = 1000,
+        device: Any = None,
     ) -> Self:
         """Build the diffusion of a given affinity.
 
@@ -309,6 +323,8 @@ class Diffusion:
             normalizations ignore it.
         max_iter : int, default=1000
             For the bistochastic form: largest number of iterations of the scaling.
+        device : str or torch.device, default=None
+            Device of torch where products by a matrix are made; by default where the matrix is.
 
         Raises
         ------
@@ -329,6 +345,7 @@ class Diffusion:
             operator, vertex = operator.near_order()
         _warn_of_distances(operator)
         out_of_sample = OutOfSampleAffinities.from_operator(operator, vertex)
+        operator = operator if device is None else on_device(operator, device)
         built, names = Affinity(operator, vertex), None if named is None else named.names
         return cls._normalized(
             built, out_of_sample, normalization, alpha, tol, max_iter, names=names
@@ -467,20 +484,26 @@ class Diffusion:
         if A.dtype == np.float32 and A.exponent_error:
             diagnostics["exponent_error"] = A.exponent_error
         diagnostics["normalize_seconds"] = time.perf_counter() - started
+        home = partial(landed, done={})  # matrices stay on a device, and nothing else
         return cls(
             A,
-            scaling.measure,
-            built.vertex,
-            out_of_sample,
-            scaling,
+            home(scaling.measure),
+            home(built.vertex),
+            home(out_of_sample),
+            home(scaling),
             normalization,
             None if step is None else scaling.new_rows(step, dtype),
-            epsilon=built.epsilon,
+            epsilon=home(built.epsilon),
             diagnostics=diagnostics,
             names=names,
-            by_content=built.by_content,
+            by_content=home(built.by_content),
             weighable=built.weighable,
         )
+
+    def landed(self) -> Self:
+        """Return the diffusion with its matrices on the host, too."""
+        operator, step = (on_device(one, None) for one in (self.operator, self.directed_step))
+        return replace(self, operator=operator, directed_step=step)
 
     def __repr__(self) -> str:
         """Describe the diffusion without its arrays."""
@@ -546,7 +569,7 @@ class Diffusion:
 
         None where entries of A are not known without products.
         """
-        M, A = self.directed_step, on_device(self.operator, None)
+        M, A = (on_device(one, None) for one in (self.directed_step, self.operator))
         M = A.sparse_matrix() if M is None else M
         if M is not None:
             return largest_of_rows(M, _STEP_ENTRIES)
@@ -627,12 +650,14 @@ class Diffusion:
             )
         return X
 
-    def _kernel_rows(self, X: Any, dtype: Any) -> Any:
-        K_rows = self.out_of_sample.new_rows(X)  # type: ignore[union-attr]
+    def _kernel_rows(self, X: Any, dtype: Any, blocks: Blocks = HOST) -> Any:
+        K_rows = self.out_of_sample.new_rows(X, blocks)  # type: ignore[union-attr]
         return self.scaling.new_rows(K_rows, dtype)  # type: ignore[union-attr]
 
-    def last_step(self, H: Array, X: Any = None) -> Array:
+    def last_step(self, H: Array, X: Any = None, device: Any = None) -> Array:
         """Apply the `kernel_rows` of the data, or of new points X (m, d), to H (n, k).
+
+        With a `device` the rows of new points in a neighbour graph are found and applied there.
 
         Raises
         ------
@@ -643,7 +668,14 @@ class Diffusion:
         H = self.operator.asarray(H)
         if X is None:
             return multiply(self.step().matrix, H)
-        return self._by_tiles(X, H, lambda x: multiply(self._kernel_rows(x, H.dtype), H))
+        blocks = HOST if device is None else blocks_on(device)
+        there = blocks.native(H)
+
+        def product(x: Any) -> Array:
+            rows = self._kernel_rows(x, H.dtype, blocks)
+            return blocks.host(multiply(rows, there if blocks_of(rows) == blocks else H))
+
+        return self._by_tiles(X, H, product)
 
     def place(self, Y: Array, X: Any) -> Array:
         """Place new points X (m, d) among the positions Y (n, c) of the vertices: (m, c).
@@ -695,20 +727,21 @@ def certify(K: Operator, A: Operator, scaling: Scaling) -> dict[str, Any]:
     Non-negative entries of K and A √π = √π are enough; where entries are not known, the largest
     eigenvalue is computed. Warn where A has nothing but √π.
     """
-    root = np.sqrt(scaling.measure)
+    blocks = A.blocks
+    root = blocks.xp.sqrt(blocks.native(scaling.measure))
     if not K.is_non_negative():
-        honest = Scaled(K, scaling.s)  # without the claim that is in question
-        top = float(leading_eigenpairs(Deflated(honest, root), 1, tol=1e-4).values[0])
+        honest = Scaled(K, landed(scaling.s))  # without the claim that is in question
+        top = float(leading_eigenpairs(Deflated(honest, landed(root)), 1, tol=1e-4).values[0])
         if top > 1 + 1e-6:
             raise CertificateError(
                 f"The normalised operator has an eigenvalue {top:.4g} beyond 1, so the affinity "
                 "has negative entries and its powers would grow; pass a non-negative affinity, or "
                 "a low-rank factor that approximates one better."
             )
-    probe = random_block(A.n, 1, "gaussian", 0)[:, 0]
+    probe = blocks.native(random_block(A.n, 1, "gaussian", 0)[:, 0])
     probe -= root * (root @ probe)
-    image, other = (A @ np.column_stack([root, probe])).T
-    error = float(np.max(np.abs(image - root) / root))
+    image, other = (A @ blocks.xp.column_stack([root, probe])).T
+    error = float((abs(image - root) / root).max())
     rounding = 50 * float(np.finfo(A.dtype).eps)
     residual = scaling.diagnostics.get("scaling_residual", 0.0)
     allowed = max(_MAX_MEASURE_ERROR, rounding, 2 * residual)
@@ -717,8 +750,8 @@ def certify(K: Operator, A: Operator, scaling: Scaling) -> dict[str, Any]:
             f"A √π = √π is off by {error:.1e} where rounding explains {allowed:.0e}; the affinity "
             "changes between products or has entries beyond float64."
         )
-    rest = np.linalg.norm(other - root * (root @ other))
-    is_constant = bool(rest <= rounding * np.linalg.norm(probe))
+    rest = blocks.norm(other - root * (root @ blocks.native(other, float)))
+    is_constant = bool(rest <= rounding * blocks.norm(probe))
     if is_constant and A.n > 1:
         message = (
             "All points have the same affinities, to rounding: the embedding carries no "

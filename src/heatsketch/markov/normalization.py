@@ -15,6 +15,7 @@ from heatsketch._checks import (
     check_choice,
     check_number,
     is_tensor,
+    landed,
     logger,
     name_rows,
     on_host,
@@ -24,7 +25,7 @@ from heatsketch._checks import (
 from heatsketch._tiles import track
 from heatsketch._typing import Array
 from heatsketch.markov.affinity import as_affinity, as_matrix
-from heatsketch.operators.blocks import as_tensor
+from heatsketch.operators.blocks import as_tensor, blocks_of
 from heatsketch.operators.operator import Operator, multiply, scale_both_sides
 from heatsketch.operators.torch import as_csr_tensor
 
@@ -64,21 +65,24 @@ class Scaling:
         A large graph is stored in the precision `dtype`; a kernel is computed in it.
         """
         spectrum = (0.0 if K.spectrum[0] >= 0 else -1.0), 1.0
-        return K.scaled_both_sides(self.s, spectrum, np.sqrt(self.measure), dtype)
+        root = blocks_of(self.measure).xp.sqrt(self.measure)
+        return K.scaled_both_sides(self.s, spectrum, root, dtype)
 
     def new_rows(self, K_rows: Any, dtype: Any = np.float64) -> Any:
         """Turn affinities K(x, x_j) of new points (m, n) into rows a(x, x_j) of A.
 
         By the rule of `s`: 1 / Σ K s_j (bistochastic), or q^-α / √v with v = q^-α Σ K q_j^-α.
         """
+        blocks = blocks_of(K_rows)
+        s = blocks.native(self.s)
         if self.density_weight is None:
-            scale = 1.0 / multiply(K_rows, self.s)
+            scale = 1.0 / multiply(K_rows, s)
         else:
             with np.errstate(over="ignore"):
-                scale = np.asarray(K_rows.sum(axis=1)).ravel() ** (-self.alpha / 2)
-                scale /= np.sqrt(multiply(K_rows, self.density_weight))
-            scale = np.minimum(scale, _MAX_SCALE)  # a factor that the Markov form takes out
-        return scale_both_sides(K_rows, scale, self.s, dtype)
+                scale = blocks.native(K_rows.sum(axis=1)).ravel() ** (-self.alpha / 2)
+                scale /= blocks.xp.sqrt(multiply(K_rows, blocks.native(self.density_weight)))
+            scale = blocks.xp.clip(scale, None, _MAX_SCALE)  # the Markov form takes this factor out
+        return scale_both_sides(K_rows, scale, s, dtype)
 
 
 def symmetric_normalize(K: Any) -> Any:
@@ -188,7 +192,7 @@ def markov_normalize(K: Any, alpha: float = 1.0) -> Any:
             "K is an operator, and P would not be symmetric; use Diffusion.from_affinity(K), whose "
             "operator A gives P = D^-1/2 A D^1/2."
         )
-    scaling = markov_scaling(operator, alpha)
+    scaling = landed(markov_scaling(operator, alpha))
     root = np.sqrt(scaling.measure)
     return _like(K, scaling.s / root, scaling.s * root)
 
@@ -269,15 +273,16 @@ def markov_scaling(K: Operator, alpha: float, vertex: Array | None = None) -> Sc
     """
     alpha = check_number(alpha, "alpha")
     q = _positive_row_sums(K, vertex)
+    xp = blocks_of(q).xp
     with np.errstate(over="ignore", invalid="ignore"):
         weight = q**-alpha
         v = weight * (K @ weight)
-    if not (np.isfinite(v) & (v > 0)).all():
+    if not (xp.isfinite(v) & (v > 0)).all():
         raise ValueError(
             f"alpha={alpha:g} takes powers of the density out of the range of float64; pass one "
             "closer to 0, or affinities that are not negative."
         )
-    return Scaling(weight / np.sqrt(v), v / v.sum(), q, weight, alpha)
+    return Scaling(weight / xp.sqrt(v), v / v.sum(), q, weight, alpha)
 
 
 def bistochastic_scaling(
@@ -295,17 +300,18 @@ def bistochastic_scaling(
     max_iter = check_number(max_iter, "max_iter", low=1, integer=True)
     q = _positive_row_sums(K, vertex)
     _check_support(K, vertex)
+    xp = blocks_of(q).xp
     if weights is None:
-        w = np.ones_like(q)
+        w = xp.ones_like(q)
     else:
         check_choice(weights, "weights", ("1/q",))
         w = 1 / q
         w /= w.mean()
-    t, iterations = _balance(K, w, np.sqrt(w) / np.sqrt(q), tol, max_iter)
-    residuals = np.abs(t * (K @ t) / w - 1)
+    t, iterations = _balance(K, w, xp.sqrt(w) / xp.sqrt(q), tol, max_iter)
+    residuals = abs(t * (K @ t) / w - 1)
     residual = float(residuals.max())
     logger.info("bistochastic scaling: residual %.1e after %d iterations", residual, iterations)
-    worst = np.argsort(-residuals)[: max(1, int((residuals > tol).sum()))]
+    worst = on_host(xp.argsort(-residuals)[: max(1, int((residuals > tol).sum()))])
     if not residual <= _MAX_RESIDUAL:
         raise ValueError(
             f"The bistochastic scaling has row sums off by {residual:.1e} after {iterations} "
@@ -319,7 +325,7 @@ def bistochastic_scaling(
         )
         warn(ConvergenceWarning, message)
     diagnostics = {"scaling_residual": residual, "scaling_iterations": iterations}
-    return Scaling(t / np.sqrt(w), w / w.sum(), q, diagnostics=diagnostics)
+    return Scaling(t / xp.sqrt(w), w / w.sum(), q, diagnostics=diagnostics)
 
 
 def _balance(K: Operator, w: Array, t: Array, tol: float, max_iter: int) -> tuple[Array, int]:
@@ -329,7 +335,7 @@ def _balance(K: Operator, w: Array, t: Array, tol: float, max_iter: int) -> tupl
     slack = 1e-11 * K.n  # rounding of the energy; below it only the residual can tell
     for iteration in track(range(max_iter), "bistochastic scaling", None, "iterations"):
         r = t * Kt / w
-        if np.abs(r - 1).max() <= tol:
+        if abs(r - 1).max() <= tol:
             return t, iteration
         while True:
             trial = t * r**-omega
@@ -345,18 +351,20 @@ def _balance(K: Operator, w: Array, t: Array, tol: float, max_iter: int) -> tupl
 
 def _energy(w: Array, t: Array, Kt: Array) -> float:
     """The convex function ½ tᵀKt - Σ w log t, smallest at the scaling sought."""
-    return float(0.5 * (t @ Kt) - (w * np.log(t)).sum())
+    return float(0.5 * (t @ Kt) - (w * blocks_of(t).xp.log(t)).sum())
 
 
 def _names(vertices: Array, vertex: Array | None) -> str:
     """Name the points at some vertices."""
-    return name_rows(vertices if vertex is None else np.flatnonzero(np.isin(vertex, vertices)))
+    if vertex is None:
+        return name_rows(vertices)
+    return name_rows(np.flatnonzero(np.isin(on_host(vertex), vertices)))
 
 
 def _positive_row_sums(K: Operator, vertex: Array | None) -> Array:
     """Return the row sums of K, or raise where one is not positive."""
-    sums: Array = K @ np.ones(K.n)
-    bad = np.flatnonzero(~(sums > 0))
+    sums: Array = K @ K.blocks.native(np.ones(K.n))
+    bad = K.blocks.where(~(sums > 0))
     if len(bad):
         raise ValueError(
             f"{len(bad)} point(s) have no affinity to anything, not even themselves (rows "
@@ -372,9 +380,10 @@ def _check_support(K: Operator, vertex: Array | None) -> None:
     support): after a perfect matching is moved to the diagonal, each entry must stay inside one
     strongly connected component (Sinkhorn and Knopp 1967). K_ii > 0 everywhere is enough.
     """
-    matrix = K.matrix
-    if matrix is None or (matrix.diagonal() > 0).all():
+    diagonal = K.diagonal()
+    if diagonal is None or (diagonal > 0).all() or K.matrix is None:
         return
+    matrix = K.matrix
     pattern = sparse.csr_matrix(matrix != 0)
     column_of = maximum_bipartite_matching(pattern, perm_type="column")
     bad = np.flatnonzero(column_of < 0)
@@ -393,7 +402,7 @@ def _scaled(K: Any, scaling_of: Callable[[Operator], Scaling]) -> Any:
     """Return diag(s) K diag(s) by the scaling of K, an operator if K is one."""
     K = as_matrix(K)
     operator = as_affinity(K)
-    scaling = scaling_of(operator)
+    scaling = landed(scaling_of(operator))
     return scaling.normalized(operator) if operator is K else _like(K, scaling.s, scaling.s)
 
 

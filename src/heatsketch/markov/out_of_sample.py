@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
-from heatsketch._checks import name_rows
+from heatsketch._checks import name_rows, on_host
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.neighborhoods import (
     HARDLY_ANY,
@@ -22,8 +22,16 @@ from heatsketch.graphs.neighborhoods import (
     warn_of_far_points,
 )
 from heatsketch.mixture import MixtureKernel
-from heatsketch.neighbors import Distances, Search, in_metric, ordered_search, pair_distances
+from heatsketch.neighbors import (
+    Distances,
+    NeighborIndex,
+    Search,
+    in_metric,
+    ordered_search,
+    pair_distances,
+)
 from heatsketch.neighbors.metric import Metric
+from heatsketch.operators.blocks import HOST, Block, Blocks, blocks_of
 from heatsketch.operators.kernel import Kernel
 from heatsketch.operators.operator import Operator, inverse_permutation, largest_of_rows
 from heatsketch.scales.bandwidth import local_scales
@@ -56,8 +64,11 @@ class OutOfSampleKernel(Protocol):
     def width(self) -> int:
         """Columns of the new points."""
 
-    def new_rows(self, X: Any) -> Any:
-        """Return the affinities K(x, x_j) of new points, array or CSR (m, n)."""
+    def new_rows(self, X: Any, blocks: Blocks = HOST) -> Any:
+        """Return the affinities K(x, x_j) of new points, array or CSR (m, n).
+
+        They are where `blocks` are, if the rule can compute there, else on the host.
+        """
 
     def nearness(self, X: Any, first_points: Array) -> sparse.csr_matrix:
         """Return K(x, x_j) / |x - x_j| of new points, CSR (m, n): infinite at a training point.
@@ -100,9 +111,14 @@ class OutOfSamplePoints:
         """Columns of the new points."""
         return int(self.points.shape[1])
 
-    def new_rows(self, X: Points) -> Any:
-        """Return affinities of new points (m, n), array or CSR."""
-        return self.kernel.new_rows(self.as_training(X))
+    def new_rows(self, X: Points, blocks: Blocks = HOST) -> Any:
+        """Return affinities of new points (m, n), array or CSR.
+
+        Lists of neighbours are found where `blocks` are.
+        """
+        X, near = self.as_training(X), self.kernel.neighborhoods
+        lists = near is not None and near.radius is None and isinstance(near.search, NeighborIndex)
+        return self.kernel.new_rows(X if sparse.issparse(X) or not lists else blocks.native(X))
 
     def nearness(self, X: Points, first_points: Array) -> sparse.csr_matrix:
         """Return affinities over distances of new points, CSR (m, n)."""
@@ -190,51 +206,52 @@ class NeighborKernel:
     weight: Array | None = None  # (n,), a factor of the affinities to each vertex
     distinct: Array | None = None  # the first vertex of each point, where copies have their own
 
-    def new_rows(self, X: Any) -> sparse.csr_matrix:
-        """Return affinities of new points, CSR (m, n)."""
-        k, scales = self.neighborhoods.n_neighbors, np.asarray(self.scales)
+    def new_rows(self, X: Any) -> Any:
+        """Return affinities of new points, CSR (m, n), where these points are."""
+        blocks, k = blocks_of(X), self.neighborhoods.n_neighbors
+        scales = blocks.native(self.scales)
         # A training point finds itself first, and a new point has as many neighbours.
         distances = self.neighborhoods.rows(X, None if k is None else k + 1)
-        starts, row_scales = distances.indptr[:-1], None
+        starts, row_scales = distances.indptr, None
         if scales.ndim:
             width = self.neighborhoods.search.n if k is None else k + 1
             lists = distances.data.reshape(-1, width)
             lists = lists if self.distinct is None else lists[:, self.distinct]
             row_scales = local_scales(lists, self.order)
         K = self.weights(distances, row_scales)
-        relative = distances.data / (scales[distances.indices] if scales.ndim else np.sqrt(scales))
-        faint = np.minimum.reduceat(relative, starts) > np.sqrt(-np.log(HARDLY_ANY))
-        far = np.add.reduceat(K.data, starts) < _MIN_ROW_SUM
+        units = scales[distances.indices] if scales.ndim else blocks.xp.sqrt(scales)
+        nearest = blocks.over_rows("min", distances.data / units, starts)
+        faint = nearest > np.sqrt(-np.log(HARDLY_ANY))
+        far = blocks.over_rows("sum", K.data, starts) < _MIN_ROW_SUM
         # The search has warned of points beyond the radius, which have one entry.
-        beyond = distances.data[starts] > (self.neighborhoods.radius or np.inf)
-        _warn_of_far_and_faint(far & ~beyond, faint & ~beyond)
-        for i in np.flatnonzero(far):  # the nearest point is the only neighbour
-            row = slice(*distances.indptr[i : i + 2])
+        beyond = distances.data[starts[:-1]] > (self.neighborhoods.radius or np.inf)
+        alone = blocks.where(far)
+        _warn_of_far_and_faint(blocks.where(far & ~beyond), blocks.where(faint & ~far & ~beyond))
+        for i in alone:  # the nearest point is the only neighbour
+            row = slice(*map(int, starts[i : i + 2]))
             K.data[row] = 0.0
-            K.data[row.start + distances.data[row].argmin()] = 1.0
+            K.data[row.start + int(distances.data[row].argmin())] = 1.0
         if self.weight is not None:
-            K.data *= self.weight[K.indices]
+            K.data *= blocks.native(self.weight)[K.indices]
         return K
 
     def weights(
-        self,
-        distances: sparse.csr_matrix,
-        row_scales: Array | None = None,
-        out: Array | None = None,
-    ) -> sparse.csr_matrix:
-        """Return the affinities at these distances (m, n).
+        self, distances: Any, row_scales: Block | None = None, out: Block | None = None
+    ) -> Any:
+        """Return the affinities at these distances, CSR (m, n), where these are.
 
         `row_scales` (m,) are local scales of the rows, by default those of the vertices; `out`
         (nnz,) may be the distances, which are lost then.
         """
-        d, scales = distances.data, np.asarray(self.scales)
+        blocks, d = blocks_of(distances), distances.data
+        scales = blocks.native(self.scales)
         if scales.ndim:
-            row = np.repeat(scales if row_scales is None else row_scales, np.diff(distances.indptr))
+            row = blocks.repeated(scales if row_scales is None else row_scales, distances)
             exponents = -(d / row) * (d / scales[distances.indices])
         else:
             exponents = -(d**2) / scales
-        csr = (np.exp(exponents, out=out), distances.indices, distances.indptr)
-        return sparse.csr_matrix(csr, shape=distances.shape)
+        csr = (blocks.xp.exp(exponents, out=out), distances.indices, distances.indptr)
+        return blocks.csr(csr, distances.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,7 +275,8 @@ class DenseKernel:
             else:  # at the scale of the training points
                 relative = (np.log(rows) / np.asarray(self.kernel.epsilon)).max(axis=1) * scales
         far = rows.sum(axis=1) < _MIN_ROW_SUM
-        _warn_of_far_and_faint(far, relative < np.log(HARDLY_ANY))
+        faint = relative < np.log(HARDLY_ANY)
+        _warn_of_far_and_faint(np.flatnonzero(far), np.flatnonzero(faint & ~far))
         if far.any():  # the nearest point is the only neighbour
             rows[far] = 0.0
             rows[far, self.kernel.nearest(X[far])] = 1.0
@@ -267,9 +285,9 @@ class DenseKernel:
 
 def _warn_of_far_and_faint(far: Array, faint: Array) -> None:
     """Warn of new points whose affinities underflow, and of others with hardly any."""
-    warn_of_faint_points(np.flatnonzero(faint & ~far))
-    if far.any():
-        warn_of_far_points(np.flatnonzero(far))
+    warn_of_faint_points(faint)
+    if len(far):
+        warn_of_far_points(far)
 
 
 # Other rules for new points
@@ -292,7 +310,7 @@ class OutOfSampleMixture:
         """Columns of the new points."""
         return int(self.points.shape[1])
 
-    def new_rows(self, X: Any) -> Array:
+    def new_rows(self, X: Any, blocks: Blocks = HOST) -> Array:
         """Return affinities of new points (m, n)."""
         warn_of_new_points(self._left_out, self.kernel.log_stationary(X))
         log_k = self.kernel.log_kernel(X, self.points) - self.log_unit
@@ -325,7 +343,7 @@ class OutOfSampleAffinities:
     def from_operator(cls, K: Operator, vertex: Array) -> Self:
         """Prepare rows for the affinity K with these vertices of input points (n,)."""
         diagonal = K.diagonal()
-        others = K @ np.ones(K.n, K.dtype) - (0.0 if diagonal is None else diagonal)
+        others = K @ np.ones(K.n, K.dtype) - (0.0 if diagonal is None else on_host(diagonal))
         keys = K @ _key_weights(K.n).astype(K.dtype)
         return cls(inverse_permutation(vertex), np.sort(_logarithm(others)), keys)
 
@@ -334,7 +352,7 @@ class OutOfSampleAffinities:
         """Columns of the affinities of new points."""
         return len(self.points)
 
-    def new_rows(self, rows: Any) -> Any:
+    def new_rows(self, rows: Any, blocks: Blocks = HOST) -> Any:
         """Return the affinities to the vertices, checked."""
         sums = np.asarray(rows.sum(axis=1)).ravel()
         least = rows.min(axis=1)

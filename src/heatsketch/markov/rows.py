@@ -12,6 +12,7 @@ from scipy import sparse
 
 from heatsketch._random import random_block
 from heatsketch._typing import Array, Rng
+from heatsketch.operators.blocks import Block, blocks_of
 from heatsketch.operators.operator import Deflated, Operator, multiply
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply, check_range
 from heatsketch.spectral.eigenpairs import all_eigenpairs, leading_eigenpairs
@@ -38,7 +39,7 @@ class Step:
     Attributes
     ----------
     matrix : Operator, array or CSR matrix (m, n)
-        M.
+        M, perhaps on a device.
     measure : array (n,)
         π.
     is_markov : bool
@@ -67,15 +68,17 @@ class Step:
         """w (m,), S = diag(w) M."""
         return 1 / self.mass if self.is_markov else np.ones_like(self.mass)
 
-    def __matmul__(self, H: Array) -> Array:
-        """Return S H (m, k)."""
+    def __matmul__(self, H: Block) -> Block:
+        """Return S H (m, k), an array of an array, and a tensor of a tensor where M is too."""
         return self.divided(multiply(self.matrix, self.beside_root(H)))
 
-    def beside_root(self, H: Array) -> Array:
+    def beside_root(self, H: Block) -> Block:
         """Return H with √π as its last column (n, k + 1): one product then gives M H and M √π."""
-        return np.column_stack([H, np.sqrt(self.measure, dtype=H.dtype)])
+        blocks = blocks_of(H)
+        root = blocks.xp.sqrt(blocks.native(self.measure, H.dtype))
+        return blocks.xp.column_stack([H, root])
 
-    def divided(self, product: Array) -> Array:
+    def divided(self, product: Block) -> Block:
         """Return S H (m, k) from the product M [H, √π]."""
         rows = product[:, :-1]
         return rows / product[:, -1:] if self.is_markov else rows

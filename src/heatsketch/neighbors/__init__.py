@@ -1,15 +1,16 @@
-"""Nearest neighbours of points: by a tree, by blocks of all distances, or by inverted lists.
+"""Nearest neighbours of points: by a tree, by blocks of all distances, by lists, or on a device.
 
 `index` has `NeighborIndex`, which chooses the search, and accepts the searches, metrics and graphs
 that the caller passes; `exact` finds all neighbours; `inverted_lists` is the approximate search,
-whose recall is measured, and `search_loops` has its compiled loops; `metric` maps points so that
-Euclidean distances are those of another metric.
+whose recall is measured (`recall`), and `search_loops` has its compiled loops; `device` searches on
+a device of torch; `metric` maps points so that Euclidean distances are those of another metric.
 """
 
 from heatsketch._random import distinct_rows
 from heatsketch.neighbors.exact import Neighbors, all_distances, pair_distances
-from heatsketch.neighbors.index import NeighborIndex, Search, ordered_search
+from heatsketch.neighbors.index import NeighborIndex, ordered_search
 from heatsketch.neighbors.metric import COORDINATES, METRICS, Distances, Metric, in_metric
+from heatsketch.neighbors.search import Search
 
 __all__ = [
     "COORDINATES",

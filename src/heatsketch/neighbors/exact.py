@@ -17,6 +17,7 @@ from sklearn.utils.extmath import row_norms
 
 from heatsketch._tiles import for_each_tile, row_tiles, single_threaded_blas, track
 from heatsketch._typing import Array, Points
+from heatsketch.operators.blocks import blocks_of
 from heatsketch.operators.kernel import centre_of
 
 EXACT_POINTS = 16_384  # up to here all pairs are compared
@@ -41,11 +42,11 @@ class Neighbors(NamedTuple):
         itself[~itself.any(axis=1), -1] = True  # copies have displaced the point itself
         return Neighbors(*(values[~itself].reshape(len(itself), -1) for values in self))
 
-    def as_csr(self, n: int) -> sparse.csr_matrix:
-        """Return the distances as entries of CSR (m, n) of n points, zeros stored."""
-        m, k = self.indices.shape
-        rows = self.distances.ravel(), self.indices.ravel(), np.arange(m + 1) * k
-        return sparse.csr_matrix(rows, shape=(m, n))
+    def as_csr(self, n: int) -> Any:
+        """Return the distances where they are, as entries of CSR (m, n), zeros stored."""
+        (m, k), blocks = self.indices.shape, blocks_of(self.indices)
+        starts = blocks.native(np.arange(m + 1) * k)
+        return blocks.csr((self.distances.ravel(), self.indices.ravel(), starts), (m, n))
 
 
 class ExactSearch:

@@ -5,7 +5,6 @@ Each finds the nearest points, or those within a radius, of its own points and o
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -15,11 +14,12 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
 
-from heatsketch._checks import check_new_points, check_number, check_points
+from heatsketch._checks import check_new_points, check_number, check_points, is_tensor, landed
 from heatsketch._random import content_order, distinct_rows
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array, Points
 from heatsketch.neighbors import exact
+from heatsketch.neighbors.device import DeviceSearch, distinct_rows_on
 from heatsketch.neighbors.exact import (
     ExactSearch,
     Neighbors,
@@ -27,54 +27,12 @@ from heatsketch.neighbors.exact import (
     smallest_of_rows,
 )
 from heatsketch.neighbors.metric import Distances, in_metric
+from heatsketch.neighbors.search import Search
+from heatsketch.operators.blocks import blocks_of
 from heatsketch.operators.operator import inverse_permutation
+from heatsketch.operators.torch import blocks_on
 
 _BLOCK_ENTRIES = 2**22  # distances computed at a time: 32 MB
-
-
-class Search(ABC):
-    """Abstract base: a search for the nearest of some points, array or CSR (n, d)."""
-
-    points: Points
-    n: int  # of points
-    distances: Distances | None = None  # of a metric without coordinates
-    columns: Array | None = None  # of the points, where all that is known is a graph of distances
-
-    def order(self) -> Array | None:
-        """An order (n,) that puts neighbours close together, if the search has one."""
-        return None
-
-    def diagnostics(self, k: int) -> dict[str, float]:
-        """Return measures of the quality of a search for k neighbours."""
-        return {}
-
-    @abstractmethod
-    def query(self, x: Any, k: int) -> Neighbors:
-        """Return the k nearest points of each row of x, (m, k).
-
-        If x is None, those of the points themselves; a point is then in its own list, at
-        distance 0, unless k or more others are equal to it.
-
-        Raises
-        ------
-        ValueError, TypeError
-            k is not a number of neighbours, or is more than the number of points; points that are
-            not a finite table of the features of the search, or that its metric has no direction
-            for.
-        """
-
-    @abstractmethod
-    def within(self, x: Any, radius: float) -> sparse.csr_matrix:
-        """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored.
-
-        If x is None, those between the points.
-
-        Raises
-        ------
-        ValueError, TypeError
-            Points that are not a finite table of the features of the search, or that its metric has
-            no direction for; a radius that is not a finite number >= 0.
-        """
 
 
 class NeighborIndex(Search):
@@ -99,6 +57,10 @@ class NeighborIndex(Search):
     n_neighbors : int >= 0, default=0
         Number of neighbours of every point that are stored once found (16 bytes each), so that
         estimators that share the index and need at most this number search once. 0: none.
+    device : str or torch.device, optional
+        Where dense points are searched, by torch; fits that get the index compute there, too. The
+        search is then exact for up to 16,384 points, whatever the number of features. A search for
+        tensors is always on their device, and its results are tensors.
 
     Attributes
     ----------
@@ -128,8 +90,11 @@ class NeighborIndex(Search):
     array([[1, 0]])
     """
 
+    of_coordinates = True
+    device: Any = None
     _subset: tuple[Array, NeighborIndex] | None = None
-    _not_stored = ("_subset",)  # in files of models
+    _on_device: DeviceSearch | None = None  # that of the last device
+    _not_stored = ("_subset", "_on_device")  # in files of models
 
     def __init__(
         self,
@@ -138,6 +103,7 @@ class NeighborIndex(Search):
         metric: str = "euclidean",
         recall: float = 0.98,
         n_neighbors: int = 0,
+        device: Any = None,
     ) -> None:
         self.metric = metric
         self.recall = check_number(recall, "recall", low=0, high=1, open_low=True)
@@ -145,15 +111,24 @@ class NeighborIndex(Search):
         check_number(n_neighbors, "n_neighbors", low=0, integer=True)
         self.n, d = self.points.shape
         self._n_kept = min(n_neighbors + 1, self.n) if n_neighbors else 0  # with itself
-        always_exact = sparse.issparse(self.points) or d <= exact.MAX_TREE_FEATURES
+        if device is not None and not sparse.issparse(self.points):
+            self.device = str(blocks_on(device).device)
+        always_exact = sparse.issparse(self.points)
+        always_exact |= self.device is None and d <= exact.MAX_TREE_FEATURES
         self.approximate = not always_exact and self.n > exact.EXACT_POINTS and self.recall < 1
 
     def __sklearn_clone__(self) -> NeighborIndex:
         """Return the index itself: clones of an estimator share it, since it does not change."""
         return self
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is on a device."""
+        return {**vars(self), "_on_device": None}
+
     def order(self) -> Array | None:
         """An order (n,) that puts neighbours close together, if the search has one."""
+        if self.device is not None:
+            return landed(self.search_on(self.device).order())
         return self._search.order
 
     def diagnostics(self, k: int) -> dict[str, float]:
@@ -164,10 +139,25 @@ class NeighborIndex(Search):
         ValueError, TypeError
             k is not a number of neighbours, or is more than the number of points.
         """
+        if self.device is not None:
+            return self.search_on(self.device).diagnostics(self._searched(k))
         if not self.approximate:
             return {}
         probes = self._search.probes_for(self._searched(k))
         return {"recall": probes.recall, "recall_error": probes.recall_error}
+
+    def search_on(self, place: Any, rows: Any = None) -> DeviceSearch:
+        """Return the search of the points, or of some rows (m,), on a device; that of all is kept.
+
+        `rows` is a tensor.
+        """
+        blocks = blocks_on(place)
+        if rows is not None:
+            points = blocks.native(self.points)[rows]
+            return DeviceSearch(points, self.recall, lambda: self.subset(landed(rows)))
+        if self._on_device is None or self._on_device.blocks != blocks:
+            self._on_device = DeviceSearch(blocks.native(self.points), self.recall)
+        return self._on_device
 
     def subset(self, rows: Array) -> NeighborIndex:
         """Return the index of some rows in this order; the last one is cached."""
@@ -186,10 +176,16 @@ class NeighborIndex(Search):
         ValueError, TypeError
             As in `Search`.
         """
-        count = self._searched(k)
+        count, x = self._searched(k), None if x is None else self._checked(x)
+        place = x.device if is_tensor(x) else self.device
+        if place is not None:
+            search = self.search_on(place)
+            found = search.query(None if x is None else search.blocks.native(x), count)
+            cut = (values[:, :k] for values in found)
+            return Neighbors(*(cut if is_tensor(x) else map(landed, cut)))
         if x is None and count > self._n_kept:
             return self._search.nearest(count)
-        found = self._stored if x is None else self._search.nearest(count, self._checked(x))
+        found = self._stored if x is None else self._search.nearest(count, x)
         return Neighbors(*(values[:, :k].copy() for values in found))
 
     def within(self, x: Any, radius: float) -> sparse.csr_matrix:
@@ -202,7 +198,8 @@ class NeighborIndex(Search):
         """
         x = self.points if x is None else self._checked(x)
         radius = check_number(radius, "radius", low=0)
-        search = ExactSearch(self.points) if self.approximate else self._search
+        alone = self.approximate or self.device is not None
+        search = ExactSearch(self.points) if alone else self._search
         i, j, d = search.pairs_within(x, np.full(x.shape[0], float(radius)))
         return sparse.csr_matrix((d, (i, j)), shape=(x.shape[0], self.n))
 
@@ -212,7 +209,14 @@ class NeighborIndex(Search):
             raise ValueError(f"k={k} but the index has {self.n} points; pass k <= {self.n}.")
         return max(k, self._n_kept)
 
-    def _checked(self, x: Any) -> Points:
+    def _checked(self, x: Any) -> Any:
+        """Return points in the metric, tensors where they are."""
+        if is_tensor(x):
+            blocks = blocks_of(x)
+            fits = x.ndim == 2 and x.shape[1] == self.points.shape[1] and x.is_floating_point()
+            if fits and self.metric == "euclidean" and bool(x.isfinite().all()):
+                return x.detach()
+            return blocks.native(self._checked(landed(x)))
         return in_metric(check_new_points(x, self.points, "the index", "x"), self.metric)
 
     @cached_property
@@ -376,6 +380,8 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> tuple[Sea
         The first row of X that is each point of the search.
     place : array (points,)
         The number among these points of each row of X.
+
+    Of an index on a device the search is a `DeviceSearch`, and the others are tensors.
     """
     if isinstance(neighbors, NeighborIndex) and not are_equal(neighbors.points, X):
         raise ValueError(
@@ -390,6 +396,8 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> tuple[Sea
         first = np.unique(same)
         rows = first[content_order(X[first], columns=False)]
         place = inverse_permutation(rows, X.shape[0])[same]
+    elif join and isinstance(neighbors, NeighborIndex) and neighbors.device is not None:
+        rows, place = distinct_rows_on(blocks_on(neighbors.device).native(X))
     elif join:
         rows, place = distinct_rows(X)
     else:
@@ -399,8 +407,10 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> tuple[Sea
         raise ValueError(
             "All distances are zero: every row of X is the same point; pass distinct points."
         )
-    points: Points = X[rows]
     search: Search
+    if is_tensor(rows):
+        return neighbors.search_on(neighbors.device, rows), rows, place
+    points: Points = X[rows]
     if isinstance(neighbors, NeighborIndex):
         search = neighbors.subset(rows)
     elif neighbors is None:
@@ -431,6 +441,8 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> tuple[Sea
 
 def are_equal(a: Points, b: Points) -> bool:
     """Say whether two arrays or two CSR matrices hold the same numbers."""
+    if a is b:
+        return True
     if a.shape != b.shape or sparse.issparse(a) != sparse.issparse(b):
         return False
     return (a != b).nnz == 0 if sparse.issparse(a) else bool(np.array_equal(a, b))

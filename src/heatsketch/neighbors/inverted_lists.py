@@ -26,6 +26,7 @@ from heatsketch._tiles import for_each_tile, row_tiles, track
 from heatsketch._typing import Array
 from heatsketch.neighbors import search_loops
 from heatsketch.neighbors.exact import Neighbors
+from heatsketch.neighbors.recall import CALIBRATION_POINTS, cells_needed, far_distance, measured
 from heatsketch.operators.kernel import centre_of
 
 _FAR_FROM_CENTROID = 32.0  # times the median distance in a cell: such points do not move its mean
@@ -35,10 +36,6 @@ _TRAINING_PER_CENTROID = 32  # points
 _COARSE_N_PROBE = 3  # coarse cells searched for the nearest fine centroid
 _TILE_QUERIES = 1024
 _EXTRA_CANDIDATES = 6  # beyond k, because float32 may have changed their order
-_CALIBRATION_POINTS = 512  # whose neighbours are computed exactly
-_RECALL_MARGIN_ERRORS = 2.0  # standard errors by which the calibrated recall exceeds the target
-# The neighbours of a point far from all others are in many cells: it searches all, if it is rare.
-_FAR, _RARE = 32.0, 0.01  # times the median distance of the k-th neighbour; of the points
 _MIN_CANDIDATE_CELLS = 64  # from which those to search are chosen
 _UNIT = 2.0**-16  # becomes the median distance from the centre: squares of most are in float32
 _TOLERANCE = 2.0**-10  # so that points equally far, which float32 cannot prove, cost nothing
@@ -85,7 +82,7 @@ class InvertedLists:
         self._unit = math.ldexp(_UNIT, -math.frexp(middle)[1])
         self._centroids = train_centroids(self._scaled(self._points[rows]), n_cells, rng)
         self._sort()
-        sample = rng.choice(len(points), min(_CALIBRATION_POINTS, len(points)), replace=False)
+        sample = rng.choice(len(points), min(CALIBRATION_POINTS, len(points)), replace=False)
         self._sample = np.sort(sample)
         self._probes: dict[int, Probes] = {}
 
@@ -178,7 +175,7 @@ class InvertedLists:
                 x[rows], self._scaled(x[rows]), cells[rows], chosen, k, 0.0
             )
 
-        for_each_tile(work, len(x), _CALIBRATION_POINTS // 4)
+        for_each_tile(work, len(x), CALIBRATION_POINTS // 4)
         return distances, indices
 
     def _nearest_in(
@@ -210,27 +207,19 @@ class InvertedLists:
         squares[np.arange(len(x)), own] = -np.inf
         ranks = np.argsort(np.argsort(squares, axis=1), axis=1)  # of the cells, by distance
         ranks = np.take_along_axis(ranks, self._cells[indices], axis=1)
-        required = self._target
-        for _ in range(2):
-            count = int(np.quantile(ranks, required, method="higher")) + 1
-            error = np.mean(ranks < count, axis=1).std() / math.sqrt(len(x))
-            required = min(1.0, self._target + _RECALL_MARGIN_ERRORS * float(error))
+        count = cells_needed(ranks, self._target)
         choice, farthest = max(_MIN_CANDIDATE_CELLS, 8 * count), distances[:, -1:] * (1 + 1e-12)
-        far = max(_FAR * float(np.median(farthest)), float(np.quantile(farthest, 1 - _RARE)))
-        tolerance = _TOLERANCE
+        far, tolerance = far_distance(farthest), _TOLERANCE
         while True:
             choice = min(choice, len(self._means))
             near = self._nearest_cells(choice)
             probes = Probes(k, count, near, far, tolerance)
-            found = np.mean(self._nearest(x, own, probes)[0] <= farthest, axis=1)
-            if found.mean() >= self._target or (choice == len(self._means) and tolerance == 0):
+            recall, error = measured(self._nearest(x, own, probes)[0], farthest)
+            if recall >= self._target or (choice == len(self._means) and tolerance == 0):
                 break
             # A cell near the query may be far from the mean of its own cell; many points may be
             # nearly, but not quite, equally far.
             choice, tolerance = 2 * choice, 0.0
-        # At least that of one row in all: a sample in which nothing is missing proves no more.
-        error = max(float(found.std()) / math.sqrt(len(found)), 1 / len(found))
-        recall = float(found.mean())
         logger.info(
             "neighbours: %d of %d cells are searched, recall %.4f ± %.4f",
             *(count, len(self._means), recall, error),

@@ -1,19 +1,25 @@
-"""The algebra of blocks between products, where the operator computes: on the host or a device.
+"""The algebra of blocks and of CSR matrices where they are: on the host or a device.
 
-A block (n, k) stays where it is from the first product to the last. Sums, products with numbers and
-slices are written alike for arrays and tensors; here is what is not. Only small results come to the
-host: numbers, one for each column, and matrices as wide as a block, which SciPy solves there.
+A block (n, k) stays where it is from the first product to the last, and so does a graph from the
+search to the normalised matrix. Sums, products with numbers and slices are written alike for arrays
+and tensors, and `xp` has the functions that NumPy and torch call alike; here is what differs. Only
+small results come to the host: numbers, one for each column, and matrices as wide as a block, which
+SciPy solves there.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import qr
+from sklearn import get_config
 
 from heatsketch._checks import is_tensor, on_host, to_device
 from heatsketch._tiles import for_each_tile, sum_over_tiles
@@ -43,6 +49,7 @@ class HostBlocks(_Blocks):
     """Arrays: by tiles of rows on all cores, with the same bits for any number of threads."""
 
     device = None
+    xp: Any = np  # the functions of arrays here
 
     def native(self, values: Any, dtype: Any = None) -> Block:
         """Return values in this place, in their own precision or one that NumPy names."""
@@ -99,6 +106,33 @@ class HostBlocks(_Blocks):
         """Return orthonormal columns (n, p), orthogonal to V (n, r), that span X (n, p) with V."""
         return np.asarray(qr(np.hstack([V, X]), mode="economic")[0][:, V.shape[1] :], X.dtype)
 
+    # Graphs: rows of entries, and CSR matrices
+
+    def where(self, mask: Block) -> Array:
+        """Return the places (count,) where a mask (n,) holds, on the host."""
+        return np.flatnonzero(mask)
+
+    def smallest(self, X: Block, order: int) -> Block:
+        """Return the entry of each row of X (n, k) that is number `order` in ascending order."""
+        return np.partition(X, order, axis=1)[:, order]
+
+    def csr(self, parts: tuple[Block, Block, Block], shape: tuple[int, int]) -> Any:
+        """Return the CSR matrix with these entries, columns and starts of rows."""
+        return sparse.csr_matrix(parts, shape=shape)
+
+    def repeated(self, values: Block, matrix: Any) -> Block:
+        """Return the value of each row (m,) at each entry of a CSR matrix."""
+        return np.repeat(values, np.diff(matrix.indptr))
+
+    def over_rows(self, kind: str, entries: Block, starts: Block) -> Block:
+        """Return the "sum" or "min" of the entries of each row (m,), none of them empty."""
+        ufunc = np.add if kind == "sum" else np.minimum
+        return ufunc.reduceat(entries, starts[:-1])
+
+    def larger_of_both(self, K: Any) -> Any:
+        """Return max(K, Kᵀ) of a CSR matrix without negative entries."""
+        return K.maximum(K.T)
+
 
 HOST = HostBlocks()
 
@@ -108,6 +142,13 @@ class DeviceBlocks(_Blocks):
     """Tensors on a device of torch: as `HostBlocks`, up to rounding."""
 
     device: Any
+
+    @property
+    def xp(self) -> Any:
+        """The functions of tensors."""
+        import torch
+
+        return torch
 
     def native(self, values: Any, dtype: Any = None) -> Block:
         """Return a tensor on the device."""
@@ -153,12 +194,131 @@ class DeviceBlocks(_Blocks):
 
         return torch.linalg.qr(torch.hstack([V, X]))[0][:, V.shape[1] :]
 
+    def where(self, mask: Block) -> Array:
+        """Copy only the places found."""
+        return self.host(mask.nonzero()[:, 0])
+
+    def smallest(self, X: Block, order: int) -> Block:
+        """Sort the rows."""
+        return X.sort(1).values[:, order]
+
+    def csr(self, parts: tuple[Block, Block, Block], shape: tuple[int, int]) -> DeviceCSR:
+        """Return a matrix on the device."""
+        return DeviceCSR(*parts, shape)
+
+    def repeated(self, values: Block, matrix: DeviceCSR) -> Block:
+        """Repeat on the device."""
+        counts = matrix.indptr.diff().long()
+        return values.repeat_interleave(counts, output_size=len(matrix.data))
+
+    def over_rows(self, kind: str, entries: Block, starts: Block) -> Block:
+        """Reduce segments."""
+        return self.xp.segment_reduce(entries, kind, offsets=starts.long())
+
+    def larger_of_both(self, K: DeviceCSR) -> DeviceCSR:
+        """Sort the entries of K and Kᵀ by their place i n + j, where equal ones meet."""
+        n, columns = K.shape[0], K.indices.long()
+        rows = self.repeated(self.xp.arange(n, device=self.device), K)
+        place, by_place = self.xp.cat([rows * n + columns, columns * n + rows]).sort()
+        data = K.data.repeat(2)[by_place]
+        same = place[1:] == place[:-1]  # at most two
+        data[:-1] = self.xp.where(same, data[:-1].maximum(data[1:]), data[:-1])
+        kept = self.xp.ones_like(place, dtype=self.xp.bool)
+        kept[1:] = ~same
+        place, data = place[kept], data[kept]
+        starts = self.xp.searchsorted(place, n * self.xp.arange(n + 1, device=self.device))
+        return self.csr((data, place % n, starts), K.shape)
+
+    @property
+    def free(self) -> float:
+        """The bytes of a step of work: a quarter of what is free, at most 1 GB."""
+        if self.xp.device(self.device).type != "cuda":
+            return float(get_config()["working_memory"] * 2**20)
+        cuda = self.xp.cuda
+        unused = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)
+        return min(2.0**30, (cuda.mem_get_info(self.device)[0] + unused) / 4)
+
+
+class DeviceCSR:
+    """A CSR matrix (m, n) on a device, with what a graph needs of SciPy's.
+
+    What else is asked of it comes from its copy on the host, made when it is needed.
+    """
+
+    def __init__(self, data: Block, indices: Block, indptr: Block, shape: tuple[int, int]) -> None:
+        # As SciPy: numbers of 32 bits, if they fit.
+        index = np.int32 if max(len(data), *shape) < 2**31 else np.int64
+        self.blocks, self.shape, self.data = DeviceBlocks(data.device), shape, data
+        self.indices, self.indptr = (self.blocks.native(part, index) for part in (indices, indptr))
+
+    @property
+    def tensor(self) -> Any:
+        """The matrix as a sparse tensor, which shares its entries."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+            return self.blocks.xp.sparse_csr_tensor(
+                self.indptr, self.indices, self.data, self.shape, check_invariants=False
+            )
+
+    @cached_property
+    def host(self) -> sparse.csr_matrix:
+        """The matrix on the host."""
+        parts = (self.data, self.indices, self.indptr)
+        return sparse.csr_matrix(tuple(map(on_host, parts)), shape=self.shape)
+
+    def landed(self) -> sparse.csr_matrix:
+        """Return the matrix on the host."""
+        return self.host
+
+    def tocsr(self) -> DeviceCSR:
+        """Return the matrix itself."""
+        return self
+
+    @property
+    def T(self) -> Any:
+        """The transposed matrix on the host."""
+        return self.host.T
+
+    def __getitem__(self, rows: Any) -> Any:
+        """Return rows or columns on the host."""
+        return self.host[rows]
+
+    def __matmul__(self, X: Any) -> Any:
+        """Multiply a block; the product of an array is an array."""
+        with full_precision(self.blocks.device):
+            Y = self.tensor @ self.blocks.native(X, self.data.dtype).contiguous()
+        return Y if is_tensor(X) else self.blocks.host(Y)
+
+    def sum(self, axis: int) -> Block:
+        """Return the sums of rows (m,), axis 1."""
+        return self.blocks.over_rows("sum", self.data, self.indptr)
+
+    def sort_indices(self) -> None:
+        """Sort the entries of each row by column."""
+        xp, device = self.blocks.xp, self.blocks.device
+        rows = self.blocks.repeated(xp.arange(self.shape[0], device=device), self)
+        order = (rows * self.shape[1] + self.indices).argsort()
+        self.data, self.indices = self.data[order], self.indices[order]
+
+    def eliminate_zeros(self) -> None:
+        """Leave out entries that are 0."""
+        kept = self.data != 0
+        before = self.blocks.xp.nn.functional.pad(kept.cumsum(0), (1, 0))  # each entry
+        self.data, self.indices = self.data[kept], self.indices[kept]
+        self.indptr = before[self.indptr].to(self.indptr.dtype)
+
 
 Blocks: TypeAlias = HostBlocks | DeviceBlocks
 
 
+def blocks_of(values: Any) -> Blocks:
+    """Return the algebra where an array or a tensor is, or the entries of a CSR matrix are."""
+    values = values.data if hasattr(values, "tocsr") else values
+    return DeviceBlocks(values.device) if is_tensor(values) else HOST
+
+
 def as_tensor(values: Any, dtype: Any, device: Any) -> Any:
-    """Return a tensor on a device, in a precision that NumPy names; gradients are left behind.
+    """Return a tensor on a device, in a precision of NumPy or torch; gradients are left behind.
 
     With dtype None the precision is that of the values.
     """
@@ -166,8 +326,24 @@ def as_tensor(values: Any, dtype: Any, device: Any) -> Any:
 
     if not is_tensor(values):
         values = to_device(np.asarray(values), "cpu")
-    kind = None if dtype is None else getattr(torch, np.dtype(dtype).name)
+    named = dtype is None or isinstance(dtype, torch.dtype)
+    kind = dtype if named else getattr(torch, np.dtype(dtype).name)
     return values.detach().to(dtype=kind, device=device)
+
+
+@contextmanager
+def device_memory() -> Iterator[None]:
+    """Say what to pass where the memory of a device does not suffice."""
+    try:
+        yield
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":
+            raise
+        raise MemoryError(
+            f"The device has too little memory ({str(error).split('. ')[0]}); pass points in "
+            "float32, a smaller n_neighbors or n_components, fit a sample and map the others "
+            "(heatsketch.distributed), or pass device=None for the processor."
+        ) from error
 
 
 @contextmanager

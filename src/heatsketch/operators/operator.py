@@ -23,7 +23,7 @@ from heatsketch._checks import as_floats, is_tensor
 from heatsketch._random import random_block
 from heatsketch._tiles import for_each_tile, single_threaded_blas
 from heatsketch._typing import Array
-from heatsketch.operators.blocks import HOST, Block, Blocks
+from heatsketch.operators.blocks import HOST, Block, Blocks, blocks_of
 
 Bounds = tuple[float, float]
 
@@ -123,8 +123,11 @@ class Operator:
 
     # Questions beyond products. The answers here are right for any operator.
 
-    def diagonal(self) -> Array | None:
-        """Return the diagonal (n,) where it is known without products, else None."""
+    def diagonal(self) -> Block | None:
+        """Return the diagonal (n,) where it is known without products, else None.
+
+        It is where A computes.
+        """
         return None if self.matrix is None else np.asarray(self.matrix.diagonal())
 
     def matrix_rows(self, rows: slice | Array) -> Any:
@@ -155,6 +158,10 @@ class Operator:
             matrix.eliminate_zeros()
         # The strong components of a symmetric pattern are its components, and need no transpose.
         return connected_components(matrix, directed=True, connection="strong")[1]
+
+    def labels(self) -> Block | None:
+        """Return `components` where A computes, if it knows them there, else on the host."""
+        return self.components()
 
     def sparse_matrix(self) -> sparse.csr_matrix | None:
         """Return the matrix as CSR where it is sparse, else None; directions are not taken out."""
@@ -515,6 +522,10 @@ class Composed(Operator):
         """Return those of A."""
         return self.A.components()
 
+    def labels(self) -> Block | None:
+        """Return those of A."""
+        return self.A.labels()
+
 
 class Scaled(Composed):
     """The operator diag(s) A diag(s).
@@ -569,8 +580,8 @@ class Scaled(Composed):
 
     def diagonal(self) -> Array | None:
         """Return the scaled diagonal of A (n,), if it is known."""
-        of_A = self.A.diagonal()
-        return None if of_A is None else of_A * self.s**2
+        of_A, s = self.A.diagonal(), self.blocks.native(self.s)
+        return None if of_A is None else of_A * s**2
 
     def matrix_rows(self, rows: slice | Array) -> Any:
         """Return some rows (m, n), if those of A are known."""
@@ -727,17 +738,21 @@ def multiply(matrix: Any, X: Array) -> Array:
 
 
 def scale_both_sides(matrix: Any, left: Array, right: Array, dtype: Any = np.float64) -> Any:
-    """Return diag(left) matrix diag(right), of an array or CSR matrix, whose pattern is shared."""
-    if not sparse.issparse(matrix):
+    """Return diag(left) matrix diag(right), of an array or CSR matrix, whose pattern is shared.
+
+    Of a matrix on a device, where `left` and `right` are too, the result is there.
+    """
+    if isinstance(matrix, np.ndarray):
         with np.errstate(over="ignore"):
             both = left[:, None] * right  # one product, so that a symmetric matrix stays symmetric
         return np.multiply(matrix, both, out=np.zeros(both.shape), where=matrix != 0)  # not 0 · ∞
     matrix = matrix.tocsr()
-    scale = np.repeat(left, np.diff(matrix.indptr))
+    blocks = blocks_of(matrix)
+    scale = blocks.repeated(left, matrix)
     scale *= right[matrix.indices]
     scale *= matrix.data
-    data = scale.astype(dtype, copy=False)
-    return sparse.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    data = blocks.native(scale, dtype)
+    return blocks.csr((data, matrix.indices, matrix.indptr), matrix.shape)
 
 
 def largest_of_rows(matrix: Any, count: int) -> sparse.csr_matrix:
@@ -768,9 +783,10 @@ def permuted(matrix: sparse.csr_matrix, order: Array) -> sparse.csr_matrix:
 
 def inverse_permutation(order: Array, n: int | None = None) -> Array:
     """Return p with p[order[i]] = i, 32-bit if it fits; (n,), of some of n numbers."""
-    n = len(order) if n is None else n
-    inverse = np.empty(n, sparse.get_index_dtype(maxval=n))
-    inverse[order] = np.arange(len(order))
+    n, blocks = len(order) if n is None else n, blocks_of(order)
+    index = sparse.get_index_dtype(maxval=n)
+    inverse = blocks.native(np.empty(n, index))
+    inverse[order] = blocks.native(np.arange(len(order)), index)
     return inverse
 
 

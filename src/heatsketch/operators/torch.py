@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cached_property
 from typing import Any
 
@@ -12,9 +11,24 @@ from scipy import sparse
 from heatsketch._checks import is_tensor, on_host, optional
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
-from heatsketch.operators.blocks import Block, DeviceBlocks, as_tensor, full_precision
+from heatsketch.operators.blocks import (
+    Block,
+    DeviceBlocks,
+    DeviceCSR,
+    as_tensor,
+    full_precision,
+)
 from heatsketch.operators.kernel import Kernel, exponent_factors
-from heatsketch.operators.operator import Bounds, Composed, Dense, Operator, Sparse
+from heatsketch.operators.operator import (
+    NEGLIGIBLE,
+    Bounds,
+    Composed,
+    Dense,
+    Operator,
+    Sparse,
+    is_large,
+    scale_both_sides,
+)
 
 TILE_SIDE, DEVICE_TILE_SIDE = 1024, 4096  # rows and columns of a tile, on processors and beyond
 
@@ -30,17 +44,20 @@ class TorchOperator(Operator):
 
     def __init__(self, host: Operator, device: Any, values: Any) -> None:
         """Copy the attributes of `host`; choose the device asked for, else that of `values`."""
-        torch = optional("torch", f"{type(self).__name__} needs torch", "torch")
         self.host, self.n, self.dtype, self.spectrum = host, host.n, host.dtype, host.spectrum
-        self.matrix, self.leading = host.matrix, host.leading
+        self.leading = host.leading
         device = values.device if device is None and is_tensor(values) else device
-        self.blocks = DeviceBlocks(torch.device("cpu" if device is None else device))
-        if self.device.type == "mps":
-            raise ValueError("device='mps' has no float64, in which sums are taken; pass 'cpu'.")
+        self.blocks = blocks_on("cpu" if device is None else device, type(self).__name__)
 
-    def diagonal(self) -> Array | None:
-        """Return the diagonal (n,)."""
-        return self.host.diagonal()
+    @property
+    def matrix(self) -> Any:  # type: ignore[override]
+        """The matrix on the host, where it is stored."""
+        return self.host.matrix
+
+    def diagonal(self) -> Block | None:
+        """Return the diagonal (n,), a tensor."""
+        found = self.host.diagonal()
+        return None if found is None else self.blocks.native(found)
 
     def is_non_negative(self) -> bool:
         """Say whether all entries are known to be at least 0."""
@@ -54,7 +71,7 @@ class TorchOperator(Operator):
         self, s: Array, spectrum: Bounds, leading: Array, dtype: Any = np.float64
     ) -> Operator:
         """Return diag(s) A diag(s) on the device."""
-        scaled = self.host.scaled_both_sides(s, spectrum, leading, dtype)
+        scaled = self.host.scaled_both_sides(on_host(s), spectrum, on_host(leading), dtype)
         return on_device(scaled, self.device)
 
     def _matmul(self, X: Block) -> Block:
@@ -107,7 +124,7 @@ class TorchSparse(TorchOperator):
     """A stored symmetric sparse matrix on a device of torch, in CSR form.
 
     A product with k columns costs 2 nnz k operations, by the sparse products of the device. An
-    array is moved to the device, and its product back. The host keeps a copy of the matrix.
+    array is moved to the device, and its product back.
 
     Parameters
     ----------
@@ -148,8 +165,72 @@ class TorchSparse(TorchOperator):
         leading: Array | None = None,
         device: Any = None,
     ) -> None:
+        if isinstance(matrix, DeviceCSR):
+            self.csr, self.blocks, self.n = matrix, matrix.blocks, matrix.shape[0]
+            self.dtype, self.leading = np.dtype(str(matrix.data.dtype)[6:]), leading
+            if spectrum is None:
+                bound = float(matrix.sum(axis=1).max())  # of a matrix without negative entries
+                spectrum = -bound, bound
+            self.spectrum = spectrum
+            return
         super().__init__(Sparse(on_host(matrix), spectrum, on_host(leading)), device, matrix)
-        self.tensor = as_csr_tensor(self.matrix, self.device)
+        self.csr = device_csr(self.host.matrix, self.device)
+
+    @cached_property
+    def host(self) -> Sparse:  # type: ignore[override]
+        """The same matrix on the host, copied when it is asked for."""
+        return Sparse(self.csr.host, self.spectrum, on_host(self.leading))
+
+    @cached_property
+    def tensor(self) -> Any:  # type: ignore[override]
+        """The matrix as a sparse tensor."""
+        return self.csr.tensor
+
+    def is_non_negative(self) -> bool:
+        """Say whether all entries are at least 0."""
+        return not len(self.csr.data) or bool(self.csr.data.min() >= 0)
+
+    def diagonal(self) -> Block:
+        """Return the diagonal (n,), a tensor."""
+        found = self.csr.data.new_zeros(self.n)
+        rows, columns = self._places()
+        own = rows == columns
+        found[rows[own]] = self.csr.data[own]
+        return found
+
+    def labels(self) -> Block:
+        """Give each point the least number that is reached from it, then number these."""
+        xp, csr = self.blocks.xp, self.csr
+        rows, columns = self._places()
+        sums = csr.sum(axis=1)
+        joined = csr.data > NEGLIGIBLE * sums[rows].minimum(sums[columns])
+        rows, columns = rows[joined], columns[joined]
+        found = xp.arange(self.n, device=self.device)
+        while True:
+            before = found
+            least = found.scatter_reduce(0, rows, found[columns], "amin")
+            found = found.scatter_reduce(0, found, least, "amin")  # a root follows its tree
+            while not xp.equal(found, found[found]):
+                found = found[found]
+            if xp.equal(found, before):
+                return found.unique(return_inverse=True)[1]
+
+    def components(self) -> Array:
+        """Return the component of each point (n,), on the host."""
+        return self.blocks.host(self.labels())
+
+    def scaled_both_sides(
+        self, s: Block, spectrum: Bounds, leading: Block, dtype: Any = np.float64
+    ) -> Operator:
+        """Scale entry by entry; a large matrix is kept in the precision `dtype`."""
+        dtype = dtype if is_large(self.n) else np.float64
+        s = self.blocks.native(s)
+        return TorchSparse(scale_both_sides(self.csr, s, s, dtype), spectrum, leading)
+
+    def _places(self) -> tuple[Block, Block]:
+        """Return the row and the column of each entry."""
+        rows = self.blocks.xp.arange(self.n, device=self.device)
+        return self.blocks.repeated(rows, self.csr), self.csr.indices.long()
 
 
 class TorchKernel(TorchOperator):
@@ -241,15 +322,17 @@ class TorchKernel(TorchOperator):
         return Y.reshape(X.shape)
 
 
-def on_device(A: Operator, device: Any) -> Operator:
-    """Return an operator with its products on a device of torch, None: on the host.
+def on_device(A: Any, device: Any) -> Any:
+    """Return an operator or CSR matrix with its products on a device of torch, None: on the host.
 
-    An operator that knows nothing of devices is returned as it is.
+    What knows nothing of devices is returned as it is.
     """
     if isinstance(A, Composed):
         inner = on_device(A.A, device)
         return A if inner is A.A else A.over(inner)
-    if isinstance(A, TorchOperator):
+    if isinstance(A, TorchOperator | DeviceCSR):
+        if device is not None and A.blocks == blocks_on(device):
+            return A
         A = A.host
     if device is None:
         return A
@@ -259,17 +342,44 @@ def on_device(A: Operator, device: Any) -> Operator:
         return TorchSparse(A.matrix, A.spectrum, A.leading, device)
     if isinstance(A, Kernel) and not sparse.issparse(A.points):
         return TorchKernel(A.points, A.epsilon, A.dtype, device)
-    return A
+    return device_csr(A, device) if sparse.issparse(A) else A
+
+
+def stored(matrix: Any) -> Operator:
+    """Return the operator of a symmetric CSR matrix (n, n), where it is."""
+    return TorchSparse(matrix) if isinstance(matrix, DeviceCSR) else Sparse(matrix)
+
+
+def blocks_on(device: Any, name: str = "device") -> DeviceBlocks:
+    """Return the algebra of blocks on a device, or say why there is none."""
+    torch = optional("torch", f"{name} needs torch", "torch")
+    if str(device).startswith("mps"):
+        raise ValueError("device='mps' has no float64, in which sums are taken; pass 'cpu'.")
+    try:
+        return DeviceBlocks(torch.empty(0, device=device).device)  # with its number
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f"device={str(device)!r} is not a device that torch can use here ({error}); pass one "
+            "that it can use, or None for the processor."
+        ) from error
+
+
+def found_here(device: Any) -> Any:
+    """Return a device, or None where torch or the device is missing: a model is used anywhere."""
+    try:
+        return None if device is None else blocks_on(device).device
+    except (ImportError, ValueError):
+        return None
+
+
+def device_csr(matrix: sparse.csr_matrix, device: Any) -> DeviceCSR:
+    """Return a CSR matrix on a device."""
+    data, indices, indptr = (
+        as_tensor(part, part.dtype, device) for part in (matrix.data, matrix.indices, matrix.indptr)
+    )
+    return DeviceCSR(data, indices, indptr, matrix.shape)
 
 
 def as_csr_tensor(matrix: sparse.csr_matrix, device: Any) -> Any:
     """Return a CSR matrix as a sparse tensor on a device."""
-    import torch
-
-    parts = (matrix.indptr, matrix.indices, matrix.data)
-    starts, columns, values = (as_tensor(part, part.dtype, device) for part in parts)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
-        return torch.sparse_csr_tensor(
-            starts, columns, values, matrix.shape, check_invariants=False
-        )
+    return device_csr(matrix, device).tensor

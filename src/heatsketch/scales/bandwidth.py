@@ -15,11 +15,13 @@ from heatsketch._checks import (
     check_points,
     logger,
     name_rows,
+    on_host,
 )
 from heatsketch._random import content_order
 from heatsketch._tiles import filled, for_each_tile, row_tiles
 from heatsketch._typing import Array, Rng
 from heatsketch.neighbors import Distances, in_metric, ordered_search, pair_distances
+from heatsketch.operators.blocks import blocks_of
 from heatsketch.operators.kernel import Kernel, centre_of, centred, squared_distances
 
 WIDE_CUT = 5.0  # radius in units of √(ε/2): affinities below e^-12.5 = 4e-6 are left out
@@ -219,18 +221,20 @@ def local_scales(distances: Array, order: int | None, vertex: Array | None = Non
     The distance number `order`, that of a point to itself being number 0; None: √(2 mean of d²)
     over all but this one. `vertex` (points,): the row of each input point, for messages.
     """
+    blocks = blocks_of(distances)
     if order is None:
-        scales = np.sqrt(2 * np.mean(np.sort(distances, axis=1)[:, 1:] ** 2, axis=1))
+        others = np.sort(blocks.host(distances), axis=1)[:, 1:]
+        scales = blocks.native(np.sqrt(2 * np.mean(others**2, axis=1)))
     else:
-        scales = np.partition(distances, order, axis=1)[:, order]
-    bad = np.flatnonzero(scales == 0)
+        scales = blocks.smallest(distances, order)
+    bad = blocks.where(scales == 0)
     if len(bad):
-        bad = bad if vertex is None else np.flatnonzero(np.isin(vertex, bad))
+        bad = bad if vertex is None else np.flatnonzero(np.isin(on_host(vertex), bad))
         raise ValueError(
             f"Around point(s) {name_rows(bad)} distances are too small for float64 relative to the "
             "size of X; leave out points that are very far away."
         )
-    return np.asarray(scales)
+    return scales
 
 
 def _positive(d2: Array) -> Array:

@@ -146,9 +146,10 @@ def leading_eigenpairs(A: Operator, k: int, tol: float = 1e-8, rng: Rng = 0) -> 
     rounding = (16 + (A.n * A.n_deflated) ** 0.5) * eps * bound
     limit = max(tol, 50 * eps), rounding
     # Products by a large stored matrix take half the time in float32.
-    B, matrix, stored = A, A.sparse_matrix(), A.undeflated
+    B, stored = A, A.undeflated
     is_double = A.device is None and A.dtype != np.float32
-    if tol >= _SINGLE_PRECISION_TOL and matrix is not None and is_large(A.n) and is_double:
+    matrix = A.sparse_matrix() if is_double and is_large(A.n) else None
+    if tol >= _SINGLE_PRECISION_TOL and matrix is not None:
         B = Sparse(matrix.astype(np.float32), stored.spectrum, stored.leading).deflated(A.V)
     values, vectors = _leading_block(B, k, limit, _MAX_PRODUCTS, seed_entropy(rng))
     if B is not A:
@@ -172,7 +173,8 @@ def _leading_block(
     # The reduction to tridiagonal form takes 4/3 n³ operations for any number of pairs.
     if A.n <= max(DENSE_LIMIT, _POINTS_PER_COLUMN * block):
         return dense_eigenpairs(A, min(block, A.n - A.n_deflated))
-    coarse = coarser(A, block)
+    # On a device some more products are faster than a graph made on the host.
+    coarse = coarser(A, block) if A.device is None else None
     if coarse is None:
         start = random_block(A.n, block, "gaussian", np.random.default_rng(entropy))
     else:
@@ -343,8 +345,9 @@ def leading_vector(A: Operator) -> Block:
         close = norm(image - top * u) <= 1e-7 * abs(top)
         if close and top >= A.spectrum[1] * (1 - 1e-6):
             return A.block(u)
-    labels = A.components() if A.is_non_negative() else None
+    labels = A.labels() if A.is_non_negative() else None
     if labels is not None and labels.max() >= _MOST_COPIES:  # each component by itself
+        labels = A.blocks.host(labels)
         u, tops = np.zeros(A.n), np.zeros(labels.max() + 1)
         for c, vertices in enumerate(members_of(labels)):
             part = A.restricted(vertices)

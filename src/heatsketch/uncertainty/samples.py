@@ -17,6 +17,7 @@ from heatsketch._checks import (
     check_new_points,
     check_number,
     check_points,
+    on_host,
 )
 from heatsketch._random import random_block, seed_entropy
 from heatsketch._typing import Array, Rng
@@ -245,7 +246,7 @@ def _step_correlation(d: Diffusion, g: Array) -> float:
     """Return Σ π_i E g(x_i) g(x_j) over steps i -> j to other points."""
     weighted = d.root[:, None] * g[d.first_points]
     stays = d.operator.diagonal()
-    stays = np.zeros(d.n) if stays is None else np.asarray(stays, dtype=float)
+    stays = np.zeros(d.n) if stays is None else np.asarray(on_host(stays), dtype=float)
     squares = np.sum(weighted**2, axis=1)
     moved = np.sum(weighted * (d.operator @ weighted), dtype=float)
     leaves = float(squares @ (1 - stays))

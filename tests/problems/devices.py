@@ -1,0 +1,48 @@
+"""Devices of torch in tests: which there are, and what is copied from them."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+DEVICES = [
+    "cpu",
+    pytest.param(
+        "cuda",
+        marks=[
+            pytest.mark.gpu,
+            pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU"),
+        ],
+    ),
+]
+every_device = pytest.mark.parametrize("device", DEVICES)
+
+
+class Traffic:
+    """The number of entries of each array that is copied from a tensor, and the other way."""
+
+    def __init__(self, monkeypatch):
+        self.to_host, self.to_device = [], []
+
+        def leaving(tensor, *args, copy=torch.Tensor.numpy, **kwargs):
+            self.to_host.append(tensor.numel())
+            return copy(tensor, *args, **kwargs)
+
+        def arriving(array, copy=torch.from_numpy):
+            self.to_device.append(array.size)
+            return copy(array)
+
+        monkeypatch.setattr(torch.Tensor, "numpy", leaving)
+        monkeypatch.setattr(torch, "from_numpy", arriving)
+
+    def large(self, n):
+        """Return how many copies have at least n entries, in either direction."""
+        return [sum(size >= n for size in sizes) for sizes in (self.to_host, self.to_device)]
+
+
+def refuse_arrays(monkeypatch):
+    """Let NumPy refuse all tensors, as it refuses those of a GPU."""
+
+    def refuse(tensor, *args, **kwargs):
+        raise TypeError("can't convert a tensor of a device to numpy")
+
+    monkeypatch.setattr(torch.Tensor, "__array__", refuse)
