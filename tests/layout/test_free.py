@@ -17,10 +17,8 @@ from heatsketch.layout.free import (
     free_layout,
     geometric_medians,
     log_quantiles,
-    near_radii,
     reach,
     spread_targets,
-    with_far_points_near,
 )
 
 seeds = st.integers(0, 10**6)
@@ -324,45 +322,3 @@ def test_order_of_distances_is_kept_on_a_strip():
     Y = free_layout(*graph(X), X, (i, j), logs)
     kept = spearmanr(np.linalg.norm(Y[i] - Y[j], axis=1), logs)[0]
     assert kept > 0.98
-
-
-def drawn(F, spread=0.5):
-    """Return radii of all points, pairs, their log distances, and these with far points near."""
-    rng = np.random.default_rng(3)
-    i = rng.integers(0, len(F), 20 * len(F))
-    j = (i + rng.integers(1, len(F), len(i))) % len(F)
-    logs = np.log(np.linalg.norm(F[i] - F[j], axis=1))
-    radii = near_radii(F, rng.permutation(len(F))[:200])
-    return radii, (i, j), logs, with_far_points_near(logs, (i, j), radii, spread)
-
-
-@pytest.mark.parametrize("shape", ["disc", "strip", "two halves"])
-def test_points_of_discs_strips_and_large_groups_are_not_drawn_in(shape):
-    rng = np.random.default_rng(0)
-    u, v = rng.random((2, 1_000))
-    F = {
-        "disc": np.sqrt(u)[:, None] * np.c_[np.cos(2 * np.pi * v), np.sin(2 * np.pi * v)],
-        "strip": np.c_[30 * u, v],
-        "two halves": np.c_[u + 100 * (np.arange(1_000) % 2), v],
-    }[shape]
-    _, _, logs, near = drawn(F)
-    assert_array_equal(near, logs)
-
-
-def test_far_points_have_the_nearest_ones_within_a_part_of_the_median_distance():
-    F = np.random.default_rng(0).random((1_000, 2))
-    F[:10] += [[1_000.0, 0.0]]  # a hundredth of the points, fewer than are looked at
-    radii, (i, j), logs, near = drawn(F)
-    far, median = i < 10, np.exp(np.median(logs))
-    # A factor for each point: the radius of 5 % of the points becomes .6 of the median distance.
-    assert_allclose(np.exp(near - logs)[far], 0.6 * median / radii[i[far]])
-    assert np.exp(near).max() < 3 * median < np.exp(logs).max() / 100
-    assert_array_equal(near[(i >= 10) & (j >= 10)], logs[(i >= 10) & (j >= 10)])
-    assert_array_equal(drawn(F, spread=0)[3], logs)
-
-
-def test_radii_are_quantiles_of_distances():
-    F = np.random.default_rng(0).normal(size=(300, 3))
-    sample = np.arange(100, 300)
-    D = np.linalg.norm(F[:, None] - F[sample], axis=2)
-    assert_allclose(near_radii(F, sample), np.sort(D, axis=1)[:, 9], rtol=1e-7, atol=1e-7)

@@ -11,7 +11,7 @@ from heatsketch._checks import check_choice, check_number
 from heatsketch._random import numbers_at, seed_entropy
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
-from heatsketch.layout.free import free_layout, near_radii, with_far_points_near
+from heatsketch.layout.free import free_layout
 from heatsketch.layout.linear import OBJECTIVES, first_equal, learn_linear_map
 from heatsketch.layout.objective import sampled_pairs
 from heatsketch.markov.components import ComponentCoordinates, component_labels, deflate_components
@@ -38,7 +38,6 @@ _ROUNDING = 1e-13  # of an eigenvalue
 _DEGENERATE = 1e-12  # size of a component next to the largest, below which it is one place
 _LEAST_FREE = 10  # points of a component whose layout is free
 _PAIRS_OF_A_POINT, _MOST_PAIRS = 20, 2_000_000  # whose distances a free layout keeps
-_SAMPLE = 200  # points that say which others are far from all
 _GAP, _LEAST_GAP = 0.2, 0.1  # between discs: of the median radius, and of the largest
 
 
@@ -383,16 +382,12 @@ class HeatEmbedding(DiffusionEstimator):
             count = min(_PAIRS_OF_A_POINT * n, max(_MOST_PAIRS, n))
             i, j = (ordered[side] for side in sampled_pairs(n, count))
             distances = pair_distances(wide, wide, i, j)
-            logs = np.log(np.maximum(distances, _DEGENERATE * distances.max()))
-            pairs = np.searchsorted(vertices, i), np.searchsorted(vertices, j)
-            sample = np.searchsorted(vertices, ordered[:_SAMPLE])
-            radii = near_radii(wide[vertices], sample)
             Y[vertices] = free_layout(
                 M if n == diffusion.n else M[vertices][:, vertices],
                 diffusion.root[vertices],
                 Y[vertices],
-                pairs,
-                with_far_points_near(logs, pairs, radii, self.spread),
+                (np.searchsorted(vertices, i), np.searchsorted(vertices, j)),
+                np.log(np.maximum(distances, _DEGENERATE * distances.max())),
                 neighbor_weight=self.neighbor_weight,
                 spread=self.spread,
             )

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 from scipy.stats import rankdata
 
-from heatsketch._tiles import filled, for_each_tile, track
+from heatsketch._tiles import for_each_tile, track
 from heatsketch._typing import Array
 from heatsketch.operators.operator import multiply
 
@@ -40,10 +40,6 @@ _LEAST = 1e-6  # gradient below which steps are shorter, relative to the typical
 _STILL = 1e-3  # typical step, in units of s, below which the descent ends
 _REACH, _NO_SPREAD = 2.0, 0.01  # see `reach`; smaller spreads count as 0
 _CENTRING_STEPS = 20
-_FEW, _NEAR = (
-    0.05,
-    0.6,
-)  # fraction of points, and of the median distance, see `with_far_points_near`
 _SMALLEST, _QUANTILES = 1e-6, 4_096  # of the table of distances in a ball
 _TINY = 1e-12  # squared distance that is added to those under a logarithm, as in the loops
 _CANCELLING = 1e-2  # distance in a disc below which its distribution is that of a plane
@@ -284,34 +280,6 @@ def spread_targets(log_distances: Array, spread: float, c: int) -> Array:
     wanted = log_quantiles(ranks, c) - log_quantiles(np.array([0.5]), c) + np.median(log_distances)
     excess = (1 - spread) * (log_distances - wanted)
     return wanted + np.minimum(excess, math.log(reach(spread)))
-
-
-def near_radii(F: Array, sample: Array) -> Array:
-    """Return for each row of F (n, r) the distance within which 5 % of the rows `sample` lie."""
-    points = F[sample]
-    norms, count = np.square(points).sum(axis=1), math.ceil(_FEW * len(sample))
-
-    def of_tile(rows: slice) -> Array:
-        X = F[rows]
-        squares = np.square(X).sum(axis=1)[:, None] + norms - 2 * X @ points.T
-        return np.sqrt(np.maximum(np.partition(squares, count - 1, axis=1)[:, count - 1], 0))
-
-    return filled(of_tile, (len(F),))
-
-
-def with_far_points_near(
-    log_distances: Array, pairs: tuple[Array, Array], radii: Array, spread: float
-) -> Array:
-    """Return log distances (m,) with points that are far from all others drawn in.
-
-    `radii` are those of `near_radii`. On a disc or along a strip 5 % of the points are within .4 of
-    the median distance. Of points that have fewer within .6, a few or a small group, distances are
-    divided so that they have them there, the more the larger `spread` is, up to ½.
-    """
-    near = _NEAR * math.exp(np.median(log_distances))
-    excess = np.log(np.maximum(radii / near, 1))
-    i, j = pairs
-    return log_distances - min(1.0, 2 * spread) * np.maximum(excess[i], excess[j])
 
 
 def reach(spread: float) -> float:
