@@ -124,12 +124,11 @@ FROM_THE_TEXTS = {  # functions and other classes; every estimator is
     *("diffusion_distance", "metrics.diffusion_distortion", "metrics.row_distortion"),
     *("columns_for", "diffusion_discrepancy", "uncertainty.distance_interval"),
 }
-EDITED_ELSEWHERE = {"heatsketch.HeatEmbedding"}
-SCIKIT_LEARN = sorted(set(NAMES) - EDITED_ELSEWHERE)
+SCIKIT_LEARN = sorted(NAMES)
 NORMALIZING = ("epsilon", "n_neighbors", "metric", "normalization", "alpha", "max_iter")
 SHARED = {  # copies of one text, so that each docstring is whole
-    NORMALIZING: ("HeatSketch", "DiffusionMap", "diffusion"),
-    ("neighbors", "memory"): ("HeatSketch", "DiffusionMap"),
+    NORMALIZING: ("HeatSketch", "DiffusionMap", "HeatEmbedding", "diffusion"),
+    ("neighbors", "memory"): ("HeatSketch", "DiffusionMap", "HeatEmbedding"),
     ("metric",): ("gaussian_affinity", "ksum", "connecting_epsilon", "intrinsic_dimension"),
     ("n_components", "n_neighbors", "metric"): ("classical.Isomap", "classical.LandmarkIsomap"),
     ("perplexity", "init", "random_state"): ("classical.SNE", "classical.TSNE"),

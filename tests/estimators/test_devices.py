@@ -8,7 +8,9 @@ import pytest
 import heatsketch as hs
 from heatsketch.operators.torch import TorchKernel, TorchSparse
 from problems.clouds import cloud
-from problems.devices import Traffic, every_device, refuse_arrays, torch
+from problems.devices import Traffic, every_device, refuse_arrays
+
+torch = pytest.importorskip("torch")
 
 X = cloud(150, 5) * np.array([4, 2, 0.3, 0.2, 0.1])  # nearly a plane: maps are well determined
 MODELS = {

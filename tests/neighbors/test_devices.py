@@ -12,7 +12,9 @@ from heatsketch._random import distinct_rows
 from heatsketch.neighbors import NeighborIndex, in_metric, ordered_search
 from heatsketch.neighbors.device import distinct_rows_on
 from problems.clouds import cloud
-from problems.devices import every_device, refuse_arrays, torch
+from problems.devices import every_device, refuse_arrays
+
+torch = pytest.importorskip("torch")
 
 K = 9
 GRID = np.stack(np.meshgrid(*[np.arange(7.0)] * 3), -1).reshape(-1, 3)  # ties everywhere

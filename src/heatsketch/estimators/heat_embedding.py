@@ -57,68 +57,88 @@ class HeatEmbedding(DiffusionEstimator):
 
     Parameters
     ----------
-    n_components : int, default 2
+    n_components : int, default=2
         Number k of dimensions.
-    time : int >= 1 or "auto", default "auto"
+    time : int >= 1 or "auto", default="auto"
         Diffusion time; with ``filter="heat"`` any positive number. "auto": the smallest time at
         which the diffusion distances of this one time have at most 4 k effective directions, or
         from which on their number no longer falls (see `time_curve_`). The reason is that k
         dimensions cannot show the many directions of small times, and large times lose structure.
-    filter : "accumulated", "power" or "heat", default "accumulated"
+    filter : {"accumulated", "power", "heat"}, default="accumulated"
         "accumulated": squared diffusion distances added up over the times t, ..., 64 t - 1, t the
         `time` (`Accumulated`). "power": the distances of one time, by λ^t; all points farther apart
         than √t steps are then equally far, so that long gradients fold. "heat": the same with
         e^{-t(1-λ)} - e^{-t}.
-    n_sketch : int, default 128
+    n_sketch : int, default=128
         Number r of columns of the sketch that is added to 64 eigenvectors beyond 2,048 points at
         small times. Its part of a squared distance has a relative error of √(2 / r).
-    objective : "most" or "worst", default "most"
+    objective : {"most", "worst"}, default="most"
         "most": as many pairs as possible within `factor`, with a little weight on log L, the
         logarithm of the ratio of the largest to the smallest scale of a pair. "worst": least log L
         of the training points.
-    n_init : int or "auto", default "auto"
+    n_init : int or "auto", default="auto"
         Number of starts, see `NearIsometricProjection`; those beyond the fourth are random.
-    factor : float, default 1.5
+    factor : float, default=1.5
         For ``objective="most"``, > 1. The ratio of a pair is its embedded distance over its
         diffusion distance. A pair counts as kept if its ratio is within this factor of the median.
-    layout : "auto", "free" or "linear", default "auto"
+    layout : {"auto", "free", "linear"}, default="auto"
         "linear": the learned map, which keeps distances. "free": neighbours and the order of
         distances, see Notes; for two or three dimensions and ``objective="most"``. "auto": "free"
         where it is possible, else "linear".
-    neighbor_weight : float >= 0, default 0.3
+    neighbor_weight : float >= 0, default=0.3
         For a free layout: weight a of the neighbours, next to that of the distances.
-    spread : float, 0 to 1, default 0.5
+    spread : float, 0 <= spread <= 1, default=0.5
         For a free layout. 0: it aims at the distances. 1: at their order only, with points spread
         evenly over the frame. Between the two: the mean of the logarithms of both.
-    affinity : "knn", "variable", "dense", "radius" or "precomputed", default "knn"
+    affinity : {"knn", "variable", "dense", "radius", "precomputed"}, default="knn"
         "knn": the graph of nearest neighbours. "variable": the same graph with weights that remove
         the density of the sample. "dense": all pairs. "radius": pairs closer than 5 √(ε/2).
         "precomputed": X is a symmetric affinity, or a graph of any library (`heatsketch.graph`).
-    epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
-        Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it, see
-        `HeatSketch`.
-    n_neighbors : int, default 15
-        Neighbours of each point in the graph, and for self-tuning scales.
-    neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
-        A `heatsketch.neighbors.NeighborIndex`, a scikit-learn `KNeighborsTransformer`, or distances
-        to the neighbours; see `Diffusion.from_points`. By default neighbours are searched.
-    metric : str or callable, default "euclidean"
-        "euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard", "precomputed" or a
-        function of two rows, see `HeatSketch`.
-    normalization : "markov", "symmetric" or "bistochastic", default "markov"
-        The rows whose distances count: of Pᵗ weighted by 1/√π, of Aᵗ (Algorithm 1), or of Bᵗ
-        (Algorithm 2).
-    alpha : float, default 1
-        For the Markov form: the power of the density by which affinities are divided. 1 removes the
-        density of the sample with ``affinity="variable"``, or with one small ε, not on the default
-        graph.
-    tol, max_iter : float and int, default 1e-8 and 1000
-        For the bistochastic form: largest |row sum - 1| (0 < tol <= 1e-3), and largest number of
-        iterations. The other normalizations ignore them.
-    random_state : int, RandomState, Generator or None, default None
+    epsilon : float or {"self-tuning", "ksum", "median", "nearest"}, default="self-tuning"
+        Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it.
+        "self-tuning": ε_ij = s_i s_j, where s is the distance to the (n_neighbors // 2)-th
+        neighbour. "ksum": see `ksum`. "median": the median squared distance of two points.
+        "nearest": twice the mean squared distance to the nearest other point. The rules ignore
+        distances of 0. "radius" needs a number or one of the other rules. "variable" allows only
+        "self-tuning", where its s² is twice the mean square of the distances to the neighbours.
+    n_neighbors : int, default=15
+        Number of neighbours of each point in the graph, and for self-tuning scales. In a graph,
+        duplicates count as one point. If there are too few distinct points, all others are
+        neighbours, with a warning.
+    neighbors : NeighborIndex, transformer or sparse matrix, default=None
+        Neighbours for "knn" and "variable": a `heatsketch.neighbors.NeighborIndex`, a scikit-learn
+        `KNeighborsTransformer` or another transformer that returns sparse graphs of distances, or
+        the distances to the neighbours, a sparse matrix of shape (n_samples, n_samples). None: they
+        are searched; if the search is not exact, its recall is measured.
+    metric : str or callable, default="euclidean"
+        Distance between points. "cosine": the chord |x/|x| - y/|y||, with the square 2 - 2
+        cos(x, y), for text, counts and other data whose lengths mean nothing. "correlation": the
+        same after the mean of each row has been subtracted from it. X may be sparse for
+        "euclidean", "cosine" and "manhattan" only. The metrics below are exact and take n²
+        distances (some seconds for 10,000 points): "manhattan"; "hamming", the fraction of features
+        that differ; "jaccard", the distance of the sets of features that are not 0; a function of
+        two rows, which is slow (for some hundred points). "precomputed": X holds distances of shape
+        (n_samples, n_samples), and `transform` takes the distances of shape
+        (n_new_samples, n_samples) from new points to the training points.
+    normalization : {"markov", "symmetric", "bistochastic"}, default="markov"
+        Matrix whose rows are compared: Pᵗ with weights 1/√π, Aᵗ of the symmetric form, or Bᵗ of the
+        bistochastic form.
+    alpha : float, default=1
+        For the Markov form: the power of the density by which affinities are divided. With
+        "variable", and with "radius" and "dense" at one small ε, 1 removes the effect of the
+        density of the sample and 0 keeps it. With a self-tuning bandwidth ("knn", the default, and
+        "dense") no value of `alpha` removes it, because steps are short where points are dense; use
+        ``affinity="variable"`` instead.
+    tol : float, default=1e-8
+        For the bistochastic form: largest |row sum - 1|, 0 < tol <= 1e-3. The other normalizations
+        ignore it.
+    max_iter : int, default=1000
+        For the bistochastic form: largest number of iterations of the scaling.
+    random_state : int, RandomState instance, Generator or None, default=None
         Seed of the random starts. Unused if `n_init` <= 4.
-    memory : str or joblib.Memory, optional
-        Folder of a cache of diffusions, so that a search over `time` builds one graph.
+    memory : str or joblib.Memory, default=None
+        Folder of a cache of diffusions. Fits to the same points that differ only in time, columns
+        or seed then build one graph, for example in ``GridSearchCV`` over `time`.
     device : str or torch.device, default=None
         Device of torch, such as "cuda", that does the work: neighbours, graph and products, not the
         layout. By default that of X, if X is a tensor on a device, else the processor. The fitted
@@ -126,7 +146,7 @@ class HeatEmbedding(DiffusionEstimator):
 
     Attributes
     ----------
-    embedding_ : array (n, k)
+    embedding_ : ndarray of shape (n_samples, n_components)
         In units of the diffusion distance (several components of a free layout: of that of the
         largest one, about). A linear layout is ordered by variance.
     quality_ : PictureQuality or None
@@ -147,10 +167,27 @@ class HeatEmbedding(DiffusionEstimator):
         The numbers of directions by which ``time="auto"`` chose; `heatsketch.plot.time_curve` draws
         them. None for a given time.
     diagnostics_ : dict
-        As in `HeatSketch`, and "layout" ("components side by side") if the gaps between components
-        mean nothing, see Notes.
-    diffusion_, epsilon_, n_iter_, ids_, n_features_in_, feature_names_in_
-        As in `HeatSketch`.
+        What was chosen and measured: neighbours, components, recall, seconds, and "layout"
+        ("components side by side") if the gaps between components mean nothing, see Notes.
+    diffusion_ : Diffusion
+        Operator, stationary measure and rows for new points.
+    epsilon_ : float or ndarray of shape (n_samples,)
+        Bandwidth ε used, or local scales of the points.
+    n_iter_ : int
+        Iterations of the bistochastic scaling; 1 for the other forms.
+    ids_ : ndarray of shape (n_samples,) or None
+        Names of the points, if passed to `fit`.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during `fit`. Defined only if X has names that are all strings.
+
+    See Also
+    --------
+    HeatSketch : Embed data in many coordinates to compute with.
+    DiffusionMap : Embed data by the leading eigenvectors of the diffusion.
+    audit : Say of each point of a picture how far its place can be believed.
+    NearIsometricProjection : Learn a linear map that keeps distances.
 
     Notes
     -----
@@ -164,10 +201,10 @@ class HeatEmbedding(DiffusionEstimator):
         a KL(p || q) + mean over pairs of huber(log |y_i - y_j| - T(log d_ij)).
 
     p are the weights of the graph, q = 1 / (1 + |y_i - y_j|² / s²) over all pairs, both with sum 1
-    (van der Maaten and Hinton 2008), s the median length of an edge. d_ij are the diffusion
+    [1]_, s the median length of an edge. d_ij are the diffusion
     distances of 20 random pairs for each point. T moves their logarithms by `spread` towards the
-    quantiles of distances of random points of a disc (Garwood 1947), which have the same order
-    (Kruskal 1964). Far sums of q are taken by a tree (Barnes and Hut 1986). The start is the linear
+    quantiles of distances of random points of a disc [2]_, which have the same order
+    [3]_. Far sums of q are taken by a tree [4]_. The start is the linear
     layout, no step is random, and pairs are chosen by content: the picture is the same for every
     seed, and for every order of the rows, up to rounding. Components of fewer than ten points stay
     linear, and so do operators whose entries are not known.
@@ -183,11 +220,22 @@ class HeatEmbedding(DiffusionEstimator):
     the widest first. The gaps mean nothing, and distances between components do not count in
     `distortion_`. The time is chosen for the largest component.
 
-    Cost: 64 eigenpairs and, at small times, the products of a sketch of r columns; all eigenpairs
-    of up to 512 points, and of up to 2,048 at small times; some 300 evaluations of 6,000 pairs;
-    `distortion_` and `quality_`. A free layout takes up to 300 steps (150 beyond 20,000 points) of
-    n log n operations, and some for each edge and pair; a dense affinity of more than 4,096 points
-    is made once more.
+    The cost is that of 64 eigenpairs and, at small times, the products of a sketch of r columns;
+    all eigenpairs of up to 512 points, and of up to 2,048 at small times; some 300 evaluations of
+    6,000 pairs; `distortion_` and `quality_`. A free layout takes up to 300 steps (150 beyond
+    20,000 points) of n log n operations, and some for each edge and pair; a dense affinity of more
+    than 4,096 points is made once more.
+
+    References
+    ----------
+    .. [1] L. van der Maaten and G. Hinton, "Visualizing data using t-SNE", Journal of Machine
+       Learning Research 9 (2008), 2579-2605.
+    .. [2] F. Garwood, "The variance of the overlap of geometrical figures with reference to a
+       bombing problem", Biometrika 34 (1947), 1-17.
+    .. [3] J. B. Kruskal, "Multidimensional scaling by optimizing goodness of fit to a nonmetric
+       hypothesis", Psychometrika 29 (1964), 1-27.
+    .. [4] J. Barnes and P. Hut, "A hierarchical O(N log N) force-calculation algorithm", Nature 324
+       (1986), 446-449.
 
     Examples
     --------
