@@ -92,7 +92,8 @@ def save_mtx(path, rng):
 
 
 def save_model(path, rng):
-    import fitted  # beside this file
+    sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "io"))
+    import fitted
 
     kinds = ("HeatSketch", "HeatSketch-dense", "MixtureDiffusion", "HeatEmbedding")
     model, X, _ = fitted.sketches()[kinds[int(path.stem[-1])]]
