@@ -280,12 +280,16 @@ class HeatEmbedding(DiffusionEstimator):
         check_choice(self.layout, "layout", ("auto", "free", "linear"))
         check_number(self.neighbor_weight, "neighbor_weight", low=0)
         check_number(self.spread, "spread", low=0, high=1)
-        self._may_be_free = self.n_components in (2, 3) and self.objective == "most"
         if self.layout == "free" and not self._may_be_free:
             raise ValueError(
                 f"layout='free' but n_components={self.n_components} and objective="
                 f"{self.objective!r}; pass layout='linear', or 2 or 3 components and 'most'."
             )
+
+    @property
+    def _may_be_free(self) -> bool:
+        """Whether there is a free layout for these parameters."""
+        return self.n_components in (2, 3) and self.objective == "most"
 
     def _factor(self, diffusion: Diffusion, times: list[Any]) -> tuple[list[Array], Any]:
         """Return H (n, k), whose last step is the embedding, and the distances it should keep.
@@ -327,12 +331,13 @@ class HeatEmbedding(DiffusionEstimator):
                 distances.rows.filter, self.n_sketch, numbers=numbers, exact=exact
             )
             wide = self._checked(diffusion.step() @ F, F.dtype)
-            maps, held_out_log_L = self._maps(diffusion, components, wide)
+            place = np.argsort(diffusion.sample(diffusion.n))  # in the order of content
+            maps, held_out_log_L = self._maps(components, place, wide)
             for vertices, W in zip(components, maps, strict=True):
                 H[vertices] = F[vertices] @ W
                 Y[vertices] = wide[vertices] @ W
             if self._may_be_free and self.layout != "linear":
-                self._positions = self._free_positions(diffusion, components, wide, Y)
+                self._positions = self._free_positions(diffusion, components, place, wide, Y)
             wanted = WantedDistances(wide, distances, error, held_out_log_L)
         if len(components) > 1:
             # Components, which all have their mean at 0, are moved beside each other.
@@ -354,30 +359,29 @@ class HeatEmbedding(DiffusionEstimator):
         if wanted is None:
             return
         Y = np.asarray(self.embedding_, dtype=float)
+        is_free = self._positions is not None
         wide = self.diffusion_.expand(wanted.coordinates)
         distortion = compare_distances(Y, wide, wanted.distances, wanted.error)
-        held_out_log_L = math.nan if self._positions is not None else wanted.held_out_log_L
+        held_out_log_L = math.nan if is_free else wanted.held_out_log_L
         self.distortion_ = distortion._replace(held_out_log_L=held_out_log_L)
         given = self.metric == "precomputed"
         if self.affinity != "precomputed" and (given or self.metric in COORDINATES):
             X = X if given else in_metric(X, self.metric)
-            free = self._positions is not None
             self.quality_ = picture_quality(
-                X, Y, self.diffusion_, distortion, distances=given, is_free=free
+                X, Y, self.diffusion_, distortion, distances=given, is_free=is_free
             )
 
     def _maps(
-        self, diffusion: Diffusion, components: list[Array], wide: Array
+        self, components: list[Array], place: Array, wide: Array
     ) -> tuple[list[Array], float]:
         """Learn a map (r, k) from sampled rows of each component; return log L of unseen ones.
 
-        Rows are chosen by the values of the points, not by their order. Maps have the scale that
-        keeps the median distance.
+        Rows are chosen by their place (n,) in the order of content. Maps have the scale that keeps
+        the median distance.
         """
         k = self.n_components
         rng = np.random.default_rng(seed_entropy(self.random_state))
         objective = OBJECTIVES[self.objective]
-        place = np.argsort(diffusion.sample(diffusion.n))  # in the order of content
         count = max(_LEAST_ROWS, objective.rows // len(components))
         samples = [wide[vertices[np.argsort(place[vertices])[:count]]] for vertices in components]
         size = max(float(np.abs(S).max()) for S in samples) or 1.0
@@ -407,12 +411,17 @@ class HeatEmbedding(DiffusionEstimator):
         return maps, float(held_out_log_L)
 
     def _free_positions(
-        self, diffusion: Diffusion, components: list[Array], wide: Array, start: Array
+        self,
+        diffusion: Diffusion,
+        components: list[Array],
+        place: Array,
+        wide: Array,
+        start: Array,
     ) -> Array | None:
         """Return positions (n, k): a free layout of each component of ten points and more.
 
         It keeps the distances of `wide` (n, r). None if there is no such component. Several
-        components get areas in proportion to their numbers of points.
+        components get areas in proportion to their numbers of points. `place` as in `_maps`.
         """
         M = diffusion.sparse_step()
         if M is None and self.layout == "free":
@@ -423,7 +432,6 @@ class HeatEmbedding(DiffusionEstimator):
         large = [c for c in components if len(c) >= _LEAST_FREE and np.ptp(start[c]) > 0]
         if M is None or not large:
             return None
-        place = np.argsort(diffusion.sample(diffusion.n))  # in the order of content
         Y = start.astype(float)
         for vertices in large:
             n, ordered = len(vertices), vertices[np.argsort(place[vertices])]
@@ -446,8 +454,8 @@ class HeatEmbedding(DiffusionEstimator):
                 Y[vertices] = Y[vertices[first_equal(own / np.abs(own).max())]]
         for vertices in components:
             Y[vertices] -= Y[vertices].mean(axis=0)
-        sizes = np.array([np.sqrt(np.mean(np.square(Y[c]))) for c in components])
         if len(components) > 1:
+            sizes = np.array([np.sqrt(np.mean(np.square(Y[c]))) for c in components])
             counts = np.array([len(c) for c in components])
             shares = (counts / counts[0]) ** (1 / self.n_components)
             factors = shares * sizes[0] / np.where(sizes > 0, sizes, 1.0)
