@@ -63,11 +63,6 @@ class Step:
         is_operator = isinstance(self.matrix, Operator)  # A √π = √π
         return root if is_operator else np.asarray(self.matrix @ root, dtype=float)
 
-    @property
-    def weight(self) -> Array:
-        """w (m,), S = diag(w) M."""
-        return 1 / self.mass if self.is_markov else np.ones_like(self.mass)
-
     def __matmul__(self, H: Block) -> Block:
         """Return S H (m, k), an array of an array, and a tensor of a tensor where M is too."""
         return self.divided(multiply(self.matrix, self.beside_root(H)))
@@ -85,7 +80,8 @@ class Step:
 
     def transposed(self, Z: Any) -> Array:
         """Return Sᵀ Z (n, k), Z (m, k) array or sparse."""
-        Z = sparse.diags(self.weight) @ Z
+        if self.is_markov:
+            Z = sparse.diags(1 / self.mass) @ Z
         if sparse.issparse(Z) and not sparse.issparse(self.matrix):
             Z = Z.toarray()
         Z = self.matrix.T @ Z
