@@ -1,4 +1,4 @@
-"""Compiled loops of free layouts: forces along edges and of all pairs, steps, and medians.
+"""Compiled loops of free layouts: forces along edges, of pairs with a distance, and of all pairs.
 
 All pairs repel each other through q = 1 / (1 + |u|²), u the difference in units of the length s.
 Sums over far points are taken by the nodes of a tree (Barnes and Hut 1986): of a node count its

@@ -372,12 +372,9 @@ class Diffusion:
         normalization : {"markov", "symmetric", "bistochastic"}, default="markov"
             Matrix whose rows are compared: Pᵗ with weights 1/√π, Aᵗ of the symmetric form, or Bᵗ of
             the bistochastic form.
-        alpha : float, default=1
-            For the Markov form: the power of the density by which affinities are divided. With
-            "variable", and with "radius" and "dense" at one small ε, 1 removes the effect of the
-            density of the sample and 0 keeps it. With a self-tuning bandwidth ("knn", the default,
-            and "dense") no value of `alpha` removes it, because steps are short where points are
-            dense; use ``affinity="variable"`` instead.
+        alpha : float, default=0
+            For the Markov form: the power of the degrees by which weights are divided. 0 keeps the
+            weights.
         tol : float, default=1e-8
             For the bistochastic form: largest |row sum - 1|, 0 < tol <= 1e-3. The other
             normalizations ignore it.
