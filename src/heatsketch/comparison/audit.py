@@ -190,7 +190,8 @@ class Audit:
             f"Torn: {_sizes(self.torn)}. Merged: {_sizes(self.merged)}.",
         ]
         if others:
-            lines[0] += f" {others:,} points in components of fewer than 50 are not judged."
+            small = f"components of fewer than {LEAST_JUDGED}"
+            lines[0] += f" {others:,} points in {small} are not judged."
         if self.gaps:
             believed = sum(gap.believed for gap in self.gaps)
             lines[2] += f" {believed} of {len(self.gaps)} gaps between labels are in their place."
