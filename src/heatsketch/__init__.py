@@ -9,7 +9,6 @@ needs; `__init__.pyi` lists where each name comes from.
 import lazy_loader
 
 from heatsketch._version import __version__ as __version__
-from heatsketch._words import no_name
 
 _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 del lazy_loader
@@ -19,4 +18,6 @@ def __getattr__(name: str) -> object:
     """Import a public name, or suggest one."""
     if name in __all__ or name.startswith("_"):
         return _load(name)
+    from heatsketch._words import no_name  # its difflib would double the time of an import
+
     raise AttributeError(no_name(__name__, name, __all__))

@@ -115,8 +115,13 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
 def check_parameters(
     owner: str, given: Iterable[str], *takers: Callable[..., Any], known: Sequence[str] = ()
 ) -> None:
-    """Raise for a name that is neither known nor a parameter of one of the takers; suggest one."""
+    """Raise for a name that is neither known nor a parameter of one of the takers; suggest one.
+
+    The last taker gets what is left; if it takes any name, all are known.
+    """
     own = [one for taker in takers for one in inspect.signature(taker).parameters.values()]
+    if own and own[-1].kind is inspect.Parameter.VAR_KEYWORD:  # always the last parameter
+        return
     names = dict.fromkeys([*known, *(one.name for one in own if one.kind is not one.VAR_KEYWORD)])
     unknown = [name for name in given if name not in names]
     if unknown:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -190,7 +190,8 @@ class Audit:
             f"Torn: {_sizes(self.torn)}. Merged: {_sizes(self.merged)}.",
         ]
         if others:
-            lines[0] += f" {others:,} points in components of fewer than 50 are not judged."
+            small = f"components of fewer than {LEAST_JUDGED}"
+            lines[0] += f" {others:,} points in {small} are not judged."
         if self.gaps:
             believed = sum(gap.believed for gap in self.gaps)
             lines[2] += f" {believed} of {len(self.gaps)} gaps between labels are in their place."
@@ -419,10 +420,9 @@ class _Evidence:
     def __init__(self, F: Array, Y: Array, k: int, landmarks: Array) -> None:
         self.k, self.landmarks = k, landmarks
         self.near, self.far, self.ranks = self._near_far_ranks(F)
-        D = self.far
-        self.logs = np.log(D, out=np.zeros_like(D), where=D > 0)  # equal points do not count
         self.near_seen, self.far_seen, self.ranks_seen = self._near_far_ranks(Y)
-        E = self.far_seen
+        D, E = self.far, self.far_seen
+        self.logs = np.log(D, out=np.zeros_like(D), where=D > 0)  # equal points do not count
         some = E.ravel()[:: max(1, E.size // 1_000_000)]
         edges = np.quantile(some, np.linspace(0, 1, _BINS + 1)[1:-1])
         self.bins = np.searchsorted(edges, E).astype(np.uint8)  # equally many distances in each
@@ -505,11 +505,11 @@ def _contained(some: Array, others: Array) -> Array:
 
 
 def _connected(near: Array, flagged: Array) -> list[Array]:
-    """Return groups of flagged points that are each other's neighbours, the largest first."""
+    """Return groups of flagged points that are each other's neighbours."""
     links = Neighbors(np.ones(near.shape), near).as_csr(len(near))
     labels = connected_components(links[flagged][:, flagged], directed=False)[1]
     groups = [np.flatnonzero(flagged)[members] for members in members_of(labels)]
-    return sorted((group for group in groups if len(group) >= _GROUP), key=len, reverse=True)
+    return [group for group in groups if len(group) >= _GROUP]
 
 
 def _gaps(
@@ -524,9 +524,7 @@ def _gaps(
         )
     (true, squares), (seen, _) = (_square_columns(P, codes, components, len(names)) for P in (F, Y))
     joined = ~np.isnan(true[:, 0])
-    pairs = [
-        pair for pair, is_joined in zip(combinations(names, 2), joined, strict=True) if is_joined
-    ]
+    pairs = compress(combinations(names, 2), joined)
     distances = _root_mean_squares(true[joined], squares[joined])
     lengths = np.sqrt(seen[joined].sum(axis=1))
     ranks = stats.rankdata(lengths, method="min").astype(int)

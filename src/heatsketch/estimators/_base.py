@@ -1,6 +1,5 @@
 """The abstract bases of estimators: of all, and of those whose coordinates are products by A."""
 
-import inspect
 import numbers
 import time
 from abc import abstractmethod
@@ -61,9 +60,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
         """Make an estimator, or suggest the name of a parameter in place of an unknown one."""
-        known = inspect.signature(cls).parameters
-        if not any(one.kind is one.VAR_KEYWORD for one in known.values()):
-            check_parameters(cls.__name__, parameters, cls)
+        check_parameters(cls.__name__, parameters, cls)
         return super().__new__(cls)
 
     @abstractmethod

@@ -581,6 +581,7 @@ def picture_quality(
     judged = diffusion.sample(min(_JUDGED, max(30, _ENTRIES // n)))
     k = min(NEIGHBORS, (n - 1) // 2)
     radii = np.linalg.norm(Y - np.median(Y, axis=0), axis=1)
+    frame = np.quantile(radii, _FRAME)
     trust, correlation, graph = math.nan, math.nan, diffusion.directed_step
     if n >= LEAST_JUDGED:
         trust = 1.0 - float(losses(X, Y, k, judged, distances=distances).mean())
@@ -597,9 +598,9 @@ def picture_quality(
     return PictureQuality(
         trust,
         correlation,
-        int(np.count_nonzero(radii > _FAR * np.quantile(radii, _FRAME))),
+        int(np.count_nonzero(radii > _FAR * frame)),
         distortion.within[FACTOR],
-        _crowding(Y[radii <= np.quantile(radii, _FRAME)]),
+        _crowding(Y[radii <= frame]),
         is_free,
     )
 

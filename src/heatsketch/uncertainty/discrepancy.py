@@ -197,8 +197,8 @@ def diffusion_discrepancy(
         raise ValueError(f"{'a' if not groups[0] else 'b'} is empty; pass one replicate or more.")
     given = [_matrix_of(one, "ab"[g]) for g, group in enumerate(groups) for one in group]
     matrices, ids = [matrix for matrix, _ in given], [own for _, own in given]
-    own_ids, rows = _matched(ids, [len(on_vertices(matrix)[1]) for matrix in matrices])
-    points = np.unique(np.concatenate([*map(numbers_of, own_ids)]))
+    sizes = [len(on_vertices(matrix)[1]) for matrix in matrices]
+    own_ids, rows, points = _matched(ids, sizes)
     exact, seed = k >= len(points), np.random.SeedSequence(seed_entropy(rng))
     sketches = [
         sketch_of(matrix, f, own, k, seed, points if exact else None)[at]
@@ -265,8 +265,13 @@ def _matrix_of(one: Any, name: str) -> tuple[Any, Array | None]:
     return one, None
 
 
-def _matched(ids: Sequence[Array | None], sizes: list[int]) -> tuple[list[Array], list[Array]]:
-    """Return the ids of each, by default numbers, and the rows of the common points in each."""
+def _matched(
+    ids: Sequence[Array | None], sizes: list[int]
+) -> tuple[list[Array], list[Array], Array]:
+    """Return the ids of each, the rows of the common points in each, and the numbers of all points.
+
+    Without ids, the row of a point is its id.
+    """
     own_ids = [np.arange(n) if own is None else own for own, n in zip(ids, sizes, strict=True)]
     if len({own is None for own in ids}) > 1:
         raise ValueError(
@@ -288,7 +293,8 @@ def _matched(ids: Sequence[Array | None], sizes: list[int]) -> tuple[list[Array]
             "use uncertainty.sample_discrepancy."
         )
     orders = [np.argsort(own) for own in numbers]
-    return own_ids, [
+    rows = [
         order[np.searchsorted(own, common, sorter=order)]
         for own, order in zip(numbers, orders, strict=True)
     ]
+    return own_ids, rows, np.unique(np.concatenate(numbers))
