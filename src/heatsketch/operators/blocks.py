@@ -36,6 +36,8 @@ _WITH_AUTOCAST = ("cpu", "cuda", "xpu")
 class _Blocks:
     """Abstract base: what is the same in every place."""
 
+    xp: Any  # the functions of arrays or tensors here
+
     def host(self, X: Block) -> Array:
         """Return a block as an array."""
         return np.asarray(on_host(X))
@@ -44,12 +46,20 @@ class _Blocks:
         """Return diag(s) X, s (n,) in this place."""
         return (s if X.ndim == 1 else s[:, None]) * X
 
+    def norm(self, X: Block) -> float:
+        """Return the length of a vector, or the Frobenius norm of a block, in its precision."""
+        return float(self.xp.linalg.norm(X))
+
+    def norms(self, X: Block) -> Array:
+        """Return the lengths of the columns (k,), on the host, in the precision of X."""
+        return self.host(self.xp.linalg.norm(X, axis=0))
+
 
 class HostBlocks(_Blocks):
     """Arrays: by tiles of rows on all cores, with the same bits for any number of threads."""
 
     device = None
-    xp: Any = np  # the functions of arrays here
+    xp = np
 
     def native(self, values: Any, dtype: Any = None) -> Block:
         """Return values in this place, in their own precision or one that NumPy names."""
@@ -93,14 +103,6 @@ class HostBlocks(_Blocks):
     def dots(self, X: Block, Y: Block) -> Array:
         """Return the inner product of each column of X with that of Y, in float64, on the host."""
         return np.einsum("i...,i...->...", X, Y, dtype=float)
-
-    def norm(self, X: Block) -> float:
-        """Return the length of a vector, or the Frobenius norm of a block, in its precision."""
-        return float(np.linalg.norm(X))
-
-    def norms(self, X: Block) -> Array:
-        """Return the lengths of the columns (k,), on the host, in the precision of X."""
-        return np.asarray(np.linalg.norm(X, axis=0))
 
     def orthonormal(self, X: Block, V: Block) -> Block:
         """Return orthonormal columns (n, p), orthogonal to V (n, r), that span X (n, p) with V."""
@@ -179,14 +181,6 @@ class DeviceBlocks(_Blocks):
     def dots(self, X: Block, Y: Block) -> Array:
         """Sum in float64."""
         return self.host((X.double() * Y.double()).sum(0))
-
-    def norm(self, X: Block) -> float:
-        """Sum in the precision of X."""
-        return float(X.square().sum().sqrt())
-
-    def norms(self, X: Block) -> Array:
-        """Sum in the precision of X."""
-        return self.host(X.square().sum(0).sqrt())
 
     def orthonormal(self, X: Block, V: Block) -> Block:
         """Call the QR decomposition of torch."""
