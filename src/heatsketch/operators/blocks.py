@@ -211,8 +211,7 @@ class DeviceBlocks(_Blocks):
 
     def larger_of_both(self, K: DeviceCSR) -> DeviceCSR:
         """Sort the entries of K and Kᵀ by their place i n + j, where equal ones meet."""
-        n, columns = K.shape[0], K.indices.long()
-        rows = self.repeated(self.xp.arange(n, device=self.device), K)
+        n, (rows, columns) = K.shape[0], K.places()
         place, by_place = self.xp.cat([rows * n + columns, columns * n + rows]).sort()
         data = K.data.repeat(2)[by_place]
         same = place[1:] == place[:-1]  # at most two
@@ -283,15 +282,19 @@ class DeviceCSR:
             Y = self.tensor @ self.blocks.native(X, self.data.dtype).contiguous()
         return Y if is_tensor(X) else self.blocks.host(Y)
 
+    def places(self) -> tuple[Block, Block]:
+        """Return the row and the column of each entry."""
+        rows = self.blocks.xp.arange(self.shape[0], device=self.blocks.device)
+        return self.blocks.repeated(rows, self), self.indices.long()
+
     def sum(self, axis: int) -> Block:
         """Return the sums of rows (m,), axis 1."""
         return self.blocks.over_rows("sum", self.data, self.indptr)
 
     def sort_indices(self) -> None:
         """Sort the entries of each row by column."""
-        xp, device = self.blocks.xp, self.blocks.device
-        rows = self.blocks.repeated(xp.arange(self.shape[0], device=device), self)
-        order = (rows * self.shape[1] + self.indices).argsort()
+        rows, columns = self.places()
+        order = (rows * self.shape[1] + columns).argsort()
         self.data, self.indices = self.data[order], self.indices[order]
 
     def eliminate_zeros(self) -> None:
