@@ -159,7 +159,8 @@ class DeviceBlocks(_Blocks):
     def combine(self, *sums: tuple[Block, float, Sequence[tuple[float, Block]]]) -> None:
         """Combine term by term."""
         for out, scale, terms in sums:
-            out *= scale
+            if scale != 1.0:
+                out *= scale
             for c, T in terms:
                 out.add_(T, alpha=c)
 
