@@ -225,6 +225,13 @@ def test_operators_of_the_host_move_to_a_device():
     assert on_device(stays, "cpu") is stays
 
 
+def test_directions_may_be_a_tensor_wherever_the_operator_is():
+    v = np.ones(N) / np.sqrt(N)
+    expected = hs.Deflated(hs.Dense(A), v) @ X
+    for B in (hs.Dense(A), hs.TorchDense(A)):
+        assert_allclose(hs.Deflated(B, torch.from_numpy(v)) @ X, expected, atol=1e-14)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

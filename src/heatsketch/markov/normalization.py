@@ -27,7 +27,7 @@ from heatsketch._typing import Array
 from heatsketch.markov.affinity import as_affinity, as_matrix
 from heatsketch.operators.blocks import as_tensor, blocks_of
 from heatsketch.operators.operator import Operator, multiply, scale_both_sides
-from heatsketch.operators.torch import as_csr_tensor
+from heatsketch.operators.torch import device_csr
 
 _DAMPING = 2 / 3  # damping: contracts by |1 - ω(1+λ)| <= 1/3 where K is positive semidefinite
 _MAX_SCALE = 1e250  # of a new point; beyond, its row would overflow
@@ -413,4 +413,4 @@ def _like(K: Any, left: Array, right: Array) -> Any:
     A = scale_both_sides(matrix, left, right).astype(precision_of(matrix), copy=False)
     if not is_tensor(K):
         return A
-    return as_csr_tensor(A, K.device) if sparse.issparse(A) else as_tensor(A, A.dtype, K.device)
+    return device_csr(A, K.device).tensor if sparse.issparse(A) else as_tensor(A, A.dtype, K.device)

@@ -154,18 +154,16 @@ class DeviceSearch(Search):
         size = min(self.n, _TRAINING_PER_CELL * count)
         rows = self.blocks.native(np.sort(rng.choice(self.n, size, replace=False)))
         sample = self.points[rows]
-        centroids = self._scaled(sample[self.blocks.native(rng.choice(size, count, replace=False))])
+        scaled = self._scaled(sample)
+        centroids = scaled[self.blocks.native(rng.choice(size, count, replace=False))]
         for _ in range(_K_MEANS_ITERATIONS):
             own = self._cells_of(sample, centroids)
-            sizes, members = (
-                own.bincount(minlength=count),
-                self._scaled(sample)[own.argsort(stable=True)],
-            )
+            sizes = own.bincount(minlength=count)
+            members = scaled[own.argsort(stable=True)]
             sums = xp.segment_reduce(members, "sum", lengths=sizes, axis=0, unsafe=True)
             centroids = xp.where(sizes[:, None] > 0, sums / sizes[:, None].clip(min=1), centroids)
         own = self._cells_of(self.points, centroids)
-        order, sizes = own.argsort(stable=True), self.blocks.host(own.bincount(minlength=count))
-        starts = np.concatenate([[0], np.cumsum(sizes)])
+        order, starts = self._by_cell(own, count)
         return Cells(centroids, own, order, self._scaled(self.points[order]), starts)
 
     def _cells_of(self, x: Block, centroids: Block) -> Block:
@@ -175,6 +173,14 @@ class DeviceSearch(Search):
         return self.blocks.xp.cat(
             [self._squares(self._scaled(x[rows]), centroids).argmin(1) for rows in tiles]
         )
+
+    def _by_cell(self, own: Block, count: int) -> tuple[Block, Array]:
+        """Return rows in the order of their cells `own` (m,), and the starts of these (count + 1,).
+
+        The starts are on the host.
+        """
+        sizes = self.blocks.host(own.bincount(minlength=count))
+        return own.argsort(stable=True), np.concatenate([[0], np.cumsum(sizes)])
 
     def _squares(self, x: Block, y: Block) -> Block:
         """Return |x_i - y_j|² - |x_i|² (m, c), exact enough to rank cells."""
@@ -193,16 +199,15 @@ class DeviceSearch(Search):
         k, cells, xp = probes.k, self._cells, self.blocks.xp
         distances = xp.full((len(x), k), np.inf, dtype=xp.float64, device=self.blocks.device)
         indices = xp.zeros_like(distances, dtype=xp.int64)
-        order, sizes = own.argsort(stable=True), own.bincount(minlength=len(cells.centroids))
-        ends = np.concatenate([[0], np.cumsum(self.blocks.host(sizes))])
-        occupied = np.flatnonzero(np.diff(ends))
+        order, starts = self._by_cell(own, len(cells.centroids))
+        occupied = np.flatnonzero(np.diff(starts))
         for c in track(occupied, "nearest neighbours", len(occupied), "cells"):
             parts = [slice(cells.starts[j], cells.starts[j + 1]) for j in probes.near[c]]
             y = xp.cat([cells.points[part] for part in parts]) - cells.centroids[c]
             if len(y) < k:
                 continue
             others = y, y.square().sum(1), xp.cat([cells.order[part] for part in parts])
-            members = order[ends[c] : ends[c + 1]]
+            members = order[starts[c] : starts[c + 1]]
             step = max(1, int(self._room / (12 * len(y))))
             for tile in row_tiles(len(members), step):
                 rows = members[tile]

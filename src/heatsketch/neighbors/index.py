@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
 
-from heatsketch._checks import check_new_points, check_number, check_points, is_tensor, landed
+from heatsketch._checks import check_new_points, check_number, check_points, is_tensor, on_host
 from heatsketch._random import content_order, distinct_rows
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array, Points
@@ -128,7 +128,7 @@ class NeighborIndex(Search):
     def order(self) -> Array | None:
         """An order (n,) that puts neighbours close together, if the search has one."""
         if self.device is not None:
-            return landed(self.search_on(self.device).order())
+            return on_host(self.search_on(self.device).order())
         return self._search.order
 
     def diagnostics(self, k: int) -> dict[str, float]:
@@ -154,7 +154,7 @@ class NeighborIndex(Search):
         blocks = blocks_on(place)
         if rows is not None:
             points = blocks.native(self.points)[rows]
-            return DeviceSearch(points, self.recall, lambda: self.subset(landed(rows)))
+            return DeviceSearch(points, self.recall, lambda: self.subset(on_host(rows)))
         if self._on_device is None or self._on_device.blocks != blocks:
             self._on_device = DeviceSearch(blocks.native(self.points), self.recall)
         return self._on_device
@@ -182,7 +182,7 @@ class NeighborIndex(Search):
             search = self.search_on(place)
             found = search.query(None if x is None else search.blocks.native(x), count)
             cut = (values[:, :k] for values in found)
-            return Neighbors(*(cut if is_tensor(x) else map(landed, cut)))
+            return Neighbors(*(cut if is_tensor(x) else map(on_host, cut)))
         if x is None and count > self._n_kept:
             return self._search.nearest(count)
         found = self._stored if x is None else self._search.nearest(count, x)
@@ -216,7 +216,7 @@ class NeighborIndex(Search):
             fits = x.ndim == 2 and x.shape[1] == self.points.shape[1] and x.is_floating_point()
             if fits and self.metric == "euclidean" and bool(x.isfinite().all()):
                 return x.detach()
-            return blocks.native(self._checked(landed(x)))
+            return blocks.native(self._checked(on_host(x)))
         return in_metric(check_new_points(x, self.points, "the index", "x"), self.metric)
 
     @cached_property

@@ -36,6 +36,8 @@ _WITH_AUTOCAST = ("cpu", "cuda", "xpu")
 class _Blocks:
     """Abstract base: what is the same in every place."""
 
+    xp: Any  # the functions of arrays or tensors here
+
     def host(self, X: Block) -> Array:
         """Return a block as an array."""
         return np.asarray(on_host(X))
@@ -44,12 +46,20 @@ class _Blocks:
         """Return diag(s) X, s (n,) in this place."""
         return (s if X.ndim == 1 else s[:, None]) * X
 
+    def norm(self, X: Block) -> float:
+        """Return the length of a vector, or the Frobenius norm of a block, in its precision."""
+        return float(self.xp.linalg.norm(X))
+
+    def norms(self, X: Block) -> Array:
+        """Return the lengths of the columns (k,), on the host, in the precision of X."""
+        return self.host(self.xp.linalg.norm(X, axis=0))
+
 
 class HostBlocks(_Blocks):
     """Arrays: by tiles of rows on all cores, with the same bits for any number of threads."""
 
     device = None
-    xp: Any = np  # the functions of arrays here
+    xp = np
 
     def native(self, values: Any, dtype: Any = None) -> Block:
         """Return values in this place, in their own precision or one that NumPy names."""
@@ -93,14 +103,6 @@ class HostBlocks(_Blocks):
     def dots(self, X: Block, Y: Block) -> Array:
         """Return the inner product of each column of X with that of Y, in float64, on the host."""
         return np.einsum("i...,i...->...", X, Y, dtype=float)
-
-    def norm(self, X: Block) -> float:
-        """Return the length of a vector, or the Frobenius norm of a block, in its precision."""
-        return float(np.linalg.norm(X))
-
-    def norms(self, X: Block) -> Array:
-        """Return the lengths of the columns (k,), on the host, in the precision of X."""
-        return np.asarray(np.linalg.norm(X, axis=0))
 
     def orthonormal(self, X: Block, V: Block) -> Block:
         """Return orthonormal columns (n, p), orthogonal to V (n, r), that span X (n, p) with V."""
@@ -157,7 +159,8 @@ class DeviceBlocks(_Blocks):
     def combine(self, *sums: tuple[Block, float, Sequence[tuple[float, Block]]]) -> None:
         """Combine term by term."""
         for out, scale, terms in sums:
-            out *= scale
+            if scale != 1.0:
+                out *= scale
             for c, T in terms:
                 out.add_(T, alpha=c)
 
@@ -179,14 +182,6 @@ class DeviceBlocks(_Blocks):
     def dots(self, X: Block, Y: Block) -> Array:
         """Sum in float64."""
         return self.host((X.double() * Y.double()).sum(0))
-
-    def norm(self, X: Block) -> float:
-        """Sum in the precision of X."""
-        return float(X.square().sum().sqrt())
-
-    def norms(self, X: Block) -> Array:
-        """Sum in the precision of X."""
-        return self.host(X.square().sum(0).sqrt())
 
     def orthonormal(self, X: Block, V: Block) -> Block:
         """Call the QR decomposition of torch."""
@@ -217,8 +212,7 @@ class DeviceBlocks(_Blocks):
 
     def larger_of_both(self, K: DeviceCSR) -> DeviceCSR:
         """Sort the entries of K and Kᵀ by their place i n + j, where equal ones meet."""
-        n, columns = K.shape[0], K.indices.long()
-        rows = self.repeated(self.xp.arange(n, device=self.device), K)
+        n, (rows, columns) = K.shape[0], K.places()
         place, by_place = self.xp.cat([rows * n + columns, columns * n + rows]).sort()
         data = K.data.repeat(2)[by_place]
         same = place[1:] == place[:-1]  # at most two
@@ -289,15 +283,19 @@ class DeviceCSR:
             Y = self.tensor @ self.blocks.native(X, self.data.dtype).contiguous()
         return Y if is_tensor(X) else self.blocks.host(Y)
 
+    def places(self) -> tuple[Block, Block]:
+        """Return the row and the column of each entry."""
+        rows = self.blocks.xp.arange(self.shape[0], device=self.blocks.device)
+        return self.blocks.repeated(rows, self), self.indices.long()
+
     def sum(self, axis: int) -> Block:
         """Return the sums of rows (m,), axis 1."""
         return self.blocks.over_rows("sum", self.data, self.indptr)
 
     def sort_indices(self) -> None:
         """Sort the entries of each row by column."""
-        xp, device = self.blocks.xp, self.blocks.device
-        rows = self.blocks.repeated(xp.arange(self.shape[0], device=device), self)
-        order = (rows * self.shape[1] + self.indices).argsort()
+        rows, columns = self.places()
+        order = (rows * self.shape[1] + columns).argsort()
         self.data, self.indices = self.data[order], self.indices[order]
 
     def eliminate_zeros(self) -> None:

@@ -498,7 +498,7 @@ class Composed(Operator):
 
     A: Operator
 
-    _stored: Block | None = None  # what it stores itself, where A computes
+    _stored: Block = None  # what it stores itself, if anything, where A computes
 
     @property
     def blocks(self) -> Blocks:  # type: ignore[override]
@@ -580,8 +580,8 @@ class Scaled(Composed):
 
     def diagonal(self) -> Array | None:
         """Return the scaled diagonal of A (n,), if it is known."""
-        of_A, s = self.A.diagonal(), self.blocks.native(self.s)
-        return None if of_A is None else of_A * s**2
+        of_A = self.A.diagonal()
+        return None if of_A is None else of_A * self._stored**2
 
     def matrix_rows(self, rows: slice | Array) -> Any:
         """Return some rows (m, n), if those of A are known."""
@@ -662,7 +662,7 @@ class Deflated(Composed):
             raise ValueError(
                 f"V has shape {tuple(V.shape)} but A has {self.n} points; pass ({self.n}, r)."
             )
-        gram = (self.blocks if is_tensor(V) else HOST).gram(V, V)
+        gram = blocks_of(V).gram(V, V)
         error = float(np.max(np.abs(gram - np.eye(len(gram))), initial=0.0))
         if not error <= 1e3 * np.finfo(self.dtype).eps:
             raise ValueError(

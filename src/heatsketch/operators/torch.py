@@ -193,7 +193,7 @@ class TorchSparse(TorchOperator):
     def diagonal(self) -> Block:
         """Return the diagonal (n,), a tensor."""
         found = self.csr.data.new_zeros(self.n)
-        rows, columns = self._places()
+        rows, columns = self.csr.places()
         own = rows == columns
         found[rows[own]] = self.csr.data[own]
         return found
@@ -201,7 +201,7 @@ class TorchSparse(TorchOperator):
     def labels(self) -> Block:
         """Give each point the least number that is reached from it, then number these."""
         xp, csr = self.blocks.xp, self.csr
-        rows, columns = self._places()
+        rows, columns = csr.places()
         sums = csr.sum(axis=1)
         joined = csr.data > NEGLIGIBLE * sums[rows].minimum(sums[columns])
         rows, columns = rows[joined], columns[joined]
@@ -226,11 +226,6 @@ class TorchSparse(TorchOperator):
         dtype = dtype if is_large(self.n) else np.float64
         s = self.blocks.native(s)
         return TorchSparse(scale_both_sides(self.csr, s, s, dtype), spectrum, leading)
-
-    def _places(self) -> tuple[Block, Block]:
-        """Return the row and the column of each entry."""
-        rows = self.blocks.xp.arange(self.n, device=self.device)
-        return self.blocks.repeated(rows, self.csr), self.csr.indices.long()
 
 
 class TorchKernel(TorchOperator):
@@ -374,12 +369,5 @@ def found_here(device: Any) -> Any:
 
 def device_csr(matrix: sparse.csr_matrix, device: Any) -> DeviceCSR:
     """Return a CSR matrix on a device."""
-    data, indices, indptr = (
-        as_tensor(part, part.dtype, device) for part in (matrix.data, matrix.indices, matrix.indptr)
-    )
-    return DeviceCSR(data, indices, indptr, matrix.shape)
-
-
-def as_csr_tensor(matrix: sparse.csr_matrix, device: Any) -> Any:
-    """Return a CSR matrix as a sparse tensor on a device."""
-    return device_csr(matrix, device).tensor
+    data = as_tensor(matrix.data, None, device)
+    return DeviceCSR(data, matrix.indices, matrix.indptr, matrix.shape)

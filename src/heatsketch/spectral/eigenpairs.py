@@ -15,7 +15,7 @@ from heatsketch._checks import ConvergenceWarning, check_number, logger, warn
 from heatsketch._random import random_block, seed_entropy
 from heatsketch._tiles import single_threaded_blas, track
 from heatsketch._typing import Array, Rng
-from heatsketch.operators.blocks import HOST, Block, Blocks
+from heatsketch.operators.blocks import Block, blocks_of
 from heatsketch.operators.graph import on_vertices
 from heatsketch.operators.operator import Operator, Sparse, is_large, members_of
 from heatsketch.spectral.coarse import coarser
@@ -162,7 +162,7 @@ def leading_eigenpairs(A: Operator, k: int, tol: float = 1e-8, rng: Rng = 0) -> 
             f"eigenpairs have residuals up to {residuals.max():.1e}, above tol={tol:.1e}, after "
             f"{_MAX_PRODUCTS} products; read .residuals.",
         )
-    return Spectrum(values, fix_signs(vectors, A.blocks), residuals)
+    return Spectrum(values, fix_signs(vectors), residuals)
 
 
 def _leading_block(
@@ -364,8 +364,8 @@ def leading_vector(A: Operator) -> Block:
     return A.block(u / size if size > 1e-6 else vectors[:, 0])
 
 
-def fix_signs(vectors: Block, blocks: Blocks = HOST) -> Block:
+def fix_signs(vectors: Block) -> Block:
     """Return the columns with the sign that makes the entry of largest modulus positive."""
-    largest = abs(vectors).argmax(0)
+    blocks, largest = blocks_of(vectors), abs(vectors).argmax(0)
     entries = blocks.host(vectors[largest, np.arange(vectors.shape[1])])
     return vectors * blocks.native(np.where(entries < 0, -1.0, 1.0).astype(entries.dtype))
