@@ -599,9 +599,7 @@ def device_of(X: Any) -> Any:
 
 
 def to_device(values: Any, device: Any) -> Any:
-    """Return an array as a tensor of the same precision on a device; with device None as it is."""
-    if device is None:
-        return values
+    """Return an array as a tensor of the same precision on a device."""
     return sys.modules["torch"].from_numpy(np.array(values, order="C")).to(device)
 
 

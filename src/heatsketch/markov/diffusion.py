@@ -19,6 +19,7 @@ from heatsketch._checks import (
     check_points,
     device_of,
     landed,
+    on_host,
     rows_from,
     warn,
     warn_of_scales,
@@ -727,8 +728,8 @@ def certify(K: Operator, A: Operator, scaling: Scaling) -> dict[str, Any]:
     blocks = A.blocks
     root = blocks.xp.sqrt(blocks.native(scaling.measure))
     if not K.is_non_negative():
-        honest = Scaled(K, landed(scaling.s))  # without the claim that is in question
-        top = float(leading_eigenpairs(Deflated(honest, landed(root)), 1, tol=1e-4).values[0])
+        honest = Scaled(K, on_host(scaling.s))  # without the claim that is in question
+        top = float(leading_eigenpairs(Deflated(honest, on_host(root)), 1, tol=1e-4).values[0])
         if top > 1 + 1e-6:
             raise CertificateError(
                 f"The normalised operator has an eigenvalue {top:.4g} beyond 1, so the affinity "
