@@ -288,7 +288,7 @@ function moveTo(at) {
   let text = still ? `time ${short(times[near])}` : `between ${short(times[i])} and ${short(times[j])}`;
   if (still && near === chosen) text += ", that of the embedding";
   if (distancesAt(near)) {
-    const share = `${Math.round(100 * distancesAt(near).within["1.5"])} % of distances kept within a factor 1.5`;
+    const share = `${Math.round(100 * distancesAt(near).within["1.5"])} % of distances kept within a factor of 1.5`;
     text += still ? `: ${share}` : `; time ${short(times[near])}: ${share}`;
     showDistances(distancesAt(near), times[near]);
   }
