@@ -98,11 +98,22 @@ def test_the_layout_is_an_option(run):
         {"layout": "free", "spread": 0.2, "neighbor_weight": 1.0},
     ):
         options = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
-        run("embed", "circle.npy", "-o", "out.npy", "--force", *options)
+        said = run("embed", "circle.npy", "-o", "out.npy", "--force", *options)
+        assert "layout" not in said.lines  # the line on parameters has it
         expected = hs.HeatEmbedding(**given).fit_transform(X)
         np.testing.assert_array_equal(np.load("out.npy"), expected)
     options = ("--layout", "free", "--n-components", 5)
     assert "layout" in run("embed", "circle.npy", "-o", "o.npy", *options, code=1).err
+
+
+def test_embed_says_which_layout_was_chosen(circle, run):
+    for count, layout in ((2, "free"), (5, "linear")):
+        said = run("embed", circle, "-o", "out.npy", "--force", "--n-components", count)
+        assert "layout='auto'" in said.lines["method"]
+        assert said.lines["layout"] == layout
+        chosen = hs.HeatEmbedding(count, layout=layout, random_state=0)
+        expected = chosen.fit_transform(np.load(circle))
+        np.testing.assert_allclose(np.load("out.npy"), expected, rtol=1e-12)
 
 
 def test_embed_of_few_or_equal_points_says_nothing_that_is_not_known(circle, run):

@@ -117,3 +117,11 @@ def test_of_few_points_nothing_is_said(sheet, n):
 
 def test_fifty_points_are_judged(sheet):
     assert quality(sheet[:50], sheet[:50]).neighbors == 1
+
+
+def test_the_verdict_names_the_factor_of_the_distances_kept():
+    verdict = PictureQuality(0.97, 0.92, 0, 0.89).describe()
+    assert verdict == (
+        "Good: neighbours .97, large distances .92. "
+        "It keeps 89 % of distances within a factor of 1.5."
+    )

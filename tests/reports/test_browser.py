@@ -429,6 +429,30 @@ def test_names_cover_no_point_and_move_apart(audit_page):
         assert (np.abs(P - [x, y]) > [width / 2, 6]).any(axis=1).all()
 
 
+def test_names_are_placed_anew_only_if_something_moves(audit_page):
+    audit_page.select_option("#colour", label="label")
+    audit_page.evaluate("""() => {
+      window.placed = 0;
+      window.drawn = 0;
+      const [place, draw] = [placeNames, drawNames];
+      placeNames = (...given) => (placed++, place(...given));
+      drawNames = (...given) => (drawn++, draw(...given));
+    }""")
+    audit_page.click("#names")
+    until(audit_page, "placed === views.length")
+    for change, moves in (
+        ("hovered = 3", False),
+        ("scatter.zoomAt(9, 9, 1.5)", True),
+        ("hovered = 4", False),
+        ("element('size').value = 2; scatter.enlarged = 2", True),
+        ("scatter.fit()", True),
+    ):
+        before, drawn = audit_page.evaluate("[placed, drawn]")
+        audit_page.evaluate(f"() => {{ {change}; redraw(); }}")
+        until(audit_page, f"drawn === {drawn} + views.length")
+        assert audit_page.evaluate("placed") == before + moves
+
+
 def test_the_verdict_and_the_legend_are_seen_without_scrolling(browser, file, audited):
     for path in (file, audited[0]):
         for page in _opened(browser, path, viewport={"width": 1400, "height": 900}):

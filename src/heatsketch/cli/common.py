@@ -87,16 +87,23 @@ def read_for_model(args: Namespace, model: Any, known: dict[str, Any]) -> io.Tab
 
 
 def id_columns(args: Namespace, table: io.Table) -> dict[str, Array]:
-    """Return the columns of ids: those given, else those whose names are names of ids."""
-    names = args.ids or filter(is_id, table.extra)
-    return {name: table.extra[name] for name in names if name in table.extra}
+    """Return the columns of ids: those given, else those whose names are names of ids.
+
+    Those given are those of INPUT; another file may have none of them.
+    """
+    given = [name for name in args.ids or () if name in table.extra]
+    return {name: table.extra[name] for name in given or filter(is_id, table.extra)}
+
+
+def entries(column: Array) -> list[str]:
+    """Return the entries of a column as ids are compared: as text, without blanks around it."""
+    return [str(item).strip() for item in column.tolist()]
 
 
 def names_of(args: Namespace, table: io.Table) -> list[str]:
     """Return the ids of the points from the first column of ids, or the numbers of their rows."""
-    rows = range(table.values.shape[0]) if table.rows is None else table.rows.tolist()
-    ids = [column.tolist() for column in id_columns(args, table).values()]
-    return [str(name).strip() for name in next(iter(ids), rows)]
+    rows = np.arange(table.values.shape[0]) if table.rows is None else table.rows
+    return entries(next(iter(id_columns(args, table).values()), rows))
 
 
 def rows_of(names: list[str], wanted: Iterable[str], source: Any) -> Array:

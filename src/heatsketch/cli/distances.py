@@ -84,5 +84,7 @@ def _pairs(args: Namespace, table: io.Table) -> tuple[list[str], Array, Array]:
 
 def _names_of(args: Namespace, table: io.Table, wanted: list[str]) -> list[str]:
     usual = common.names_of(args, table)
-    found = [usual, *naming_columns(args, table).values()]
-    return next((names for names in found if {*wanted} <= {*names}), usual)
+    if {*wanted} <= {*usual}:
+        return usual
+    others = naming_columns(args, table).values()
+    return next((names for names in others if {*wanted} <= {*names}), usual)

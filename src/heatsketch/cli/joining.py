@@ -8,7 +8,7 @@ import numpy as np
 from heatsketch import io
 from heatsketch._checks import check_finite, warn
 from heatsketch._typing import Array
-from heatsketch.cli.common import rows_of
+from heatsketch.cli.common import entries, id_columns, rows_of
 from heatsketch.io import text
 from heatsketch.io.coordinates import with_coordinates_only
 from heatsketch.io.files import listed, suffix_of
@@ -64,9 +64,9 @@ def shared_ids(args: Namespace, first: io.Table, second: io.Table) -> SharedIds 
     Columns of the same name need common entries; texts of other names most entries of the smaller
     file; numbers of rows, and columns of numbers that are not called ids, all of them.
     """
-    found = []
+    found, theirs = [], naming_columns(args, second)
     for one, a in naming_columns(args, first).items():
-        for other, b in naming_columns(args, second).items():
+        for other, b in theirs.items():
             same = one == other or (is_id(one) and is_id(other))
             columns = first.extra[one], second.extra[other]
             are_texts = all(column.dtype.kind in "OU" for column in columns)
@@ -86,7 +86,7 @@ def warn_of_order(args: Namespace, first: io.Table, second: io.Table) -> None:
     """Warn if rows of two files are joined by their order, but a column of both says otherwise."""
     ids = {*naming_columns(args, first)} & {*naming_columns(args, second)}
     for name in [name for name in first.extra if name in second.extra]:
-        a, b = _texts(first.extra[name]), _texts(second.extra[name])
+        a, b = entries(first.extra[name]), entries(second.extra[name])
         disagree = name in ids and not (_are_counted(a) or _are_counted(b))
         if a != b and len(a) == len(b) and (disagree or sorted(a) == sorted(b)):
             row = next(row for row, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
@@ -104,17 +104,13 @@ def naming_columns(args: Namespace, table: io.Table) -> dict[str, list[str]]:
 
     Else these are columns called ids, then texts and whole numbers without a repetition or gap.
     """
-    asked = [name for name in args.ids or () if name in table.extra]
-    found = {name: _texts(table.extra[name]) for name in asked or filter(is_id, table.extra)}
+    found = {name: entries(column) for name, column in id_columns(args, table).items()}
+    asked = {*found} & {*(args.ids or ())}
     for name, column in () if asked else table.extra.items():
-        words = _texts(column) if column.dtype.kind in "OUiu" else []
+        words = entries(column) if column.dtype.kind in "OUiu" else []
         if len(words) > 1 and len({*words, "None", ""}) == len(words) + 2:
             found.setdefault(name, words)
     return found
-
-
-def _texts(column: Array) -> list[str]:
-    return [str(item).strip() for item in column.tolist()]
 
 
 def _are_counted(ids: list[str]) -> bool:

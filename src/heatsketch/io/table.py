@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -149,12 +148,14 @@ class Reading:
         Text that differs from row to row, which may be names of the points, is the last choice.
         """
         names = [n for n in extra if n not in (*self.ids, *self.exclude) and not is_id(n)]
+        if named := [name for name in names if is_label(name)]:
+            return named[0]
+        if coded := coded_labels({name: extra[name] for name in names}):
+            return coded[0]
         texts = [name for name in names if extra[name].dtype.kind in "OU"]
         values = {name: len(set(extra[name].tolist())) for name in texts}
         few = [name for name in texts if values[name] <= _MAX_CATEGORIES]
-        few.sort(key=lambda name: values[name] == len(extra[name]))
-        coded = coded_labels({name: extra[name] for name in names})
-        return next(chain(filter(is_label, names), coded, few), None)
+        return min(few, key=lambda name: values[name] == len(extra[name]), default=None)
 
     def choose_array(self, shapes: dict[str, tuple[int, ...]], source: Any) -> str:
         """Return the array that holds the points: `key`, X, embedding or the only table."""

@@ -502,7 +502,7 @@ class PictureQuality(NamedTuple):
     outside : int
         Points farther from the middle than twice the radius of the central 98 %.
     within : float
-        Fraction of the pairs whose distance the picture keeps within a factor 1.5.
+        Fraction of the pairs whose distance the picture keeps within a factor of 1.5.
     crowding : float
         Fraction of the points in the densest 1 % of the frame: of the box around the central 98 %,
         cut into 50 x 50 cells (14 x 14 x 14 in three dimensions). NaN for fewer than 100 points and
@@ -543,8 +543,9 @@ class PictureQuality(NamedTuple):
         Examples
         --------
         >>> from heatsketch.metrics import PictureQuality
-        >>> PictureQuality(0.97, 0.92, 0, 0.89).describe()
-        'Good: neighbours .97, large distances .92. It keeps 89 % of distances within 1.5.'
+        >>> print(PictureQuality(0.97, 0.92, 0, 0.89).describe().replace(". ", ".\\n"))
+        Good: neighbours .97, large distances .92.
+        It keeps 89 % of distances within a factor of 1.5.
         """
         numbers = {"neighbours": self.neighbors, "large distances": self.distances}
         known = [f"{name} {x:.2f}" for name, x in numbers.items() if not math.isnan(x)]
@@ -556,7 +557,7 @@ class PictureQuality(NamedTuple):
             line += " Most points are crowded in 1 % of the frame."
         kept = math.floor(100 * self.within + 1e-9)
         besides = "neighbours and the order of distances, and " if self.is_free else ""
-        return f"{line} It keeps {besides}{kept} % of distances within {FACTOR:g}."
+        return f"{line} It keeps {besides}{kept} % of distances within a factor of {FACTOR:g}."
 
 
 def picture_quality(

@@ -56,13 +56,10 @@ def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
         raise ValueError(
             f"times={times!r} but {type(est).__name__} has no diffusion; leave it out."
         )
-    if getattr(est, "_positions", None) is not None:
-        if times is not None:
-            raise ValueError(
-                f"times={times!r} but a free layout has one time; pass layout='linear'."
-            )
-        return [own]
-    if diffusion is None:
+    is_free = getattr(est, "_positions", None) is not None
+    if times is not None and is_free:
+        raise ValueError(f"times={times!r} but a free layout has one time; pass layout='linear'.")
+    if is_free or diffusion is None:
         return [own]
     filter = est._fit_filter
     if times is None:

@@ -14,6 +14,7 @@ function placeNames(points, codes, sizes, window, radius) { // points (2 n); { p
   const [across, up] = window.map((length) => Math.max(Math.floor(length / cell), 1));
   const taken = new Uint8Array(across * up), sums = new Int32Array((across + 1) * (up + 1));
   const middle = (k) => cell * (k + 0.5);
+  const span = (home, reach, count) => [Math.max(Math.floor((home - reach) / cell), 0), Math.min(Math.ceil((home + reach) / cell), count)];
   const take = (x, y) => {
     if (x >= 0 && y >= 0 && x < across * cell && y < up * cell) taken[Math.floor(x / cell) * up + Math.floor(y / cell)] = 1;
   };
@@ -28,16 +29,18 @@ function placeNames(points, codes, sizes, window, radius) { // points (2 n); { p
         column += taken[i * up + j];
         sums[(i + 1) * (up + 1) + j + 1] = sums[i * (up + 1) + j + 1] + column;
       }
+    const limit = REACH * (extent + height);
+    const [left, right] = span(x, limit + width / 2, across), [low, high] = span(y, limit + height / 2, up);
     const below = (i, j) => sums[Math.min(Math.max(i, 0), across) * (up + 1) + Math.min(Math.max(j, 0), up)];
     let best = null, least = Infinity;
-    for (let i = 0; i < across; i++)
-      for (let j = 0; j < up; j++) {
+    for (let i = left; i < right; i++)
+      for (let j = low; j < high; j++) {
         const [u, v] = [middle(i), middle(j)];
         if (u < width / 2 || v < height / 2 || u > window[0] - width / 2 || v > window[1] - height / 2) continue;
         const [dx, dy] = [Math.abs(u - x), Math.abs(v - y)];
         const away = Math.hypot(Math.max(dx - width / 2, 0), Math.max(dy - height / 2, 0));
         const cost = away + OFF_CENTRE * Math.hypot(dx, dy);
-        if (cost >= least || away > REACH * (extent + height) || below(i + a + 1, j + b + 1) - below(i - a, j + b + 1) - below(i + a + 1, j - b) + below(i - a, j - b)) continue;
+        if (cost >= least || away > limit || below(i + a + 1, j + b + 1) - below(i - a, j + b + 1) - below(i + a + 1, j - b) + below(i - a, j - b)) continue;
         [best, least] = [[i, j], cost];
       }
     found[name] = { home: [x, y], place: best && best.map(middle) };

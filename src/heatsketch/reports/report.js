@@ -210,9 +210,15 @@ function drawNames(pen, own, colour) { // of the categories, with lines to their
   const column = shownColumn();
   if (!column || column.type !== "category") return;
   pen.font = "600 13px system-ui, sans-serif";
-  const boxes = column.legend.map((name) => [pen.measureText(name).width + 4, 14]);
-  const codes = Array.from(column.values, (code) => (code < 0 ? -1 : column.groups[code]));
-  const found = placeNames(own.shown(), codes, boxes, [own.width, own.height - SCALE_HEIGHT], own.size / 2);
+  // They are placed anew if the points or the window have moved, not whenever the pointer has.
+  const given = [column, own.width, own.height, own.size], points = own.shown(), before = own.named;
+  if (!before || given.some((x, k) => x !== before.given[k]) || points.some((x, k) => x !== before.points[k])) {
+    const boxes = column.legend.map((name) => [pen.measureText(name).width + 4, 14]);
+    const codes = Array.from(column.values, (code) => (code < 0 ? -1 : column.groups[code]));
+    const found = placeNames(points, codes, boxes, [own.width, own.height - SCALE_HEIGHT], own.size / 2);
+    own.named = { given, points, boxes, found };
+  }
+  const { boxes, found } = own.named;
   pen.textAlign = "center";
   pen.textBaseline = "middle";
   pen.fillStyle = colour("--ink");
@@ -288,7 +294,7 @@ function moveTo(at) {
   let text = still ? `time ${short(times[near])}` : `between ${short(times[i])} and ${short(times[j])}`;
   if (still && near === chosen) text += ", that of the embedding";
   if (distancesAt(near)) {
-    const share = `${Math.round(100 * distancesAt(near).within["1.5"])} % of distances kept within a factor 1.5`;
+    const share = `${Math.round(100 * distancesAt(near).within["1.5"])} % of distances kept within a factor of 1.5`;
     text += still ? `: ${share}` : `; time ${short(times[near])}: ${share}`;
     showDistances(distancesAt(near), times[near]);
   }

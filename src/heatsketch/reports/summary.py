@@ -13,7 +13,7 @@ _PROBES = 8  # for more than 2,048 points
 
 
 def summary(estimator: Any, share: ExplainedVariance | None = None) -> dict[str, str]:
-    """Return names and texts: time, bandwidth, graph, distortion of distances, explained variance.
+    """Return names and texts: time, layout, bandwidth, graph, distortion, explained variance.
 
     `share` is the result of `explained`, if it is known already.
 
@@ -28,6 +28,8 @@ def summary(estimator: Any, share: ExplainedVariance | None = None) -> dict[str,
     lines = {}
     if isinstance(getattr(estimator, "time", None), str):
         lines["time"] = str(estimator.time_)
+    if getattr(estimator, "layout", None) == "auto":
+        lines["layout"] = "linear" if estimator._positions is None else "free"
     epsilon: Any = getattr(estimator, "epsilon_", None)
     if np.ndim(epsilon):  # one scale for each point
         low, median, high = (f"{value:.4g}" for value in np.quantile(epsilon, [0, 0.5, 1]))
