@@ -602,15 +602,12 @@ _MEASURED, _SKEWED = 8, 2.0  # values of a measurement at least; skewness above 
 def _frame(package, item, labels, colour, left_out):
     """Return the measurements of a data frame, standardised, long tails as logarithms."""
     data = _r(package, item)
-    numbers = data.select_dtypes("number")
-    columns = [
-        c for c in numbers if numbers[c].nunique() > _MEASURED and c not in (*left_out, labels)
-    ]
-    columns = [c for c in columns if numbers[c].isna().mean() < 0.2]
-    kept = numbers[columns].dropna()
+    numbers = data.select_dtypes("number").drop(columns=[labels, *left_out], errors="ignore")
+    is_measured = (numbers.nunique() > _MEASURED) & (numbers.isna().mean() < 0.2)
+    kept = numbers.loc[:, is_measured].dropna()
     X = kept.to_numpy(dtype=float)
-    far = X[:, (skew(X) > _SKEWED) & (X.min(axis=0) >= 0)]
-    X[:, (skew(X) > _SKEWED) & (X.min(axis=0) >= 0)] = np.log1p(far / far.mean(axis=0))
+    is_long = (skew(X) > _SKEWED) & (X.min(axis=0) >= 0)
+    X[:, is_long] = np.log1p(X[:, is_long] / X[:, is_long].mean(axis=0))
     groups, shade = (None if c is None else data.loc[kept.index, c] for c in (labels, colour))
     return _standard(X), groups, None if shade is None else shade.to_numpy(dtype=float)
 

@@ -27,7 +27,7 @@ import csv
 import json
 import sys
 import time
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -45,10 +45,10 @@ MEASURES = ("rank", "trust", "knn", "frame", "cells", "crowd")
 # --- methods ----------------------------------------------------------------------------------
 
 
-def heatsketch(X):
+def heatsketch(X, layout="auto"):
     import heatsketch as hs
 
-    fitted = hs.HeatEmbedding(random_state=0).fit(X)
+    fitted = hs.HeatEmbedding(layout=layout, random_state=0).fit(X)
     return fitted.embedding_, {"time": float(fitted.time_)}
 
 
@@ -80,7 +80,14 @@ def _dense(X):
     return X.toarray() if sparse.issparse(X) else X
 
 
-METHODS = {"heatsketch": heatsketch, "UMAP": umap, "PHATE": phate, "PaCMAP": pacmap, "t-SNE": tsne}
+METHODS = {
+    "heatsketch": heatsketch,
+    "heatsketch, linear": partial(heatsketch, layout="linear"),
+    "UMAP": umap,
+    "PHATE": phate,
+    "PaCMAP": pacmap,
+    "t-SNE": tsne,
+}
 
 
 # --- measures ---------------------------------------------------------------------------------
@@ -151,12 +158,9 @@ def central(Y):
 
 def counts(Y):
     """Return the numbers of points in the cells of the box of Y, the largest first."""
-    edges = [np.linspace(low, low + (side or 1), CELLS + 1) for low, side in _box(Y)]
-    return np.sort(np.histogram2d(*Y.T, bins=edges)[0].ravel())[::-1]
-
-
-def _box(Y):
-    return zip(Y.min(axis=0), np.ptp(Y, axis=0), strict=True)
+    low, side = Y.min(axis=0), np.ptp(Y, axis=0)
+    box = np.column_stack([low, low + np.where(side > 0, side, 1)])
+    return np.sort(np.histogram2d(*Y.T, bins=CELLS, range=box)[0].ravel())[::-1]
 
 
 def judge(data, Y):

@@ -9,11 +9,10 @@ from scipy import sparse
 from scipy.spatial.distance import cdist, pdist
 
 import heatsketch as hs
-from heatsketch.layout.free import FreeObjective, geometric_medians
-from heatsketch.metrics.picture import PictureQuality
+from heatsketch.layout.free import geometric_medians
 from heatsketch.operators.operator import largest_of_rows
 from problems.checks import same_for_any_threads
-from problems.clouds import cloud, even_circle, noisy_tree
+from problems.clouds import cloud, noisy_tree, rings
 
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
 
@@ -143,28 +142,7 @@ def test_spread_and_weight_lead_from_distances_to_order():
     assert both.quality_.neighbors > alone.quality_.neighbors
 
 
-@pytest.mark.parametrize("c", [2, 3])
-@pytest.mark.parametrize("a", [0.0, 0.3])
-def test_arrays_and_compiled_loops_agree(c, a):
-    rng = np.random.default_rng(0)
-    Y = rng.normal(size=(200, c)) * np.where(np.arange(200) % 2, 1.0, 0.01)[:, None] + 5.0
-    i = rng.integers(0, 200, 900)
-    pairs = i, (i + rng.integers(1, 200, 900)) % 200
-    M = sparse.random(200, 200, 0.05, "csr", rng=rng) + sparse.eye(200, format="csr")
-    objective = FreeObjective(M, pairs, rng.normal(size=900), a)
-    assert not objective.is_compiled
-    found = objective.gradient(Y, 0.2), objective.edge_length(Y)
-    objective.is_compiled = True
-    size = np.abs(found[0]).max()
-    assert_allclose(found[0], objective.gradient(Y, 0.2), rtol=0, atol=1e-11 * size)
-    assert found[1] == objective.edge_length(Y)
-
-
 # Components
-
-
-def rings(sizes=(160, 90, 40), gap=100.0):
-    return np.vstack([(2 + c) * even_circle(n) + [gap * c, 0] for c, n in enumerate(sizes)])
 
 
 def test_components_share_the_frame_by_their_numbers_of_points():
@@ -310,7 +288,7 @@ def test_a_model_that_is_fitted_again_forgets_its_layout():
     assert_allclose(model.transform(X), model.embedding_, rtol=0, atol=1e-9)
 
 
-def test_an_interval_of_the_data_is_that_of_free_pictures():
+def test_an_interval_of_the_data_is_that_of_free_pictures(short_search):
     model = make().fit(X)
 
     def apart(Y):
@@ -345,29 +323,6 @@ def test_entries_of_a_dense_step_are_the_64_largest_and_their_ties():
     assert_allclose(M, np.where(least[:, None] <= A, A, 0), rtol=1e-12)
     ties = largest_of_rows(np.array([[1.0, 2.0, 1.0, 1.0]]), 2)
     assert ties.nnz == 4
-
-
-def test_crowding_is_the_fraction_in_the_densest_cells():
-    rng = np.random.default_rng(0)
-    Y = rng.random((4_000, 2))
-    Y[:2_400] = 0.5 + 0.01 * rng.random((2_400, 2))
-    found = crowding(Y)
-    assert found == pytest.approx(0.6, abs=0.03)
-    assert crowding(rng.random((20_000, 2))) < 0.03
-    assert crowding(rng.random((20_000, 3))) < 0.03
-    assert math.isnan(crowding(rng.random((50, 2))))
-
-
-def crowding(Y):
-    from heatsketch.metrics import picture
-
-    return picture._crowding(Y)
-
-
-def test_a_crowded_picture_says_so():
-    crowded = PictureQuality(0.97, 0.92, 0, 0.89, crowding=0.8).describe()
-    assert "Most points are crowded in 1 % of the frame." in crowded
-    assert "crowded" not in PictureQuality(0.97, 0.92, 0, 0.89, crowding=0.4).describe()
 
 
 def test_a_report_of_a_free_layout_has_one_time():

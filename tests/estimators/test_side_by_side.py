@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist, pdist
 import heatsketch as hs
 from heatsketch.estimators.heat_embedding import side_by_side
 from heatsketch.metrics import diffusion_distortion
-from problems.clouds import cloud, even_circle
+from problems.clouds import cloud, rings
 
 pytestmark = [
     pytest.mark.filterwarnings(f"ignore::heatsketch.{name}Warning")
@@ -23,11 +23,6 @@ LABELS = np.repeat(np.arange(len(SIZES)), SIZES)
 every_form = pytest.mark.parametrize("normalization", ["markov", "bistochastic"])
 
 
-def rings(sizes=SIZES, gap=100.0):
-    """Circles in the plane far apart, of different radii."""
-    return np.vstack([(2 + c) * even_circle(n) + [gap * c, 0] for c, n in enumerate(sizes)])
-
-
 def make(time=8, k=2, **changes):
     return hs.HeatEmbedding(
         k, time, **{"filter": "power", "n_neighbors": 6, "random_state": 0, "tol": 1e-13} | changes
@@ -36,7 +31,7 @@ def make(time=8, k=2, **changes):
 
 @cache
 def fitted(normalization="markov"):
-    return make(normalization=normalization).fit(rings())
+    return make(normalization=normalization).fit(rings(SIZES))
 
 
 def assert_apart(Y, labels):
@@ -53,7 +48,7 @@ def assert_apart(Y, labels):
 @every_form
 def test_each_component_is_what_it_is_by_itself(normalization):
     # Of a circle two directions are left at large times, and the map is unique up to a rotation.
-    X = rings()
+    X = rings(SIZES)
     model = make(512, normalization=normalization, layout="linear").fit(X)
     for c in range(len(SIZES)):
         alone = make(512, normalization=normalization, layout="linear").fit(X[c == LABELS])
@@ -107,18 +102,18 @@ def test_where_not_all_pairs_are_measured_score_finds_what_fit_found(limits):
     ("normalization", "k"), [("markov", 1), ("bistochastic", 2), ("markov", 3)]
 )
 def test_discs_around_components_do_not_overlap(normalization, k):
-    model = make(k=k, normalization=normalization).fit(rings())
+    model = make(k=k, normalization=normalization).fit(rings(SIZES))
     assert_apart(model.embedding_, LABELS)
     assert model.diagnostics_["layout"] == "components side by side"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        one = make(k=k, normalization=normalization).fit(rings()[LABELS == 0])
+        one = make(k=k, normalization=normalization).fit(rings(SIZES)[LABELS == 0])
     assert "layout" not in one.diagnostics_
 
 
 @every_form
 def test_new_points_are_mapped_as_old_ones(normalization):
-    X, model = rings(), fitted(normalization)
+    X, model = rings(SIZES), fitted(normalization)
     assert_allclose(model.transform(X), model.embedding_, rtol=0, atol=1e-9)
     Y = model.transform(X + 0.01)  # near them
     nearest = cdist(Y, model.embedding_).argmin(axis=1)
@@ -146,8 +141,8 @@ def test_components_in_which_all_points_are_equal_are_dots(normalization):
 
 
 def test_time_is_chosen_by_distances_within_components():
-    model = make("auto").fit(rings())
-    alone = make("auto").fit(rings()[LABELS == 0])
+    model = make("auto").fit(rings(SIZES))
+    alone = make("auto").fit(rings(SIZES)[LABELS == 0])
     assert alone.time_ / 4 <= model.time_ <= 4 * alone.time_
     inside = [np.ptp(model.embedding_[c == LABELS], axis=0).min() for c in range(3)]
     assert min(inside) > 1e-3 * np.ptp(model.embedding_)  # none is a dot

@@ -86,6 +86,23 @@ def test_the_gradient_of_neighbours_turns_and_moves_with_the_points(c):
 
 
 @dimensions
+@pytest.mark.parametrize("a", [0.0, 0.3])
+def test_arrays_and_compiled_loops_agree(c, a):
+    rng = np.random.default_rng(0)
+    Y = rng.normal(size=(200, c)) * np.where(np.arange(200) % 2, 1.0, 0.01)[:, None] + 5.0
+    i = rng.integers(0, 200, 900)
+    pairs = i, (i + rng.integers(1, 200, 900)) % 200
+    M = sparse.random(200, 200, 0.05, "csr", rng=rng) + sparse.eye(200, format="csr")
+    objective = FreeObjective(M, pairs, rng.normal(size=900), a)
+    assert not objective.is_compiled
+    found = objective.gradient(Y, 0.2), objective.edge_length(Y)
+    objective.is_compiled = True
+    size = np.abs(found[0]).max()
+    assert_allclose(found[0], objective.gradient(Y, 0.2), rtol=0, atol=1e-11 * size)
+    assert found[1] == objective.edge_length(Y)
+
+
+@dimensions
 @pytest.mark.parametrize("spread", [0.0, 0.5, 1.0])
 def test_the_descent_lowers_j(c, spread):
     M, root, start, pairs, logs = problem(400, c)
@@ -150,6 +167,18 @@ def test_the_picture_turns_with_its_start():
 def test_points_that_all_start_at_one_place_stay_finite():
     M, root, start, pairs, logs = problem(100)
     assert np.isfinite(free_layout(M, root, 0 * start, pairs, logs, steps=20)).all()
+
+
+def test_order_of_distances_is_kept_on_a_strip():
+    """A strip has nearly the distances of its picture: a free layout leaves it a strip."""
+    rng = np.random.default_rng(0)
+    X = rng.random((500, 2)) * [4, 1]
+    i = rng.integers(0, 500, 5_000)
+    j = (i + rng.integers(1, 500, len(i))) % 500
+    logs = np.log(np.linalg.norm(X[i] - X[j], axis=1))
+    Y = free_layout(*graph(X), X, (i, j), logs)
+    kept = spearmanr(np.linalg.norm(Y[i] - Y[j], axis=1), logs)[0]
+    assert kept > 0.98
 
 
 # Targets
@@ -310,15 +339,3 @@ def test_places_are_continuous_at_training_points():
             weights = np.exp(-(distances**2)) / distances
         place = geometric_medians(Y, sparse.csr_matrix(weights[None]))[0]
         assert_array_equal(place, Y[0])
-
-
-def test_order_of_distances_is_kept_on_a_strip():
-    """A strip has nearly the distances of its picture: a free layout leaves it a strip."""
-    rng = np.random.default_rng(0)
-    X = rng.random((500, 2)) * [4, 1]
-    i = rng.integers(0, 500, 5_000)
-    j = (i + rng.integers(1, 500, len(i))) % 500
-    logs = np.log(np.linalg.norm(X[i] - X[j], axis=1))
-    Y = free_layout(*graph(X), X, (i, j), logs)
-    kept = spearmanr(np.linalg.norm(Y[i] - Y[j], axis=1), logs)[0]
-    assert kept > 0.98

@@ -125,3 +125,20 @@ def test_the_verdict_names_the_factor_of_the_distances_kept():
         "Good: neighbours .97, large distances .92. "
         "It keeps 89 % of distances within a factor of 1.5."
     )
+
+
+def test_crowding_is_the_fraction_in_the_densest_cells():
+    rng = np.random.default_rng(0)
+    Y = rng.random((4_000, 2))
+    Y[:2_400] = 0.5 + 0.01 * rng.random((2_400, 2))
+    found = module._crowding(Y)
+    assert found == pytest.approx(0.6, abs=0.03)
+    assert module._crowding(rng.random((20_000, 2))) < 0.03
+    assert module._crowding(rng.random((20_000, 3))) < 0.03
+    assert math.isnan(module._crowding(rng.random((50, 2))))
+
+
+def test_a_crowded_picture_says_so():
+    crowded = PictureQuality(0.97, 0.92, 0, 0.89, crowding=0.8).describe()
+    assert "Most points are crowded in 1 % of the frame." in crowded
+    assert "crowded" not in PictureQuality(0.97, 0.92, 0, 0.89, crowding=0.4).describe()

@@ -35,6 +35,11 @@ def even_circle(n):
     return on_circle(even_angles(n))
 
 
+def rings(sizes):
+    """Return circles in the plane of radii 2, 3, ..., far apart, with so many points each."""
+    return np.vstack([(2 + c) * even_circle(n) + [100 * c, 0] for c, n in enumerate(sizes)])
+
+
 def on_torus(u, v, radius=1.0):
     """Return points of the flat torus in R^4: the unit circle times one of this radius."""
     return np.hstack([on_circle(u), radius * on_circle(v)])
