@@ -245,6 +245,7 @@ def subspace_iteration(
             degree = min(needed, longest)
         degree = max(1, min(degree, safe, max_products - products))
         terms = recurrence(A, X, (low, cut), degree, image)
+        del image  # it is one of the terms
         for term in track(terms, "eigenpairs", degree, "products to the next residual"):
             X = term
         products += degree - 1

@@ -33,6 +33,7 @@ def recurrence(
     combine = A.blocks.combine
     previous, current = X, A @ X if image is None else image
     combine((current, scale, [(-shift, X)]))  # T_1 = x T_0
+    del X, image  # memory: of all terms only the last two are kept
     yield current
     for _ in range(1, degree):  # T_(j+1) = 2 x T_j - T_(j-1)
         following = A.multiply_projected(A.project(current, out=current))
