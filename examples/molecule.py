@@ -37,7 +37,7 @@ X = curve @ atoms.T + 0.03 * rng.normal(size=(2000, 24))
 # With `alpha=0.5` the walk is that of Langevin dynamics whose stationary density is that of the
 # frames.
 
-model = hs.DiffusionMap(2, affinity="dense", epsilon="ksum", alpha=0.5, time=1).fit(X)
+model = hs.DiffusionMap(2, affinity="variable", alpha=0.5, time=1).fit(X)
 first = model.embedding_[:, 0]
 order = abs(spearmanr(first, slow).statistic)
 sure = np.abs(slow) > 0.5

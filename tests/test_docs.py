@@ -31,6 +31,7 @@ COMMANDS = {
 }
 QUICK = {"density", "diffusion-distance", "gpu", "million-points", "sketch", "uncertainty"}
 PEERS = {"scanpy", "umap", "phate", "pydiffmap", "torch"}  # where the benchmarks run
+PEERS |= {"MDAnalysis", "MDAnalysisTests", "deeptime"}
 ROOMS = "anndata classical comparison datasets distributed io metrics mixture plot "
 ROOMS += "uncertainty"
 PUBLIC = ("heatsketch", *(f"heatsketch.{room}" for room in ROOMS.split()))
