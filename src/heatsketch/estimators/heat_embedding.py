@@ -22,6 +22,7 @@ from heatsketch.metrics.distortions import Distortion, compare_distances
 from heatsketch.metrics.picture import PictureQuality, picture_quality
 from heatsketch.neighbors import COORDINATES, in_metric, pair_distances
 from heatsketch.operators.operator import Deflated
+from heatsketch.operators.torch import on_device
 from heatsketch.spectral.filters import FILTERS
 from heatsketch.spectral.sketch import MOST_COLUMNS
 
@@ -140,9 +141,9 @@ class HeatEmbedding(DiffusionEstimator):
         Folder of a cache of diffusions. Fits to the same points that differ only in time, columns
         or seed then build one graph, for example in ``GridSearchCV`` over `time`.
     device : str or torch.device, default=None
-        Device of torch, such as "cuda", that does the work: neighbours, graph and products, not the
-        layout. By default that of X, if X is a tensor on a device, else the processor. The fitted
-        model is on the processor, and needs no device.
+        Device of torch, such as "cuda", that does the work: neighbours, graph, products and layout.
+        By default that of X, if X is a tensor on a device, else the processor. The fitted model is
+        on the processor, and needs no device.
 
     Attributes
     ----------
@@ -438,8 +439,9 @@ class HeatEmbedding(DiffusionEstimator):
             count = min(_PAIRS_OF_A_POINT * n, max(_MOST_PAIRS, n))
             i, j = (ordered[side] for side in sampled_pairs(n, count))
             distances = pair_distances(wide, wide, i, j)
+            own = M if n == diffusion.n else M[vertices][:, vertices]
             Y[vertices] = free_layout(
-                M if n == diffusion.n else M[vertices][:, vertices],
+                on_device(own, diffusion.operator.device),
                 diffusion.root[vertices],
                 Y[vertices],
                 (np.searchsorted(vertices, i), np.searchsorted(vertices, j)),
