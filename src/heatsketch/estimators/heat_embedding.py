@@ -202,13 +202,13 @@ class HeatEmbedding(DiffusionEstimator):
         a KL(p || q) + mean over pairs of huber(log |y_i - y_j| - T(log d_ij)).
 
     p are the weights of the graph, q = 1 / (1 + |y_i - y_j|² / s²) over all pairs, both with sum 1
-    [1]_, s the median length of an edge. d_ij are the diffusion
-    distances of 20 random pairs for each point. T moves their logarithms by `spread` towards the
-    quantiles of distances of random points of a disc [2]_, which have the same order
-    [3]_. Far sums of q are taken by a tree [4]_. The start is the linear
-    layout, no step is random, and pairs are chosen by content: the picture is the same for every
-    seed, and for every order of the rows, up to rounding. Components of fewer than ten points stay
-    linear, and so do operators whose entries are not known.
+    [1]_, s the median length of an edge. d_ij are the diffusion distances of 20 random pairs for
+    each point. T moves their logarithms by `spread` towards the quantiles of distances of random
+    points of a disc [2]_, which have the same order [3]_. Far sums of q are taken by a tree [4]_,
+    on a device by a grid. The start is the linear layout, no step is random, and pairs are chosen
+    by content: the picture is the same for every seed, and for every order of the rows, up to
+    rounding. Components of fewer than ten points stay linear, and so do operators whose entries are
+    not known.
 
     A new point gets the weighted geometric median of the positions of its neighbours (up to 32),
     with weights K(x, x_j) / |x - x_j|; a training point its own position exactly. Given affinities

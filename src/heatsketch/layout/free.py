@@ -160,15 +160,16 @@ class FreeObjective:
         opening: float | None = None,
     ) -> None:
         n = M.shape[0]
-        self.blocks: Any = blocks_of(M)
-        self._precision = float if self.blocks is HOST else M.data.dtype
+        blocks: Any = blocks_of(M)
+        self.blocks = blocks
+        self._precision = float if blocks is HOST else M.data.dtype
         self.edges = _edges(M, self._precision)
-        self.pairs = on_device(_symmetric(n, pairs, targets), self.blocks.device)
+        self.pairs = on_device(_symmetric(n, pairs, targets), blocks.device)
         self.pairs.data = self.native(self.pairs.data)
         self.neighbor_weight = neighbor_weight
         self.opening = (OPENING if n > _EXACT_UP_TO else 0.0) if opening is None else opening
-        self.is_compiled = self.blocks is HOST and (n > _UNCOMPILED_UP_TO or self.opening > 0)
-        self._grid = Grid(self.blocks)
+        self.is_compiled = blocks is HOST and (n > _UNCOMPILED_UP_TO or self.opening > 0)
+        self._grid = Grid(blocks)
 
     def native(self, values: Any) -> Block:
         """Return values where the points are: on the host float64, else in the precision of M."""
