@@ -9,7 +9,8 @@ Where a run takes long it is made once, after smaller ones have started and comp
 - "same": 10,000 points, whose neighbours are exact in both places; the error is the largest
   difference of a coordinate, relative to the largest coordinate. It should be below 1e-5.
 - "sketch": HeatSketch(32, time=8, n_neighbors=30); "pairs": eigh of 64 eigenpairs, tol 1e-4;
-  "transform": as many new points as were fitted; "picture": HeatEmbedding with its verdict.
+  "transform": as many new points as were fitted; "picture": HeatEmbedding with its verdict;
+  "places": new points in this picture.
 - "recall" is the measured one; "residual" the largest of the pairs; "GB" the most memory of the
   device that tensors took.
 
@@ -37,9 +38,9 @@ class Bench:
         self.cuda = torch.device(device).type == "cuda"
 
     def data(self, n):
-        """Return 2 n points, the first n for the fit; those of one size are kept."""
+        """Return 2 n points, the first n for the fit."""
         if n not in self.points:
-            self.points = {n: overlapping(2 * n)[0]}
+            self.points[n] = overlapping(2 * n)[0]
         return self.points[n]
 
     def timed(self, work, device, runs):
@@ -97,25 +98,25 @@ def residual_of(spectrum):
     return {"residual": float(np.max(np.asarray(spectrum.residuals.cpu())))}
 
 
-def fitted_and_new(bench, n, beside):
+def picture(X):
+    return lambda device: hs.HeatEmbedding(random_state=0, device=device).fit(X)
+
+
+def trust_of(model):
+    return recall_of(model) | {"trust": model.quality_.neighbors}
+
+
+def mapped(model, X):
+    return lambda device: model.set_params(device=device).transform(X)
+
+
+def fitted_and_new(bench, names, n, beside, runs=2):
     """Add the rows of a fit and of new points, mapped where the model was fitted."""
     X = bench.data(n)
-    found = bench.row("sketch", n, sketch(X[:n]), beside, recall_of)
+    make, facts = (sketch, recall_of) if names[0] == "sketch" else (picture, trust_of)
+    found = bench.row(names[0], n, make(X[:n]), beside, facts, runs)
     if found is not None:
-        bench.row(
-            "transform", n, lambda device: found.set_params(device=device).transform(X[n:]), beside
-        )
-
-
-def picture(bench, n, beside):
-    X = bench.data(n)[:n]
-    bench.row(
-        "picture",
-        n,
-        lambda device: hs.HeatEmbedding(random_state=0, device=device).fit(X),
-        beside,
-        recall_of,
-    )
+        bench.row(names[1], n, mapped(found, X[n:]), beside, runs=runs)
 
 
 def main():
@@ -126,16 +127,17 @@ def main():
     warnings.simplefilter("ignore")
     bench = Bench(arguments.device, time.monotonic() + arguments.seconds)
     ten, hundred, million, most = (
-        (400, 700, 1000, 1300) if arguments.small else (10_000, 100_000, 1_000_000, 10_000_000)
+        (400, 700, 1200, 1300) if arguments.small else (10_000, 100_000, 1_000_000, 10_000_000)
     )
     steps = {
         "same": lambda: bench.row("same", ten, sketch(bench.data(ten)[:ten])),
-        "hundred": lambda: fitted_and_new(bench, hundred, 2),
-        "million": lambda: fitted_and_new(bench, million, 1),
+        "million": lambda: fitted_and_new(bench, ("sketch", "transform"), million, 1),
         "pairs": lambda: bench.row(
             "pairs", million, pairs(bench.data(million)[:million]), 0, residual_of
         ),
-        "picture": lambda: picture(bench, hundred, 1),
+        "hundred": lambda: fitted_and_new(bench, ("sketch", "transform"), hundred, 2),
+        "picture": lambda: fitted_and_new(bench, ("picture", "places"), hundred, 1),
+        "large picture": lambda: fitted_and_new(bench, ("picture", "places"), million, 0, 1),
         "most": lambda: bench.row("sketch", most, sketch(overlapping(most)[0]), 0, recall_of, 1),
     }
     for name in chosen(steps, arguments.only):

@@ -41,7 +41,9 @@ def assert_same_matrix(found, expected):
 def test_a_matrix_on_a_device_is_that_of_scipy(device):
     M = directed()
     there, blocks = device_csr(M, device), blocks_on(device)
-    assert_same_matrix(blocks.larger_of_both(there), HOST.larger_of_both(M))
+    for kind in ("max", "sum"):
+        assert_same_matrix(blocks.both_ways(there, kind), HOST.both_ways(M, kind))
+    assert_same_matrix(there.T, M.T.tocsr())
     X = np.random.default_rng(1).normal(size=(N, 3))
     assert_allclose(there @ X, M @ X, rtol=1e-12)
     assert isinstance(there @ blocks.native(X), torch.Tensor)

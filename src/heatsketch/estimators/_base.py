@@ -569,7 +569,7 @@ class DiffusionEstimator(Embedder):
     def _placed(self, X: Any, device: Any = None) -> Array:
         """Return the coordinates of points that have been read (m, k), found on a device."""
         if self._positions is not None:
-            return self._checked(self.diffusion_.place(self._positions, X), X.dtype)
+            return self._checked(self.diffusion_.place(self._positions, X, device), X.dtype)
         product = self.diffusion_.last_step(self._H, X, device)
         return self._checked(self.diffusion_.step().divided(product), X.dtype)
 

@@ -22,6 +22,7 @@ from heatsketch.metrics.distortions import Distortion, compare_distances
 from heatsketch.metrics.picture import PictureQuality, picture_quality
 from heatsketch.neighbors import COORDINATES, in_metric, pair_distances
 from heatsketch.operators.operator import Deflated
+from heatsketch.operators.torch import on_device
 from heatsketch.spectral.filters import FILTERS
 from heatsketch.spectral.sketch import MOST_COLUMNS
 
@@ -140,9 +141,9 @@ class HeatEmbedding(DiffusionEstimator):
         Folder of a cache of diffusions. Fits to the same points that differ only in time, columns
         or seed then build one graph, for example in ``GridSearchCV`` over `time`.
     device : str or torch.device, default=None
-        Device of torch, such as "cuda", that does the work: neighbours, graph and products, not the
-        layout. By default that of X, if X is a tensor on a device, else the processor. The fitted
-        model is on the processor, and needs no device.
+        Device of torch, such as "cuda", that does the work: neighbours, graph, products and layout.
+        By default that of X, if X is a tensor on a device, else the processor. The fitted model is
+        on the processor, and needs no device.
 
     Attributes
     ----------
@@ -201,13 +202,13 @@ class HeatEmbedding(DiffusionEstimator):
         a KL(p || q) + mean over pairs of huber(log |y_i - y_j| - T(log d_ij)).
 
     p are the weights of the graph, q = 1 / (1 + |y_i - y_j|² / s²) over all pairs, both with sum 1
-    [1]_, s the median length of an edge. d_ij are the diffusion
-    distances of 20 random pairs for each point. T moves their logarithms by `spread` towards the
-    quantiles of distances of random points of a disc [2]_, which have the same order
-    [3]_. Far sums of q are taken by a tree [4]_. The start is the linear
-    layout, no step is random, and pairs are chosen by content: the picture is the same for every
-    seed, and for every order of the rows, up to rounding. Components of fewer than ten points stay
-    linear, and so do operators whose entries are not known.
+    [1]_, s the median length of an edge. d_ij are the diffusion distances of 20 random pairs for
+    each point. T moves their logarithms by `spread` towards the quantiles of distances of random
+    points of a disc [2]_, which have the same order [3]_. Far sums of q are taken by a tree [4]_,
+    on a device by a grid. The start is the linear layout, no step is random, and pairs are chosen
+    by content: the picture is the same for every seed, and for every order of the rows, up to
+    rounding. Components of fewer than ten points stay linear, and so do operators whose entries are
+    not known.
 
     A new point gets the weighted geometric median of the positions of its neighbours (up to 32),
     with weights K(x, x_j) / |x - x_j|; a training point its own position exactly. Given affinities
@@ -438,8 +439,9 @@ class HeatEmbedding(DiffusionEstimator):
             count = min(_PAIRS_OF_A_POINT * n, max(_MOST_PAIRS, n))
             i, j = (ordered[side] for side in sampled_pairs(n, count))
             distances = pair_distances(wide, wide, i, j)
+            own = M if n == diffusion.n else M[vertices][:, vertices]
             Y[vertices] = free_layout(
-                M if n == diffusion.n else M[vertices][:, vertices],
+                on_device(own, diffusion.operator.device),
                 diffusion.root[vertices],
                 Y[vertices],
                 (np.searchsorted(vertices, i), np.searchsorted(vertices, j)),

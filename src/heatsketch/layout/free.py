@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,10 @@ from scipy.stats import rankdata
 
 from heatsketch._tiles import for_each_tile, track
 from heatsketch._typing import Array
+from heatsketch.layout.device import Grid, medians_on
+from heatsketch.operators.blocks import HOST, Block, blocks_of
 from heatsketch.operators.operator import multiply
+from heatsketch.operators.torch import on_device
 
 if TYPE_CHECKING:
     from heatsketch.layout.free_loops import Csr
@@ -61,7 +65,8 @@ def free_layout(
     Parameters
     ----------
     M : CSR matrix (n, n)
-        The last step: affinities of a point to its own neighbours, itself included; n > 1.
+        The last step: affinities of a point to its own neighbours, itself included; n > 1. Where it
+        is on a device the points are moved there, in its precision.
     root : array (n,)
         √π.
     start : array (n, c)
@@ -88,36 +93,47 @@ def free_layout(
     unit = math.exp(centre)
     targets = spread_targets(log_distances - centre, spread, c)
     objective = FreeObjective(M, pairs, targets, neighbor_weight)
-    S = sparse.csr_matrix(sparse.diags(1 / (M @ root)) @ M @ sparse.diags(root))
-    transposed = sparse.csr_matrix(S.T)
-    Z = _brought_in(start / unit, reach(spread) * math.exp(-log_quantiles(np.array([0.5]), c)[0]))
-    Y, moments = multiply(S, Z), (np.zeros((n, c)), np.zeros((n, 1)))
+    blocks, native = objective.blocks, objective.native
+    S, xp = _last_step(M, native(root)), blocks.xp
+    transposed = S.T.tocsr()
+    radius = reach(spread) * math.exp(-log_quantiles(np.array([0.5]), c)[0])
+    Z = _brought_in(native(start / unit), radius)
+    Y, moments = multiply(S, Z), (xp.zeros_like(Z), xp.zeros_like(Z[:, :1]))
     for t in track(range(1, steps + 1), "free layout", steps, "steps"):
         if (t - 1) % -(-steps // _MEASURED) == 0:
             s = objective.edge_length(Y)
         gradient = multiply(transposed, objective.gradient(Y, s))
         _descend(Z, gradient, moments, s * (1 + math.cos(math.pi * t / steps)) / 2, t)
         before, Y = Y, multiply(S, Z)
-        if np.linalg.norm(Y - before) <= _STILL * s * math.sqrt(n):
+        if blocks.norm(Y - before) <= _STILL * s * math.sqrt(n):
             break
-    return Y * unit
+    return blocks.host(Y).astype(float, copy=False) * unit
 
 
-def _descend(Z: Array, gradient: Array, moments: tuple[Array, Array], size: float, t: int) -> None:
+def _last_step(M: Any, root: Block) -> Any:
+    """Return S = diag(1 / M √π) M diag(√π), a CSR matrix where M is."""
+    blocks = blocks_of(M)
+    data = blocks.repeated(1 / (M @ root), M) * M.data * root[M.indices]
+    return blocks.csr((data, M.indices, M.indptr), M.shape)
+
+
+def _descend(Z: Block, gradient: Block, moments: tuple[Block, Block], size: float, t: int) -> None:
     """Make step t of Adam, in place.
 
     A point has one second moment for all coordinates, so that the descent turns with its start.
     """
-    least = _LEAST * math.sqrt(float(np.mean(np.square(gradient)))) or 1.0
+    blocks = blocks_of(Z)
+    xp = blocks.xp
+    least = _LEAST * math.sqrt(float(xp.mean(xp.square(gradient)))) or 1.0
 
     def work(rows: slice) -> None:
         (first, second), G = moments, gradient[rows]
         first[rows] += (1 - _FAST) * (G - first[rows])
-        second[rows] += (1 - _SLOW) * (np.mean(np.square(G), axis=1, keepdims=True) - second[rows])
-        root = np.sqrt(second[rows] / (1 - _SLOW**t)) + least
+        second[rows] += (1 - _SLOW) * (xp.mean(xp.square(G), axis=1, keepdims=True) - second[rows])
+        root = xp.sqrt(second[rows] / (1 - _SLOW**t)) + least
         Z[rows] -= size / (1 - _FAST**t) * first[rows] / root
 
-    for_each_tile(work, len(Z), _TILE)
+    for_each_tile(work, len(Z), _TILE if blocks is HOST else len(Z))
 
 
 class FreeObjective:
@@ -144,23 +160,32 @@ class FreeObjective:
         opening: float | None = None,
     ) -> None:
         n = M.shape[0]
-        self.edges = _csr(_edges(M))
-        self.pairs = _csr(_symmetric(n, pairs, targets))
+        blocks: Any = blocks_of(M)
+        self.blocks = blocks
+        self._precision = float if blocks is HOST else M.data.dtype
+        self.edges = _edges(M, self._precision)
+        self.pairs = on_device(_symmetric(n, pairs, targets), blocks.device)
+        self.pairs.data = self.native(self.pairs.data)
         self.neighbor_weight = neighbor_weight
         self.opening = (OPENING if n > _EXACT_UP_TO else 0.0) if opening is None else opening
-        self.is_compiled = n > _UNCOMPILED_UP_TO or self.opening > 0
+        self.is_compiled = blocks is HOST and (n > _UNCOMPILED_UP_TO or self.opening > 0)
+        self._grid = Grid(blocks)
 
-    def gradient(self, Y: Array, s: float) -> Array:
+    def native(self, values: Any) -> Block:
+        """Return values where the points are: on the host float64, else in the precision of M."""
+        return self.blocks.native(values, self._precision)
+
+    def gradient(self, Y: Block, s: float) -> Block:
         """Return dJ / dY (n, c)."""
         if not self.is_compiled:
             return self._gradient_by_arrays(Y, s)
         from heatsketch.layout import free_loops  # imports numba
 
         gradient, scale = np.empty_like(Y), 4 * self.neighbor_weight / s
-        pull = free_loops.pull[Y.shape[1]]
+        pull, edges, pairs = free_loops.pull[Y.shape[1]], _csr(self.edges), _csr(self.pairs)
 
         def work(rows: slice) -> None:
-            pull(Y, self.edges, self.pairs, s, scale / s, rows.start, rows.stop, gradient)
+            pull(Y, edges, pairs, s, scale / s, rows.start, rows.stop, gradient)
 
         for_each_tile(work, len(Y), _TILE)
         if self.neighbor_weight:
@@ -168,26 +193,42 @@ class FreeObjective:
             gradient -= (scale / max(total, np.finfo(float).tiny)) * force
         return gradient
 
-    def _gradient_by_arrays(self, Y: Array, s: float) -> Array:
-        """Return the same as the compiled loops, to rounding."""
-        scale = 4 * self.neighbor_weight / s
-        m = len(self.pairs[1]) / 2
+    def _gradient_by_arrays(self, Y: Block, s: float) -> Block:
+        """Return the same as the compiled loops, to rounding, or on a device."""
+        xp, scale, m = self.blocks.xp, 4 * self.neighbor_weight / s, len(self.pairs.data) / 2
         gradient = _forces(Y, self.edges, lambda squares, p: scale / s * p / (1 + squares / s**2))
 
-        def of_pairs(squares: Array, targets: Array) -> Array:
+        def of_pairs(squares: Block, targets: Block) -> Block:
             squares = squares + _TINY
-            return np.clip(np.log(squares) / 2 - targets, -1, 1) / (m * squares)
+            return xp.clip(xp.log(squares) / 2 - targets, -1, 1) / (m * squares)
 
         gradient += _forces(Y, self.pairs, of_pairs)
-        differences = [np.subtract.outer(column, column) / s for column in Y.T]
-        q = 1 / (1 + sum(d**2 for d in differences))
-        forces = [np.einsum("ij,ij->i", q**2, d) for d in differences]
-        total = max(q.sum() - len(Y), np.finfo(float).tiny)
-        return gradient - scale / total * np.column_stack(forces)
+        if not self.neighbor_weight:
+            return gradient
+        force, total = self._repulsion_by_arrays(Y, s)
+        return gradient - scale / max(total, np.finfo(float).tiny) * force
 
-    def edge_length(self, Y: Array) -> float:
+    def _repulsion_by_arrays(self, Y: Block, s: float) -> tuple[Block, float]:
+        """Return what `repulsion` returns of Y / s."""
+        xp = self.blocks.xp
+        if self.opening == 0:
+            differences = [(column[:, None] - column) / s for column in Y.T]
+            q = 1 / (1 + sum(d**2 for d in differences))
+            forces = [xp.einsum("ij,ij->i", q**2, d) for d in differences]
+            return xp.stack(forces, axis=1), float(q.sum()) - len(Y)
+        found = self._grid.repulsion(Y / s)
+        if found is None:
+            force, total = repulsion(self.blocks.host(Y).astype(float) / s, self.opening)
+            found = self.native(force), total
+        return found
+
+    def edge_length(self, Y: Block) -> float:
         """Return s, the median length of an edge."""
-        indptr, indices, p = self.edges
+        indptr, indices, p = _csr(self.edges)
+        if self.blocks is not HOST:
+            squares = self.blocks.xp.square(Y[self.edges.places()[0]] - Y[indices]).sum(1)
+            middle = float(squares.median() - (-squares).median()) / 2  # of the two in the middle
+            return max(math.sqrt(middle), _SHORTEST)
         squares = np.empty(len(p), np.float32)
 
         def work(rows: slice) -> None:
@@ -200,14 +241,16 @@ class FreeObjective:
         return max(math.sqrt(float(np.median(squares))), _SHORTEST)
 
 
-def _edges(M: Any) -> sparse.csr_matrix:
+def _edges(M: Any, dtype: Any) -> Any:
     """Return p (n, n): rows of M without the diagonal, of sum 1, then symmetric and of sum 1."""
-    P = sparse.csr_matrix(M, dtype=float, copy=True)
-    P.setdiag(0)
+    blocks = blocks_of(M)
+    xp, row = blocks.xp, blocks.repeated(blocks.native(np.arange(M.shape[0])), M)
+    data = blocks.native(M.data, dtype) * (row != M.indices)
+    P = blocks.csr((data, M.indices + 0, M.indptr + 0), M.shape)  # copies, which change
     P.eliminate_zeros()
-    sums = np.asarray(P.sum(axis=1)).ravel()
-    P = sparse.diags(1 / np.where(sums > 0, sums, 1.0)) @ P
-    P = sparse.csr_matrix(P + P.T)
+    sums = blocks.native(P.sum(axis=1)).reshape(-1)
+    P.data *= blocks.repeated(1 / xp.where(sums > 0, sums, 1.0), P)
+    P = blocks.both_ways(P, "sum")
     P.data /= P.data.sum() or 1.0
     return P
 
@@ -221,17 +264,17 @@ def _symmetric(n: int, pairs: tuple[Array, Array], values: Array) -> sparse.csr_
     return matrix.tocsr()
 
 
-def _forces(Y: Array, csr: Csr, weight: Callable[[Array, Array], Array]) -> Array:
+def _forces(Y: Block, matrix: Any, weight: Callable[[Block, Block], Block]) -> Block:
     """Return Σ_j weight(|y_i - y_j|², value) (y_i - y_j) (n, c) over entries of a CSR matrix."""
-    indptr, indices, values = csr
-    row = np.repeat(np.arange(len(Y)), np.diff(indptr))
-    columns = np.ascontiguousarray(Y.T)
-    differences = columns[:, row] - columns[:, indices]
-    differences *= weight(np.square(differences).sum(axis=0), values)
-    return np.column_stack([np.bincount(row, each, len(Y)) for each in differences])
+    blocks = blocks_of(Y)
+    xp, row = blocks.xp, blocks.repeated(blocks.native(np.arange(len(Y))), matrix)
+    columns = xp.stack(list(Y.T))
+    differences = columns[:, row] - columns[:, matrix.indices]
+    differences *= weight(xp.square(differences).sum(axis=0), matrix.data)
+    return xp.stack([blocks.sums_by_row(each, matrix) for each in differences], axis=1)
 
 
-def _csr(matrix: sparse.csr_matrix) -> Csr:
+def _csr(matrix: Any) -> Csr:
     return matrix.indptr, matrix.indices, matrix.data
 
 
@@ -287,19 +330,19 @@ def reach(spread: float) -> float:
     return _REACH ** ((1 - spread) ** 2 / spread) if spread > _NO_SPREAD else math.inf
 
 
-def _brought_in(Y: Array, radius: float) -> Array:
+def _brought_in(Y: Block, radius: float) -> Block:
     """Return Y (n, c) with points beyond the radius brought within twice the radius of the centre.
 
     Steps have a length: without this, points that start far outside would not arrive.
     """
     if math.isinf(radius):
         return Y
+    lengths = partial(blocks_of(Y).xp.linalg.norm, axis=1)
     centre = Y.mean(axis=0)
     for _ in range(_CENTRING_STEPS):  # far points count by their direction only
-        weights = 1 / np.maximum(np.linalg.norm(Y - centre, axis=1), radius)
+        weights = 1 / lengths(Y - centre).clip(radius)
         centre = weights @ Y / weights.sum()
-    distances = np.linalg.norm(Y - centre, axis=1)
-    near = radius / np.maximum(distances, radius)
+    near = radius / lengths(Y - centre).clip(radius)
     return centre + (near * (2 - near))[:, None] * (Y - centre)
 
 
@@ -320,15 +363,18 @@ def log_quantiles(ranks: Array, c: int) -> Array:
     return np.interp(np.log(ranks), np.log(cumulative), log_t)
 
 
-def geometric_medians(Y: Array, rows: sparse.csr_matrix) -> Array:
+def geometric_medians(Y: Array, rows: Any) -> Array:
     """Return the weighted geometric medians (m, c) of positions Y (n, c).
 
-    `rows` (m, n) contains the weights. Of infinite ones only these count: with affinity / distance
+    `rows` (m, n) contains the weights, a CSR matrix on the host, or a device for rows of equal
+    length. Of infinite ones only these count: with affinity / distance
     to the neighbours a training point has its own position exactly. A row depends on that row only.
     """
     from heatsketch.layout.median_loops import medians  # imports numba
 
     Y = Y.astype(float, copy=False)
+    if blocks_of(rows) is not HOST:
+        return medians_on(Y, rows)
     places = np.empty((rows.shape[0], Y.shape[1]))
 
     def work(tile: slice) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 from heatsketch._compile import compiled
 from heatsketch._typing import Array
 
-_ROUNDING = 1e-12  # of the pull of some weights, relative to one
-_HALVINGS = 10  # of a step of Newton
-_MOST_ROUNDS, _STILL = 200, 1e-12  # of a median, and the relative step at which it is found
+ROUNDING = 1e-12  # of the pull of some weights, relative to one
+HALVINGS = 10  # of a step of Newton
+MOST_ROUNDS, STILL = 200, 1e-12  # of a median, and the relative step at which it is found
 
 
 @compiled
@@ -38,7 +38,7 @@ def medians(
             if w[e] > 0.0:
                 cost, own, inverse = _slopes(data, w, data[e], pull, curvature)
                 strength = sqrt(np.sum(pull**2))
-                if strength <= own * (1 + _ROUNDING):
+                if strength <= own * (1 + ROUNDING):
                     first = first if count else e
                     count += 1
                     total += data[e] - data[first]
@@ -49,13 +49,13 @@ def medians(
         if count:
             continue
         cost, own, inverse = _slopes(data, w, y, pull, curvature)
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(MOST_ROUNDS):
             out[i] = y - pull / inverse
             for a in range(c):
-                curvature[a, a] += _ROUNDING * inverse
+                curvature[a, a] += ROUNDING * inverse
             newton = np.linalg.solve(curvature, pull)
             cost, own, inverse = _slopes(data, w, out[i], pull, curvature)
-            for _ in range(_HALVINGS):
+            for _ in range(HALVINGS):
                 if _slopes(data, w, y - newton, pull, curvature)[0] <= cost:
                     out[i] = y - newton
                     break
@@ -63,7 +63,7 @@ def medians(
             moved, extent = np.abs(out[i] - y).max(), np.abs(data - y).max()
             y[:] = out[i]
             cost, own, inverse = _slopes(data, w, y, pull, curvature)
-            if moved <= _STILL * extent:
+            if moved <= STILL * extent:
                 break
 
 

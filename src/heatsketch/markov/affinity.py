@@ -155,7 +155,7 @@ def knn_affinity(
     kernel = NeighborKernel(near, scales, scale_order(k))
     directed = kernel.weights(graph, out=graph.data)
     directed.eliminate_zeros()
-    K = stored(blocks_of(directed).larger_of_both(directed))
+    K = stored(blocks_of(directed).both_ways(directed))
     numbers = near.vertex, kernel, near.by_content
     diagnostics = {"n_neighbors": k, "duplicates": X.shape[0] - n, **near.recall}
     return Affinity(K, *numbers, directed, scales, diagnostics, X.dtype)

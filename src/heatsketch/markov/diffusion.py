@@ -675,21 +675,25 @@ class Diffusion:
 
         return self._by_tiles(X, H, product)
 
-    def place(self, Y: Array, X: Any) -> Array:
+    def place(self, Y: Array, X: Any, device: Any = None) -> Array:
         """Place new points X (m, d) among the positions Y (n, c) of the vertices: (m, c).
 
         A place is the geometric median of the positions of the point's neighbours with the weights
-        of `nearness`. A point of the data gets its own position.
+        of `nearness`. A point of the data gets its own position. With a `device` those in a
+        neighbour graph are found there.
 
         Raises
         ------
         ValueError, TypeError
             New points of another form, or for which there is no rule.
         """
-        return self._by_tiles(X, Y, lambda x: geometric_medians(Y, self.nearness(x)))
+        blocks = HOST if device is None else blocks_on(device)
+        return self._by_tiles(X, Y, lambda x: geometric_medians(Y, self.nearness(x, blocks)))
 
-    def nearness(self, X: Any) -> sparse.csr_matrix:
+    def nearness(self, X: Any, blocks: Blocks = HOST) -> Any:
         """Return K(x, x_j) / |x - x_j| of new points (m, d), CSR (m, n), of the 32 nearest.
+
+        It is where `blocks` are, if it can be computed there, else on the host.
 
         Infinite at a point of the data. In a given affinity, which has no distances, it is K.
 
@@ -699,8 +703,9 @@ class Diffusion:
             New points of another form, or for which there is no rule.
         """
         X, first = self._checked(X), self.first_points
-        rows = self.out_of_sample.nearness(X, first)  # type: ignore[union-attr]
-        return largest_of_rows(rows, N_NEAREST)
+        rows = self.out_of_sample.nearness(X, first, blocks)  # type: ignore[union-attr]
+        there = blocks_of(rows) is not HOST and len(rows.data) <= N_NEAREST * rows.shape[0]
+        return rows if there else largest_of_rows(on_device(rows, None), N_NEAREST)
 
     def _by_tiles(self, X: Any, Y: Array, rows_of: Callable[[Any], Array]) -> Array:
         """Return the rows (m, k) of new points, like those of Y (n, k), computed by tiles."""

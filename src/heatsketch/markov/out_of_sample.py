@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
-from heatsketch._checks import name_rows, on_host
+from heatsketch._checks import is_tensor, name_rows, on_host
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.neighborhoods import (
     HARDLY_ANY,
@@ -70,10 +70,11 @@ class OutOfSampleKernel(Protocol):
         They are where `blocks` are, if the rule can compute there, else on the host.
         """
 
-    def nearness(self, X: Any, first_points: Array) -> sparse.csr_matrix:
+    def nearness(self, X: Any, first_points: Array, blocks: Blocks = HOST) -> Any:
         """Return K(x, x_j) / |x - x_j| of new points, CSR (m, n): infinite at a training point.
 
-        `first_points` (n,): a training point at each vertex.
+        `first_points` (n,): a training point at each vertex. The matrix is where `blocks` are, if
+        the rule can compute there, else on the host.
         """
 
     def novelty(self, X: Any) -> Array:
@@ -116,13 +117,19 @@ class OutOfSamplePoints:
 
         Lists of neighbours are found where `blocks` are.
         """
+        return self.kernel.new_rows(self._there(X, blocks))
+
+    def _there(self, X: Points, blocks: Blocks) -> Any:
+        """Return new points (m, d) as training points where their lists of neighbours are found."""
         X, near = self.as_training(X), self.kernel.neighborhoods
         lists = near is not None and near.radius is None and isinstance(near.search, NeighborIndex)
-        return self.kernel.new_rows(X if sparse.issparse(X) or not lists else blocks.native(X))
+        return X if sparse.issparse(X) or not lists else blocks.native(X)
 
-    def nearness(self, X: Points, first_points: Array) -> sparse.csr_matrix:
+    def nearness(self, X: Points, first_points: Array, blocks: Blocks = HOST) -> Any:
         """Return affinities over distances of new points, CSR (m, n)."""
-        x = self.as_training(X)
+        x = self._there(X, blocks)
+        if is_tensor(x):
+            return self.kernel.new_rows(x, over_distances=True)
         K, distances = self.kernel.new_rows(x), Distances.from_metric(self.metric)
         K = K if sparse.issparse(K) else largest_of_rows(K, N_NEAREST)
         row, columns = np.repeat(np.arange(K.shape[0]), np.diff(K.indptr)), first_points[K.indices]
@@ -206,8 +213,11 @@ class NeighborKernel:
     weight: Array | None = None  # (n,), a factor of the affinities to each vertex
     distinct: Array | None = None  # the first vertex of each point, where copies have their own
 
-    def new_rows(self, X: Any) -> Any:
-        """Return affinities of new points, CSR (m, n), where these points are."""
+    def new_rows(self, X: Any, *, over_distances: bool = False) -> Any:
+        """Return affinities of new points, CSR (m, n), where these points are.
+
+        With `over_distances` they are divided by these: infinite at a training point.
+        """
         blocks, k = blocks_of(X), self.neighborhoods.n_neighbors
         scales = blocks.native(self.scales)
         # A training point finds itself first, and a new point has as many neighbours.
@@ -233,6 +243,8 @@ class NeighborKernel:
             K.data[row.start + int(distances.data[row].argmin())] = 1.0
         if self.weight is not None:
             K.data *= blocks.native(self.weight)[K.indices]
+        if over_distances:
+            K.data = blocks.xp.where(distances.data > 0, K.data / distances.data, np.inf)
         return K
 
     def weights(
@@ -318,7 +330,7 @@ class OutOfSampleMixture:
         log_k -= np.minimum(log_k.max(axis=1, keepdims=True) + _MAX_NEGATIVE_LOG, 0.0)
         return np.exp(log_k)
 
-    def nearness(self, X: Any, first_points: Array) -> sparse.csr_matrix:
+    def nearness(self, X: Any, first_points: Array, blocks: Blocks = HOST) -> sparse.csr_matrix:
         """Return affinities over distances of new points, CSR (m, n)."""
         return sparse.csr_matrix(_over(self.new_rows(X), cdist(X, self.points)))
 
@@ -366,7 +378,7 @@ class OutOfSampleAffinities:
         warn_of_new_points(self.left_out, _logarithm(sums))
         return rows[:, self.points]
 
-    def nearness(self, rows: Any, first_points: Array) -> sparse.csr_matrix:
+    def nearness(self, rows: Any, first_points: Array, blocks: Blocks = HOST) -> sparse.csr_matrix:
         """Return the affinities, CSR (m, n); infinite where a row is that of a training point.
 
         Affinities have no distances by which they could be divided.

@@ -131,9 +131,14 @@ class HostBlocks(_Blocks):
         ufunc = np.add if kind == "sum" else np.minimum
         return ufunc.reduceat(entries, starts[:-1])
 
-    def larger_of_both(self, K: Any) -> Any:
-        """Return max(K, Kᵀ) of a CSR matrix without negative entries."""
-        return K.maximum(K.T)
+    def sums_by_row(self, entries: Block, matrix: Any) -> Block:
+        """Return the sum of the entries of each row (m,) of a CSR matrix, which may be empty."""
+        m = matrix.shape[0]
+        return np.bincount(self.repeated(np.arange(m), matrix), entries, m)
+
+    def both_ways(self, K: Any, kind: str = "max") -> Any:
+        """Return max(K, Kᵀ) of a CSR matrix without negative entries, or their "sum"."""
+        return K.maximum(K.T) if kind == "max" else sparse.csr_matrix(K + K.T)
 
 
 HOST = HostBlocks()
@@ -210,13 +215,18 @@ class DeviceBlocks(_Blocks):
         """Reduce segments."""
         return self.xp.segment_reduce(entries, kind, offsets=starts.long())
 
-    def larger_of_both(self, K: DeviceCSR) -> DeviceCSR:
+    def sums_by_row(self, entries: Block, matrix: DeviceCSR) -> Block:
+        """Reduce segments, the empty ones to 0."""
+        return self.over_rows("sum", entries, matrix.indptr)
+
+    def both_ways(self, K: DeviceCSR, kind: str = "max") -> DeviceCSR:
         """Sort the entries of K and Kᵀ by their place i n + j, where equal ones meet."""
+        together = self.xp.maximum if kind == "max" else self.xp.add
         n, (rows, columns) = K.shape[0], K.places()
         place, by_place = self.xp.cat([rows * n + columns, columns * n + rows]).sort()
         data = K.data.repeat(2)[by_place]
         same = place[1:] == place[:-1]  # at most two
-        data[:-1] = self.xp.where(same, data[:-1].maximum(data[1:]), data[:-1])
+        data[:-1] = self.xp.where(same, together(data[:-1], data[1:]), data[:-1])
         kept = self.xp.ones_like(place, dtype=self.xp.bool)
         kept[1:] = ~same
         place, data = place[kept], data[kept]
@@ -269,9 +279,13 @@ class DeviceCSR:
         return self
 
     @property
-    def T(self) -> Any:
-        """The transposed matrix on the host."""
-        return self.host.T
+    def T(self) -> DeviceCSR:
+        """The transposed matrix."""
+        rows, columns = self.places()
+        order = (columns * self.shape[0] + rows).argsort()
+        counts = columns.bincount(minlength=self.shape[1])
+        starts = self.blocks.xp.nn.functional.pad(counts.cumsum(0), (1, 0))
+        return DeviceCSR(self.data[order], rows[order], starts, self.shape[::-1])
 
     def __getitem__(self, rows: Any) -> Any:
         """Return rows or columns on the host."""

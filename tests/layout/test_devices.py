@@ -1,0 +1,199 @@
+"""Free layouts and places of new points on a device: the numbers of the host, and its quality."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.stats import spearmanr
+
+import heatsketch as hs
+from heatsketch.layout import free
+from heatsketch.layout.device import Grid
+from heatsketch.operators.torch import blocks_on, device_csr
+from layout.test_free import draws, problem, weights_of
+from layout.test_free_loops import SHAPES, sums
+from problems.clouds import cloud
+from problems.devices import every_device, refuse_arrays
+
+torch = pytest.importorskip("torch")
+
+every_precision = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+dimensions = pytest.mark.parametrize("c", [2, 3])
+TOO_LARGE = ("two dots", "heavy tails", "heavy tails, solid")
+
+
+@pytest.fixture(autouse=True)
+def _no_arrays(monkeypatch):
+    refuse_arrays(monkeypatch)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # of many small steps, in which threads wait for each other
+    yield
+    torch.set_num_threads(threads)
+
+
+@every_device
+@every_precision
+@pytest.mark.parametrize("name", [name for name in SHAPES if name not in TOO_LARGE])
+def test_the_grid_is_within_a_thousandth(name, dtype, device):
+    U, blocks = SHAPES[name], blocks_on(device)
+    U = U / 3 if name == "blob, solid" else U  # whose grid would fill the memory
+    force, total, size = sums(U)
+    there = blocks.native(U + 5.0, dtype)
+    found, found_total = Grid(blocks).repulsion(there)
+    found = blocks.host(found)
+    assert np.linalg.norm(found - force) <= 1e-3 * np.linalg.norm(size)
+    assert found_total == pytest.approx(total, rel=2e-3)
+    # No force from within moves the whole, whatever the grid.
+    rounding = 1e-3 if dtype == np.float32 else 1e-12
+    assert_allclose(found.sum(axis=0), 0, atol=rounding * np.abs(found).sum())
+
+
+def test_the_grid_gives_the_same_bits_on_the_processor_and_keeps_its_kernels():
+    U, grid = blocks_on("cpu").native(SHAPES["disc"]), Grid(blocks_on("cpu"))
+    one, other = grid.repulsion(U), grid.repulsion(U)
+    kernels = grid._kernels
+    again = grid.repulsion(U * 1.001)
+    assert grid._kernels is kernels
+    assert torch.equal(one[0], other[0])
+    assert one[1] == other[1]
+    assert not torch.equal(one[0], again[0])
+    grid.repulsion(U * 2)
+    assert grid._kernels is not kernels
+
+
+@every_device
+@pytest.mark.parametrize("name", TOO_LARGE)
+def test_where_the_box_is_too_large_the_tree_of_the_host_takes_over(name, device):
+    Y = SHAPES[name]
+    n = len(Y)
+    M, pairs = sparse.eye(n, format="csr"), (np.arange(n - 1), np.arange(1, n))
+    own, other = (free.FreeObjective(m, pairs, np.zeros(n - 1), 1.0) for m in at(M, device))
+    there = other.native(Y)
+    assert other._grid.repulsion(there) is None
+    expected = own.gradient(Y, 1.0)
+    found = other.blocks.host(other.gradient(there, 1.0))
+    assert_allclose(found, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
+
+
+def at(M, device, dtype=float):
+    """Return a matrix on the host, and on a device."""
+    return M, device_csr(M.astype(dtype), device)
+
+
+@every_device
+@dimensions
+@pytest.mark.parametrize("a", [0.0, 0.3])
+def test_the_gradient_is_that_of_the_host(a, c, device):
+    M, _, Y, pairs, targets = problem(400, c)
+    M = M[:, np.random.default_rng(0).permutation(400)]  # not in order, and a loop where it falls
+    own, other = (free.FreeObjective(m, pairs, targets, a, 0.0) for m in at(M, device))
+    there, host = other.native(Y), other.blocks.host
+    expected = own.gradient(Y, 0.2)
+    size = np.abs(expected).max()
+    assert_allclose(host(other.gradient(there, 0.2)), expected, rtol=0, atol=1e-11 * size)
+    assert other.edge_length(there) == pytest.approx(own.edge_length(Y), rel=1e-6)
+    other.opening = free.OPENING
+    assert_allclose(host(other.gradient(there, 0.2)), expected, rtol=0, atol=2e-3 * size)
+
+
+@every_device
+@every_precision
+def test_a_layout_is_that_of_the_host(dtype, device):
+    M, root, start, pairs, logs = problem(300)
+    own, other = (free.free_layout(m, root, start, pairs, logs) for m in at(M, device, dtype))
+    assert other.dtype == np.float64
+    # The descent increases the rounding.
+    atol = 0.02 if dtype == np.float32 else 1e-6
+    assert_allclose(other, own, rtol=0, atol=atol * np.ptp(own))
+
+
+@every_device
+@every_precision
+def test_by_the_grid_it_is_as_good_as_by_the_tree(dtype, device):
+    M, root, start, pairs, logs = problem(1_500)
+    own, other = (free.free_layout(m, root, start, pairs, logs) for m in at(M, device, dtype))
+    objective = free.FreeObjective(M, pairs, free.spread_targets(logs, 0.5, 2), 0.3)
+    kept = [
+        spearmanr(np.linalg.norm(Y[pairs[0]] - Y[pairs[1]], axis=1), logs)[0] for Y in (own, other)
+    ]
+    assert kept[1] == pytest.approx(kept[0], abs=0.01)
+    lengths = [objective.edge_length(Y) for Y in (own, other)]
+    assert lengths[1] == pytest.approx(lengths[0], rel=0.02)
+
+
+@every_device
+@pytest.mark.parametrize("name", ["digits", "roll"])
+def test_pictures_are_as_good_as_those_of_the_host(name, device):
+    X = (
+        hs.datasets.digits()[0][:1_100]
+        if name == "digits"
+        else hs.datasets.swiss_roll(1_100, rng=0)[0]
+    )
+    own, other = (
+        hs.HeatEmbedding(random_state=0, device=place).fit(X).quality_ for place in (None, device)
+    )
+    for measure in ("neighbors", "distances", "within", "crowding"):
+        assert getattr(other, measure) == pytest.approx(getattr(own, measure), abs=0.01)
+
+
+# New points
+
+
+@every_device
+@dimensions
+@pytest.mark.parametrize("seed", range(3))
+def test_medians_are_those_of_the_host(seed, c, device):
+    Y, indices, weights = draws(seed, c, m=200)
+    weights[::7, 2] = np.inf
+    weights[1::7, 3] = weights[1::7].sum(axis=1)  # has half of the weight
+    weights[2::7, 1:] = 0
+    indices[3::7] = indices[3::7, :1]
+    rows = weights_of(weights, indices, len(Y))
+    own, other = (free.geometric_medians(Y, r) for r in at(rows, device))
+    assert_allclose(other, own, rtol=0, atol=1e-10 * np.ptp(Y))
+    exact = np.flatnonzero(np.isin(np.arange(200) % 7, [0, 1, 2, 3]))
+    assert_array_equal(other[exact], own[exact])
+
+
+@every_device
+def test_a_median_depends_on_its_row_alone(device, monkeypatch):
+    Y, indices, weights = draws(0, 2, m=50)
+    rows = device_csr(weights_of(weights, indices, len(Y)), device)
+    whole = free.geometric_medians(Y, rows)
+    monkeypatch.setattr(type(rows.blocks), "free", 64 * 7 * 10 * 4 * 3)  # three rows at a time
+    assert_allclose(free.geometric_medians(Y, rows), whole, rtol=0, atol=1e-13)
+
+
+@every_device
+def test_the_fermat_point_and_medians_on_a_line(device):
+    angles = 2 * np.pi * np.arange(3) / 3
+    Y = np.column_stack([np.cos(angles), np.sin(angles)]) + 5.0
+    _, rows = at(sparse.csr_matrix(np.ones((1, 3))), device)
+    assert_allclose(free.geometric_medians(Y, rows), [[5.0, 5.0]], atol=1e-9)
+    Y = np.arange(5.0)[:, None] * [1.0, 2.0]
+    _, rows = at(sparse.csr_matrix(np.ones((1, 5))), device)
+    assert_array_equal(free.geometric_medians(Y, rows), Y[2:3])
+
+
+@every_device
+@every_precision
+@pytest.mark.parametrize("how", [{}, {"metric": "cosine"}, {"n_neighbors": 40}])
+def test_new_points_have_the_places_of_the_host(how, dtype, device, monkeypatch):
+    used, medians = [], free.medians_on
+    monkeypatch.setattr(free, "medians_on", lambda *given: used.append(1) or medians(*given))
+    X = cloud(300, 5).astype(dtype)
+    X = np.concatenate([X, X[:5]])  # equal points
+    new = X[:50] + dtype(0.1)
+    model = hs.HeatEmbedding(random_state=0, **how).fit(X)
+    Y = model.embedding_
+    expected, known = model.transform(new), model.transform(X)
+    model.set_params(device=device)
+    scale = np.ptp(Y)
+    atol = {np.float32: 1e-5, np.float64: 1e-10}[dtype] * scale
+    assert_allclose(model.transform(new), expected, rtol=0, atol=atol)
+    assert bool(used) == ("n_neighbors" not in how)  # of 32 entries of a row at most
+    assert_array_equal(model.transform(X), known)
+    assert_array_equal(known, Y)
+    assert_array_equal(Y[300:], Y[:5])
+    there = torch.from_numpy(new).to(device)
+    assert_allclose(model.transform(there).cpu().numpy(), expected, rtol=0, atol=atol)
