@@ -24,6 +24,12 @@ def packed(values: Any, kind: str) -> dict[str, Any]:
     return {"kind": kind, "shape": list(values.shape), "data": text}
 
 
+def unpacked(array: Mapping[str, Any]) -> Array:
+    """Return the array that `packed` was given."""
+    values = np.frombuffer(base64.b64decode(array["data"]), f"<{array['kind']}")
+    return values.reshape(array["shape"])
+
+
 def column(
     name: str, values: Any, shown: Array, given: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
