@@ -18,7 +18,7 @@ import numpy as np
 from heatsketch._checks import optional
 from heatsketch.io.files import write_atomically
 from heatsketch.io.metadata import plain
-from heatsketch.reports.columns import column, columns_of, unpacked
+from heatsketch.reports.columns import column, columns_of, numbers, unpacked
 
 SUFFIXES = (".html", ".htm")
 _SCRIPTS = ("scatter.js", "names.js", "charts.js", "distances.js", "report.js")
@@ -81,6 +81,7 @@ class Report:
             Names of columns, such as ``adata.var_names``.
         values : callable
             Returns the column of a name, of shape (n_samples,), such as ``adata.obs_vector``.
+            Floats are a scale of colours; other kinds are categories where `report` says so.
 
         Returns
         -------
@@ -120,7 +121,10 @@ class Report:
             except Exception as error:  # shown in the page, because a notebook hides it
                 widget.send({"missing": f"{name}: {error}"})
             else:
-                widget.send({"column": plain(column(name, given, shown))})
+                # Counts of a gene are few whole numbers, but no categories.
+                counts = given.dtype.kind == "f"
+                made = numbers(name, given[shown]) if counts else column(name, given, shown)
+                widget.send({"column": plain(made)})
 
         found = ReportWidget(page=self.html, names=[str(name) for name in names])
         found.on_msg(answer)
