@@ -1,11 +1,13 @@
 import sys
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib import colormaps
+from matplotlib import colormaps, rc_context
 from matplotlib.colors import to_rgb
+from matplotlib.text import Text
 from scipy.spatial.distance import pdist
 
 from heatsketch import plot
@@ -95,6 +97,53 @@ def test_legend_lies_outside_the_axes_and_shows_any_text():
     ax = figure.axes[0]
     assert ax.get_legend().get_window_extent().x0 >= ax.get_window_extent().x1
     assert ax.get_legend().get_window_extent().x1 <= figure.bbox.x1
+
+
+CELLS = ["CD4+ central memory T cell", "Plasmacytoid dendritic cell", "Naive B cell"]
+
+
+@pytest.mark.parametrize("width", [89, 183])  # millimetres: columns of a journal
+def test_at_the_width_of_a_journal_all_is_inside_and_names_leave_room_for_the_points(width):
+    codes = np.arange(600) % 3
+    F = points(600) / 4 + np.array([[0, 0], [5, 0], [0, 5]])[codes]
+    with rc_context({"font.size": 7}):
+        figure = plot.new_figure(width / 25.4, 89 / 25.4)
+        ax = figure.add_subplot()
+        plot.scatter(F, np.array(CELLS)[codes], title="cells", ax=ax)
+    figure.canvas.draw()
+    (legend,) = [one for one in (ax.get_legend(), *figure.legends) if one]
+    found = figure.findobj(Text)
+    assert {round(text.get_fontsize(), 6) for text in found if text.get_text()} == {7, 5.6}
+    box = legend.get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
+    assert 0 <= box.y0 < box.y1 <= figure.bbox.y1
+    assert not any(box.overlaps(one.get_window_extent()) for one in (ax, ax.xaxis.label))
+    assert ax.get_window_extent().width > 0.6 * figure.bbox.width
+    assert [text.get_visible() for text in ax.texts] == [True] * 3
+
+
+def test_dots_take_as_large_a_share_of_a_small_picture_as_of_a_large_one():
+    def share(inches):
+        ax = plot.new_figure(inches, inches).add_subplot()
+        plot.scatter(points(), ax=ax)
+        return np.sqrt(ax.collections[0].get_sizes()[0]) / inches
+
+    assert share(1.5) == pytest.approx(share(3))
+
+
+def test_text_in_files_is_text(tmp_path):
+    figure = plot.scatter(points(60), np.repeat(CELLS, 20), title="a title")
+    plot.save(figure, tmp_path / "a.svg")
+    plot.save(figure, tmp_path / "a.pdf")
+    texts = [one.text for one in ElementTree.parse(tmp_path / "a.svg").iter() if one.text]
+    figure.canvas.draw()
+    names = [text.get_text() for text in figure.axes[0].texts if text.get_visible()]
+    for name in ["a title", "coordinate 1", *CELLS]:
+        assert texts.count(name) == 1 + (name in names)  # in the legend and beside its points
+    assert names
+    pdf = (tmp_path / "a.pdf").read_bytes()
+    assert b"/Type3" not in pdf
+    assert b"/FontFile2" in pdf  # the font itself, as TrueType
 
 
 def test_a_name_stands_beside_its_points_with_a_line_to_their_median():

@@ -6,6 +6,7 @@ of the variable HEATSKETCH_CHROMIUM.
 
 import csv
 import io
+import json
 import os
 import shutil
 import time
@@ -360,6 +361,136 @@ def test_two_clicks_give_the_distance_of_the_model_and_a_way_of_neighbours(audit
     assert page.inner_text("#asked") == ""
 
 
+def test_a_click_lists_the_nearest_points_which_can_be_selected_and_saved(audit_page, audited):
+    page, (_, model, _) = audit_page, audited
+    page.evaluate("choose(10)")
+    assert page.inner_text("#near h2") == "Nearest to p10"
+    page.fill("#near-count", "7")
+    table = page.evaluate("""[...element('near-table').rows]
+      .map((row) => [...row.cells].map((cell) => cell.textContent))""")
+    head, *rows = table
+    assert head == ["id", "trust", "distance (95 %)"]
+    expected = model.distance(10).value
+    expected[10] = np.inf
+    near = [int(row[0][1:]) for row in rows]
+    np.testing.assert_allclose(expected[near], np.sort(expected)[:7], rtol=5e-3)
+    page.click("#near-select")
+    with page.expect_download() as download:
+        page.click("#save")
+    head, *saved = csv.reader(io.StringIO(Path(download.value.path()).read_text("utf-8")))
+    assert head[:3] == ["row", "id", "distance to p10"]
+    assert [int(row[0]) for row in saved] == near
+    np.testing.assert_allclose([float(row[2]) for row in saved], expected[near], rtol=5e-3)
+    page.evaluate("forget()")
+    assert page.locator("#near").is_hidden()
+
+
+REFUSED = "navigator.clipboard.writeText = () => Promise.reject(new Error('refused'));"
+BY_HAND = REFUSED + "document.execCommand = () => false;"
+
+
+@pytest.mark.parametrize("script", ["", REFUSED, BY_HAND], ids=["allowed", "refused", "by hand"])
+def test_ids_are_copied_also_where_the_clipboard_is_refused(browser, audited, script):
+    for page in _opened(browser, audited[0], permissions=["clipboard-read", "clipboard-write"]):
+        page.evaluate("navigator.clipboard.writeText('before')")
+        page.evaluate(f"() => {{ {script} }}")
+        page.evaluate("select([3, 1, 200])")
+        page.click("#copy")
+        if script != BY_HAND:
+            until(page, "element('copy').textContent === 'copied'")
+            assert page.evaluate("navigator.clipboard.readText()") == "p3\np1\np200\n"
+            assert page.locator("#by-hand").is_hidden()
+        else:
+            until(page, "element('copy').textContent === 'press Ctrl+C'")
+            assert page.evaluate("document.getSelection().toString()") == "p3\np1\np200\n"
+            page.keyboard.press("Control+C")
+            assert page.evaluate("navigator.clipboard.readText()") == "p3\np1\np200\n"
+
+
+def test_ids_are_saved_one_a_line(audit_page):
+    audit_page.evaluate("select([3, 1, 200])")
+    with audit_page.expect_download() as download:
+        audit_page.click("#list")
+    assert Path(download.value.path()).read_text("utf-8").split("\n") == ["p3", "p1", "p200", ""]
+
+
+@pytest.fixture(scope="module")
+def genes(roll):
+    rng = np.random.default_rng(0)
+    return {f"GENE{k}": rng.poisson(k, 400).astype(float) for k in range(30)}
+
+
+def test_a_column_is_shown_by_typing_its_name_where_there_are_many(browser, roll, genes, tmp_path):
+    model = hs.HeatSketch(8, 8, random_state=0).fit(roll[0])
+    hs.report(model, labels=genes, path=tmp_path / "genes.html")
+    for page in _opened(browser, tmp_path / "genes.html"):
+        page.locator("#column").type("gene1")
+        offered = page.evaluate("[...element('column-names').children].map((one) => one.value)")
+        assert offered == ["GENE1", *(f"GENE{k}" for k in range(10, 20))]
+        page.keyboard.press("Enter")
+        assert page.evaluate("shownColumn().name") == "GENE1"
+        page.fill("#column", "GENE27")
+        assert page.evaluate("shownColumn().name") == "GENE27"
+        page.mouse.move(*place_of(page, 0))
+        assert page.inner_text("#tip").split("\n")[1].startswith("GENE27 ")
+
+
+@pytest.fixture
+def in_notebook(browser, roll, genes, tmp_path):
+    """Yield a page with the widget as a notebook shows it, its frame, and the kernel's side."""
+    pytest.importorskip("anywidget")
+    found = hs.report(hs.HeatSketch(8, 8, random_state=0).fit(roll[0])).widget(genes, genes.get)
+    state = {"page": found.page, "names": found.names}
+    page = browser.new_page()
+    page.expose_function("ask", lambda name: found._handle_custom_msg(name, []))
+    page.expose_function("changed", lambda rows: setattr(found, "selected", rows))
+    found.send = lambda message: page.evaluate("(message) => tell(message)", message)
+    path = tmp_path / "notebook.html"
+    path.write_text(
+        f"""<!doctype html><body><script type="application/json" id="state">
+        {json.dumps(state).replace("<", chr(92) + "u003c")}</script><script type="module">
+        {found._esm.replace("export default { render };", "")}
+        const state = JSON.parse(document.getElementById("state").textContent);
+        const model = {{
+          get: (name) => state[name],
+          set: (name, value) => (state[name] = value),
+          save_changes: () => window.changed(state.selected),
+          send: (name) => setTimeout(() => window.ask(name)),
+          on: (_, heard) => (window.tell = heard),
+          off: () => {{}},
+        }};
+        render({{ model, el: document.body }});
+        </script></body>""",
+        "utf-8",
+    )
+    page.goto(path.as_uri())
+    yield page, page.frame_locator("iframe"), found
+    page.close()
+
+
+def test_a_notebook_shows_any_column_by_typing_and_gives_back_what_is_selected(in_notebook, genes):
+    page, frame, found = in_notebook
+    frame.locator("#column").fill("GENE17")
+    colour = frame.locator("#colour option", has_text="GENE17")
+    colour.wait_for(state="attached")
+    inside = page.frames[1]
+    until(inside, "shownColumn().name === 'GENE17'")
+    np.testing.assert_allclose(inside.evaluate("[...shownColumn().values]"), genes["GENE17"])
+    inside.evaluate("select([5, 3, 77])")
+    end = time.monotonic() + 30
+    while found.selected != [5, 3, 77]:
+        assert time.monotonic() < end
+        page.wait_for_timeout(50)
+
+
+def test_a_column_that_the_kernel_cannot_give_is_named(in_notebook, genes, monkeypatch):
+    page, frame, _ = in_notebook
+    monkeypatch.setitem(genes, "GENE3", np.zeros(7))
+    frame.locator("#column").fill("GENE3")
+    said = "GENE3: values has a column 'GENE3' of shape (7,) but the embedding has 400 rows"
+    until(page.frames[1], f"element('found').value.startsWith({json.dumps(said)})")
+
+
 def test_hover_after_a_click_says_the_interval(audit_page):
     audit_page.evaluate("choose(10)")
     audit_page.mouse.move(*place_of(audit_page, 200))
@@ -420,13 +551,28 @@ def test_names_cover_no_point_and_move_apart(audit_page):
         usual.call(this, text, x, y);
       };
     }""")
-    audit_page.click("#names")
+    audit_page.evaluate("redraw()")
     until(audit_page, "written.length > 1")
     boxes = {text: (x, y, width) for text, x, y, width in audit_page.evaluate("written")}
     assert boxes.keys() <= {"inner", "outer"}
     P = np.array(audit_page.evaluate("[...scatter.shown()]")).reshape(-1, 2)
     for x, y, width in boxes.values():
         assert (np.abs(P - [x, y]) > [width / 2, 6]).any(axis=1).all()
+
+
+def test_names_are_written_unless_the_button_says_no(audit_page):
+    audit_page.select_option("#colour", label="label")
+    for wanted in (True, False, True):
+        audit_page.evaluate("""() => {
+          window.drawn = [0, 0];
+          const [over, names] = [drawOver, drawNames];
+          drawOver = (...given) => (drawn[0]++, over(...given));
+          drawNames = (...given) => (drawn[1]++, names(...given));
+          redraw();
+        }""")
+        until(audit_page, "drawn[0] >= views.length")
+        assert (audit_page.evaluate("drawn[1]") > 0) == wanted
+        audit_page.click("#names")
 
 
 def test_names_are_placed_anew_only_if_something_moves(audit_page):
@@ -438,7 +584,7 @@ def test_names_are_placed_anew_only_if_something_moves(audit_page):
       placeNames = (...given) => (placed++, place(...given));
       drawNames = (...given) => (drawn++, draw(...given));
     }""")
-    audit_page.click("#names")
+    audit_page.evaluate("views.forEach((view) => (view.scatter.named = null)), redraw()")
     until(audit_page, "placed === views.length")
     for change, moves in (
         ("hovered = 3", False),
@@ -517,4 +663,12 @@ def test_a_notebook_shows_the_page_in_a_frame(browser, roll, tmp_path):
     page.goto(path.as_uri())
     frame = page.frame_locator("iframe")
     assert "400 points" in frame.locator("#subtitle").inner_text()
+    inside = page.frames[1]
+    assert inside.evaluate("window.origin") == "null"  # it reaches nothing of the notebook
+    inside.evaluate("select([1, 2])")
+    with page.expect_download() as download:
+        frame.locator("#list").click()
+    assert Path(download.value.path()).read_text("utf-8") == "1\n2\n"
+    frame.locator("#copy").click()
+    until(inside, "element('copy').textContent === 'copied'")
     page.close()

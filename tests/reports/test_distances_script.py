@@ -75,6 +75,18 @@ def test_there_is_a_way_between_two_points_if_and_only_if_they_are_in_one_compon
             assert all(b in links[a] for a, b in pairwise(way))
 
 
+def test_the_nearest_points_are_those_of_the_component_in_the_order_of_their_distances():
+    F, components = nested()
+    facts = sketch_facts((F, "power", 8.0), components, np.arange(len(F)))
+    D = np.where(components[:, None] == components, squareform(pdist(F)), np.inf)
+    np.fill_diagonal(D, np.inf)
+    for i in (0, 3, 150, 299):  # the first one is alone
+        near = asked(facts, f"sketch.nearest({i}, 12)")
+        assert len(near) == min(12, np.isfinite(D[i]).sum())
+        assert np.isfinite(D[i, near]).all()
+        np.testing.assert_allclose(D[i, near], np.sort(D[i])[: len(near)], rtol=1e-3)
+
+
 def test_every_point_of_a_connected_graph_has_a_way_to_every_other():
     """The neighbours in the page were a few of those of the graph: most ways were missing."""
     rng = np.random.default_rng(1)

@@ -71,6 +71,29 @@ def shown(roll, embedded):
     return hs.report(embedded, roll[0], labels=roll[1])
 
 
+def test_a_widget_answers_with_the_columns_that_are_asked_for(roll, limits):
+    pytest.importorskip("anywidget")
+    limits(report_points=50)  # a sample is shown
+    page = hs.report(hs.HeatSketch(8, 8, random_state=0).fit(roll[0]))
+    rows = unpacked(page.facts["shown"])
+    counts = np.random.default_rng(0).poisson(2, 300).astype(float)
+    known = {"GENE": counts, "kind": np.array(["a", "b", "c"] * 100), "short": counts[:9]}
+    shown = page.widget(known, known.__getitem__)
+    said = []
+    shown.send = said.append
+    for name in (*known, "unknown"):
+        shown._handle_custom_msg(name, [])
+    gene, kind, short, unknown = said
+    np.testing.assert_array_equal(unpacked(gene["column"]["values"]), counts[rows])
+    names = np.array(kind["column"]["names"])[unpacked(kind["column"]["codes"])]
+    np.testing.assert_array_equal(names, known["kind"][rows])
+    assert "short: values has a column 'short' of shape (9,)" in short["missing"]
+    assert unknown["missing"].startswith("unknown: ")
+    json.dumps(said)
+    assert shown.names == list(known)
+    assert shown.page == page.html
+
+
 class Page(html.parser.HTMLParser):
     """The elements and texts of a page as a browser reads them."""
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch.plot.figures import axes_for, check_picture, finish, new_figure
+from heatsketch.plot.figures import axes_for, check_picture, finish, new_figure, text_size
 from heatsketch.plot.labels import MAIN_COLOUR
 from heatsketch.spectral.traces import HeatTrace, heat_trace
 
@@ -71,7 +71,7 @@ def ksum_curve(result: Any, *, path: str | Path | None = None, ax: Any = None) -
     )
     doubled = ax.secondary_yaxis("right", functions=(lambda s: 2 * s, lambda d: d / 2))
     doubled.set_ylabel("dimension")
-    doubled.tick_params(labelsize=8, color="#888888")
+    doubled.tick_params(labelsize=text_size(0.8), color="#888888")
     return finish(ax, "Ksum test", ("bandwidth ε", "slope d log S / d log ε"), path)
 
 
@@ -194,7 +194,7 @@ def scales(
         marks[components] = f"{components} components of the graph"
     for height, words in marks.items():
         below.axhline(height, **_GREY_LINE)
-        place = {"xytext": (2, 3), "textcoords": "offset points", "fontsize": 8}
+        place = {"xytext": (2, 3), "textcoords": "offset points", "fontsize": text_size(0.8)}
         below.annotate(words, (0, height), xycoords=("axes fraction", "data"), **place)
     for panel in (above, below):
         panel.axvline(curve.time, color=_CHOSEN_COLOUR, linewidth=1)
@@ -270,7 +270,7 @@ def explained_variance(
     if share is not None:
         ax.axhline(100 * share, **_GREY_LINE)
     ax.set_ylim(0, 104)
-    ax.legend(frameon=False, fontsize=8)
+    ax.legend(frameon=False, fontsize=text_size(0.8))
     ax.xaxis.get_major_locator().set_params(integer=True)
     title = f"{len(count)} coordinates hold {result.describe()}"
     return finish(ax, title, ("coordinates", "%"), path)

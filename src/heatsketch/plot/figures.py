@@ -12,7 +12,8 @@ from heatsketch._typing import Array
 from heatsketch.io import write_atomically
 
 SUFFIXES = (".png", ".pdf", ".svg")
-LETTER = 0.066  # inches, the mean width at 10 points
+_LETTER = 0.0066  # inches, the mean width at 1 point
+_TEXT_STAYS_TEXT: Any = {"svg.fonttype": "none", "pdf.fonttype": 42}
 
 
 def check_picture(path: str | Path | None) -> None:
@@ -87,20 +88,32 @@ def size_in_inches(ax: Any) -> Array:
     return np.asarray(ax.get_window_extent().size / ax.figure.dpi)
 
 
+def text_size(share: float = 1.0) -> float:
+    """Return the size of text in points, next to that of matplotlib's settings."""
+    from matplotlib import rcParams
+
+    return float(share * rcParams["font.size"])
+
+
+def letter_width() -> float:
+    """Return the mean width of a letter in inches."""
+    return _LETTER * text_size()
+
+
 def finish(ax: Any, title: str, axis_names: Sequence[str], path: str | Path | None = None) -> Any:
     """Give axes a title, names and thin grey decoration; write the figure if there is a `path`.
 
     Returns the figure. Long lines are broken at the width of the axes.
     """
-    letters = max(20, int(size_in_inches(ax)[0] / LETTER))
+    letters = max(20, int(size_in_inches(ax)[0] / letter_width()))
     lines = [textwrap.fill(line, letters, break_on_hyphens=False) for line in title.splitlines()]
-    ax.set_title("\n".join(lines), fontsize=10, loc="left", parse_math=False)
+    ax.set_title("\n".join(lines), fontsize=text_size(), loc="left", parse_math=False)
     ax.set_xlabel(textwrap.fill(axis_names[0], letters), parse_math=False)
     ax.set_ylabel(axis_names[1], parse_math=False)
     if len(axis_names) == 3:
         ax.set_zlabel(axis_names[2], parse_math=False)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=8, color="#888888")
+    ax.tick_params(labelsize=text_size(0.8), color="#888888")
     ax.margins(0.04)
     if path is not None:
         save(ax.figure, path)
@@ -109,6 +122,8 @@ def finish(ax: Any, title: str, axis_names: Sequence[str], path: str | Path | No
 
 def save(figure: Any, path: str | Path) -> None:
     """Write a figure to a file in the format of its suffix; no partial file is ever visible.
+
+    Text in .pdf and .svg files stays text.
 
     Parameters
     ----------
@@ -130,5 +145,8 @@ def save(figure: Any, path: str | Path) -> None:
     plot.new_figure : Make an empty figure.
     """
     check_picture(path)
+    from matplotlib import rc_context
+
     suffix = Path(path).suffix.lower()[1:]
-    write_atomically(path, lambda draft: figure.savefig(draft, format=suffix), force=True)
+    with rc_context(_TEXT_STAYS_TEXT):
+        write_atomically(path, lambda draft: figure.savefig(draft, format=suffix), force=True)

@@ -11,7 +11,15 @@ import numpy as np
 
 from heatsketch._checks import check_points, read_labels
 from heatsketch._typing import Array
-from heatsketch.plot.figures import axes_for, finish, new_figure, save, size_in_inches
+from heatsketch.plot.figures import (
+    axes_for,
+    finish,
+    letter_width,
+    new_figure,
+    save,
+    size_in_inches,
+    text_size,
+)
 from heatsketch.plot.labels import (
     MAIN_COLOUR,
     NO_LABEL_COLOUR,
@@ -26,6 +34,9 @@ _SIZE = (7.6, 6.0)  # inches
 MAX_VECTOR_POINTS = 20_000  # a vector picture of more points is slow to open
 ORDER_SEED = 2_718_281_828  # not a likely seed of the data: equal seeds would show as structure
 CENTRAL = 0.98  # share of the points that the window is made for
+_FULL_DOTS = 4.6  # inches, the side of axes from which on dots have their full size
+_WIDEST_LEGEND = 0.36  # of the figure, beside the axes; a wider one stands below
+_LETTERS_BESIDE = 8  # of a name in a legend: as wide as its dot and the gaps
 _SPARE = 1.3  # ratio of the radius of the window to that of the central points
 _LEAST_GAIN = 1.4  # in scale; for less no point is moved to the edge
 _PANEL_INCHES, _MAX_COLUMNS = 3.4, 4
@@ -447,7 +458,8 @@ class Picture:
     @property
     def dot_size(self) -> float:
         """Return the diameter of a point, in points of 1/72 inch."""
-        return math.sqrt(np.clip(560 / math.sqrt(len(self.points)), 0.8, 36))
+        share = min(1.0, size_in_inches(self.ax).min() / _FULL_DOTS)
+        return share * math.sqrt(np.clip(560 / math.sqrt(len(self.points)), 0.8, 36))
 
     def draw(self) -> None:
         """Draw the points in random order, so that no category is drawn over the others."""
@@ -479,10 +491,14 @@ class Picture:
         if not names:
             return
         codes = self.values.filled(-1)
-        halo = {"path_effects": [withStroke(linewidth=3, foreground="white")], "in_layout": False}
-        bold: dict[str, Any] = {"ha": "center", "va": "center", "fontweight": "bold", **halo}
+        # A box and not a halo hides the lines below a name: effects would turn text into outlines.
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0}
+        bold: dict[str, Any] = {"ha": "center", "va": "center", "fontweight": "bold", "bbox": box}
+        bold |= {"in_layout": False, "fontsize": text_size()}
         texts = [ax.text(*points[0], name, parse_math=False, **bold) for name in names]
-        lines = LineCollection([], colors="#333333", linewidths=0.8, zorder=2.8, **halo)
+        effects = [withStroke(linewidth=text_size(0.2), foreground="white")]
+        line = {"linewidths": text_size(0.08), "path_effects": effects, "in_layout": False}
+        lines = LineCollection([], colors="#333333", zorder=2.8, **line)
         ax.add_collection(lines, autolim=False)
         radius = self.dot_size / 2
 
@@ -490,12 +506,12 @@ class Picture:
             """Draws nothing; before the names are drawn it moves them."""
 
             def draw(self, renderer: Any) -> None:
-                corner, window = ax.bbox.min, ax.bbox.size
+                pixels = radius * ax.figure.dpi / 72
+                corner, window = ax.bbox.min + pixels, ax.bbox.size - 2 * pixels
                 there = ax.transData.transform(points) - corner
                 for text in texts:
                     text.set_visible(True)  # hidden ones have no size
                 sizes = np.array([text.get_window_extent(renderer).size for text in texts])
-                pixels = radius * ax.figure.dpi / 72
                 places, homes = place_names(there, codes, sizes, window, pixels)
                 back = ax.transData.inverted().transform
                 ends = np.clip(homes, places - sizes / 2, places + sizes / 2)
@@ -530,15 +546,24 @@ class Picture:
             entries.append(("no label", NO_LABEL_COLOUR))
         if not entries:
             return
-        dot: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": 6}
-        legend = self.ax.legend(
+        dot: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": text_size(0.6)}
+        figure = self.ax.figure
+        width = letter_width() * (max(len(name) for name, _ in entries) + _LETTERS_BESIDE)
+        share = width / figure.get_figwidth()
+        where: Any = self.ax
+        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
+        if share > _WIDEST_LEGEND and figure.get_layout_engine() is not None:
+            where = figure
+            place = {"loc": "outside lower left", "ncols": max(1, int(1 / share))}
+        legend = where.legend(
             [Line2D([], [], color=colour, **dot) for _, colour in entries],
             ["."] * len(entries),  # names follow: matplotlib would drop one that starts with "_"
-            loc="upper left",
-            bbox_to_anchor=(1.01, 1.0),
             borderaxespad=0.0,
+            columnspacing=1.0,
+            fontsize=text_size(),
             frameon=False,
             handletextpad=0.2,
+            **place,
         )
         for text, (name, _) in zip(legend.get_texts(), entries, strict=True):
             text.set_parse_math(False)

@@ -24,6 +24,12 @@ def packed(values: Any, kind: str) -> dict[str, Any]:
     return {"kind": kind, "shape": list(values.shape), "data": text}
 
 
+def unpacked(array: Mapping[str, Any]) -> Array:
+    """Return the array that `packed` was given."""
+    values = np.frombuffer(base64.b64decode(array["data"]), f"<{array['kind']}")
+    return values.reshape(array["shape"])
+
+
 def column(
     name: str, values: Any, shown: Array, given: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
@@ -35,7 +41,7 @@ def column(
     """
     groups = categories(values)
     if groups is None:
-        return _numbers(name, np.asarray(values)[shown])
+        return numbers(name, np.asarray(values)[shown])
     codes, names = groups
     entries, legend = legend_of(codes, names)
     return {
@@ -79,10 +85,10 @@ def feature_columns(X: Any, names: Any, shown: Array) -> list[dict[str, Any]]:
     if values.dtype.kind not in "biuf":
         return []
     names = [f"x{j}" for j in range(values.shape[1])] if names is None else names
-    return [_numbers(str(name), x[shown]) for name, x in zip(names, values.T, strict=True)]
+    return [numbers(str(name), x[shown]) for name, x in zip(names, values.T, strict=True)]
 
 
-def _numbers(name: str, values: Array) -> dict[str, Any]:
+def numbers(name: str, values: Array) -> dict[str, Any]:
     """Return a column of numbers, in single precision where that keeps the six digits shown."""
     values = values.astype(float)
     size = np.abs(values[np.isfinite(values)]).max(initial=0)

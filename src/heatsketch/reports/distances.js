@@ -56,6 +56,11 @@ class Sketch {
     return Float32Array.from({ length: this.n }, (_, j) => (this.joined(i, j) ? this.factors[0] * this.length(i, j) : NaN));
   }
 
+  nearest(i, count) { // the other points of its component, the nearest first
+    const length = this.from(i), others = [...length.keys()].filter((j) => j !== i && this.joined(i, j));
+    return others.sort((a, b) => length[a] - length[b]).slice(0, count);
+  }
+
   links() { // of each point: its neighbours, those whose neighbour it is, and those beside it in the tree
     if (this.linked) return this.linked;
     this.linked = Array.from({ length: this.n }, () => []);

@@ -5,6 +5,7 @@ const element = (id) => document.getElementById(id);
 const VIRIDIS = [[68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142],
   [31, 158, 137], [53, 183, 121], [109, 205, 89], [180, 222, 44], [253, 231, 37]];
 const SCALE_HEIGHT = 36; // of the bar below the points
+const MANY = 12; // columns, beyond which one is found by typing
 const LISTED = 200; // rows of a selection in the table; the file has all
 
 function say(parent, tag, text) {
@@ -23,13 +24,15 @@ function pairs(list, entries) {
 
 // Columns ------------------------------------------------------------------------------------
 
-const columns = facts.columns.map((column) => {
+function read(column) {
   const values = unpack(column.type === "number" ? column.values : column.codes);
   const text = column.type === "number"
     ? (k) => (Number.isNaN(values[k]) ? "missing" : String(Number(values[k].toPrecision(6))))
     : (k) => (values[k] < 0 ? "missing" : column.names[values[k]]);
   return { ...column, values, text };
-});
+}
+
+const columns = facts.columns.map(read);
 const idNames = Object.keys(facts.ids);
 const rows = facts.shown ? unpack(facts.shown) : null;
 const rowOf = (k) => (rows ? rows[k] : k);
@@ -259,20 +262,44 @@ function choose(k) {
   if (source < 0 || target >= 0) [source, target, route] = [k, -1, []];
   else if (k === source) return forget();
   else [target, route] = [k, sketch.path(source, k)];
-  reach = { type: "number", name: `distance to ${nameOf(source)}`, values: sketch.from(source) };
+  const values = sketch.from(source), text = (k) => (Number.isNaN(values[k]) ? "none" : String(Number(values[k].toPrecision(6))));
+  reach = { type: "number", name: `distance to ${nameOf(source)}`, values, text };
   const way = route.length ? `; ${route.length - 1} step${route.length > 2 ? "s" : ""} from neighbour to neighbour` : "";
   element("asked").textContent = target < 0
     ? `Colours are distances to ${nameOf(source)}: ${facts.sketch.what}. Click a second point for the way between them.`
     : `${nameOf(source)} to ${nameOf(target)}: ${interval(source, target)}${way}.`;
+  showNear();
   drawLegend();
-  recolour();
+  select([...selected]); // its table has the distance, too
+}
+
+const near = () => sketch.nearest(source, Math.max(1, Number(element("near-count").value)));
+
+function showNear() {
+  const column = columns[element("colour").value], made = element("near-table"), points = near();
+  element("near").hidden = false;
+  element("near-to").textContent = nameOf(source);
+  element("near").querySelector(".note").textContent = points.length
+    ? "The order is that of estimates: points whose intervals overlap may stand in another order in truth." : "It is alone: nothing diffuses from it.";
+  made.replaceChildren();
+  const head = say(made, "tr"), names = [idNames[0] ?? "row", ...(column ? [column.name] : []), `distance (${facts.sketch.level} %)`];
+  if (points.length) names.forEach((name) => say(head, "th", name));
+  for (const k of points) {
+    const row = say(made, "tr"), [value, low, high] = sketch.distance(source, k).map(short);
+    [nameOf(k), ...(column ? [column.text(k)] : []), `${value} (${low} to ${high})`].forEach((text) => say(row, "td", text));
+    row.addEventListener("pointerenter", () => {
+      hovered = k;
+      redraw();
+    });
+  }
 }
 
 function forget() {
   [source, target, route, reach] = [-1, -1, [], null];
   element("asked").textContent = "";
+  element("near").hidden = true;
   drawLegend();
-  recolour();
+  select([...selected]);
 }
 
 function interval(i, j) {
@@ -343,7 +370,8 @@ function hover({ scatter: own, tip }, x, y) {
   if (!idNames.length) line("row", String(rowOf(k)));
   for (const name of idNames) line(name, facts.ids[name][k]);
   if (source >= 0 && k !== source) line(`to ${nameOf(source)}`, interval(source, k));
-  columns.slice(0, 10).forEach((column) => line(column.name, column.text(k)));
+  const listed = new Set([columns[element("colour").value], ...columns].filter(Boolean)); // the colour first
+  [...listed].slice(0, 10).forEach((column) => line(column.name, column.text(k)));
   if (columns.length > 10) say(tip, "div", `and ${columns.length - 10} more`);
   tip.style.left = `${x > own.width / 2 ? Math.max(0, x - tip.offsetWidth - 14) : x + 14}px`;
   tip.style.top = `${Math.max(0, Math.min(y + 14, own.height - tip.offsetHeight))}px`;
@@ -459,10 +487,50 @@ function find(words) {
   return found;
 }
 
+// Colours by name: of the page, and of a notebook's kernel, which is asked for others (widget.js) ----
+
+let kernel = null, offered = []; // the window that speaks for it, and the names of its columns
+
+function tellKernel(what) {
+  if (kernel) kernel.postMessage(what, "*");
+}
+
+function offer(words) { // the first names that begin with the words, then those that contain them
+  const wanted = words.trim().toLowerCase(), list = element("column-names");
+  const fitting = [...new Set([...columns.map((column) => column.name), ...offered])].filter((name) => name.toLowerCase().includes(wanted));
+  const rank = (name) => (name === words ? 0 : name.toLowerCase().startsWith(wanted) ? 1 : 2);
+  const found = fitting.sort((a, b) => rank(a) - rank(b)).slice(0, 50);
+  list.replaceChildren();
+  if (wanted) found.forEach((name) => (say(list, "option").value = name));
+  return wanted ? found : [];
+}
+
+function colourBy(name) {
+  const k = columns.findIndex((column) => column.name === name);
+  element("found").value = k < 0 ? `asking the kernel for ${name} …` : "";
+  if (k < 0) return tellKernel({ wanted: name });
+  element("colour").value = k;
+  element("colour").dispatchEvent(new Event("change"));
+}
+
+function listenToKernel({ source: from, data }) {
+  if (from === window || from !== window.parent || !data) return;
+  if (data.names) {
+    [kernel, offered] = [from, data.names];
+    element("column").hidden = false;
+  }
+  if (data.missing) element("found").value = data.missing;
+  if (data.column) {
+    say(element("colour"), "option", data.column.name).value = columns.push(read(data.column)) - 1;
+    colourBy(data.column.name);
+  }
+}
+
 // Selection ------------------------------------------------------------------------------------
 
-const heads = () => ["row", ...idNames, ...columns.map((column) => column.name)];
-const cells = (k) => [String(rowOf(k)), ...idNames.map((name) => facts.ids[name][k]), ...columns.map((column) => column.text(k))];
+const known = () => (reach ? [reach, ...columns] : columns);
+const heads = () => ["row", ...idNames, ...known().map((column) => column.name)];
+const cells = (k) => [String(rowOf(k)), ...idNames.map((name) => facts.ids[name][k]), ...known().map((column) => column.text(k))];
 
 function select(found) {
   selected = new Set(found);
@@ -478,6 +546,25 @@ function select(found) {
     cells(k).forEach((text) => say(row, "td", text));
   });
   recolour();
+  tellKernel({ selected: found.map(rowOf) });
+}
+
+const idsOf = (found) => found.map((k) => nameOf(k)).join("\n") + "\n";
+
+async function copy(found, button) {
+  const area = element("by-hand"), words = button.textContent;
+  area.hidden = true;
+  try {
+    await navigator.clipboard.writeText(idsOf(found));
+  } catch { // not allowed here, as in some frames: the older way, or by hand
+    area.value = idsOf(found);
+    area.hidden = false;
+    button.closest("p").after(area);
+    area.select();
+    area.hidden = document.execCommand("copy");
+  }
+  button.textContent = area.hidden ? "copied" : "press Ctrl+C";
+  setTimeout(() => (button.textContent = words), 2000);
 }
 
 function table() { // the selection as CSV (RFC 4180)
@@ -645,6 +732,15 @@ function start() {
     drawLegend();
     recolour();
   };
+  element("column").hidden = columns.length <= MANY;
+  element("column").addEventListener("input", ({ target: { value } }) => {
+    if (offer(value)[0] === value) colourBy(value);
+  });
+  element("column").addEventListener("keydown", (event) => {
+    const [name] = event.key === "Enter" ? offer(event.target.value) : [];
+    if (name) colourBy((event.target.value = name));
+  });
+  window.addEventListener("message", listenToKernel);
   choice.addEventListener("change", () => {
     only = new Set();
     forget();
@@ -668,8 +764,7 @@ function start() {
     clear();
     forget();
   });
-  element("space").disabled = d < 3;
-  element("space").title = d < 3 ? "needs three coordinates" : "turn the first three coordinates";
+  element("space").hidden = d < 3;
   press("space", (on) => {
     scatter.deep = on;
     scatter.fit();
@@ -681,6 +776,11 @@ function start() {
   element("fit").addEventListener("click", () => views.forEach((view) => view.scatter.fit()));
   element("all").addEventListener("click", () => views.forEach((view) => view.scatter.fit(true)));
   element("save").addEventListener("click", () => save(new Blob([table()], { type: "text/csv;charset=utf-8" }), "selected.csv"));
+  element("copy").addEventListener("click", (event) => copy([...selected], event.target));
+  element("list").addEventListener("click", () => save(new Blob([idsOf([...selected])], { type: "text/plain;charset=utf-8" }), "ids.txt"));
+  element("near-copy").addEventListener("click", (event) => copy(near(), event.target));
+  element("near-select").addEventListener("click", () => select(near()));
+  element("near-count").addEventListener("input", showNear);
   element("png").addEventListener("click", savePNG);
   element("svg").addEventListener("click", saveSVG);
   element("clear").addEventListener("click", clear);

@@ -23,6 +23,7 @@ void main() {
   float a = paint.a * (1.0 - smoothstep(0.38, 0.5, r));
   pixel = vec4(paint.rgb * a, a);
 }`;
+const FULL = 500; // pixels, the side of a picture from which on points have their full size
 const FADED = 0, PLAIN = 1, LIT = 2;
 
 class Scatter {
@@ -221,7 +222,8 @@ class Scatter {
   }
 
   get size() { // of a point, in pixels
-    return this.enlarged * Math.min(11, Math.max(3, 370 / Math.sqrt(this.n)));
+    const small = Math.min(1, Math.min(this.width, this.height) / FULL); // on a phone
+    return this.enlarged * Math.max(2, small * Math.min(11, Math.max(3, 370 / Math.sqrt(this.n))));
   }
 
   draw() {

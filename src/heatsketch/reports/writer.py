@@ -8,12 +8,17 @@ import html
 import importlib.resources
 import json
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from heatsketch._checks import optional
 from heatsketch.io.files import write_atomically
 from heatsketch.io.metadata import plain
+from heatsketch.reports.columns import column, columns_of, numbers, unpacked
 
 SUFFIXES = (".html", ".htm")
 _SCRIPTS = ("scatter.js", "names.js", "charts.js", "distances.js", "report.js")
@@ -64,10 +69,73 @@ class Report:
         content = self.html.encode("utf-8", "backslashreplace")
         write_atomically(path, lambda draft: draft.write_bytes(content), force=force)
 
+    def widget(self, names: Iterable[str], values: Callable[[str], Any]) -> Any:
+        """Return the page as a widget of a notebook that shows any column by typing its name.
+
+        A name that is typed goes to the kernel, which answers with the values; only columns that
+        are asked for are sent. `selected` of the widget has the rows of the points selected.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Names of columns, such as ``adata.var_names``.
+        values : callable
+            Returns the column of a name, of shape (n_samples,), such as ``adata.obs_vector``.
+            Floats are a scale of colours; other kinds are categories where `report` says so.
+
+        Returns
+        -------
+        anywidget.AnyWidget
+            A widget for Jupyter, VS Code, Colab or marimo.
+
+        Raises
+        ------
+        ImportError
+            If anywidget is missing.
+
+        Examples
+        --------
+        >>> import heatsketch as hs
+        >>> X, angle = hs.datasets.circle(100, rng=0)
+        >>> page = hs.report(hs.DiffusionMap(2, 8).fit(X))
+        >>> shown = page.widget(["angle"], {"angle": angle}.get)  # doctest: +SKIP
+        >>> shown.selected  # doctest: +SKIP
+        []
+        """
+        base: Any = optional("anywidget", "this widget needs anywidget", "notebook").AnyWidget
+        from traitlets import List, Unicode
+
+        class ReportWidget(base):
+            _esm = _file("widget.js")
+            page = Unicode().tag(sync=True)
+            names = List().tag(sync=True)
+            selected = List().tag(sync=True)
+
+        n = self.facts["n_points"]
+        rows = self.facts["shown"]
+        shown = np.arange(n) if rows is None else unpacked(rows)
+
+        def answer(widget: Any, name: str, _: Any) -> None:
+            try:
+                (given,) = columns_of({name: values(name)}, "value", n).values()
+            except Exception as error:  # shown in the page, because a notebook hides it
+                widget.send({"missing": f"{name}: {error}"})
+            else:
+                # Counts of a gene are few whole numbers, but no categories.
+                counts = given.dtype.kind == "f"
+                made = numbers(name, given[shown]) if counts else column(name, given, shown)
+                widget.send({"column": plain(made)})
+
+        found = ReportWidget(page=self.html, names=[str(name) for name in names])
+        found.on_msg(answer)
+        return found
+
     def _repr_html_(self) -> str:
-        """Show the page in a notebook."""
+        """Show the page in a notebook, in a frame that reaches nothing of the notebook."""
         source = html.escape(self.html)
-        return f'<iframe srcdoc="{source}" width="100%" height="900" style="border:0"></iframe>'
+        allowed = 'sandbox="allow-scripts allow-downloads" allow="clipboard-write"'
+        size = 'width="100%" height="900" style="border:0"'
+        return f'<iframe srcdoc="{source}" {allowed} {size}></iframe>'
 
     def __repr__(self) -> str:
         """Describe the report without its numbers."""
