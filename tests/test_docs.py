@@ -30,7 +30,7 @@ COMMANDS = {
     if kind == "sh" and line.startswith("heatsketch ")
 }
 QUICK = {"density", "diffusion-distance", "gpu", "million-points", "sketch", "uncertainty"}
-PEERS = {"scanpy", "umap", "phate", "pydiffmap", "torch"}  # where the benchmarks run
+PEERS = {"igraph", "phate", "pydiffmap", "scFates", "scanpy", "torch", "umap"}
 PEERS |= {"MDAnalysis", "MDAnalysisTests", "deeptime"}
 ROOMS = "anndata classical comparison datasets distributed io metrics mixture plot "
 ROOMS += "uncertainty"

@@ -133,7 +133,7 @@ def test_scanpy(blood, side):
     sc, adata = blood
     sc.tl.diffmap(adata)
     adata.uns["iroot"] = 0
-    for row in table_of("anndata.md"):
+    for row in table_of("anndata.md", "Functions"):
         eval(row[SIDES[side]][0], {"sc": sc, "hs": hs, "adata": adata})
     if side == "here":
         sc.tl.diffmap(adata)  # of the neighbours that the first row has put there

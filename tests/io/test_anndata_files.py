@@ -201,8 +201,11 @@ def test_the_array_is_the_one_that_scanpy_searches_neighbours_in(form, tmp_path)
         warnings.simplefilter("error", UserWarning)
         np.testing.assert_array_equal(read("many"), X[:, :4])
         np.testing.assert_array_equal(read("many", "X"), X)
-        np.testing.assert_array_equal(read("few"), X[:, :50])
+        np.testing.assert_array_equal(read("few", "X"), X[:, :50])
+        np.testing.assert_array_equal(read("few", "X_pca"), X[:, :4])
         np.testing.assert_array_equal(read("bare", "X"), X)
+    with pytest.warns(UserWarning, match=r"has X_pca but only 50 genes, .* of X.*read key=X\)"):
+        np.testing.assert_array_equal(read("few"), X[:, :50])
     with pytest.warns(UserWarning, match=r"no X_pca, .* all 60 genes in X.*\(--read key=X\)"):
         np.testing.assert_array_equal(read("bare"), X)
 

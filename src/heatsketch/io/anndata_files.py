@@ -28,6 +28,12 @@ _ZARR_METADATA = (".zarray", ".zmetadata", "zarr.json")
 def default_array(n_genes: int, obsm: Container[str], what: str, do: str) -> str:
     """Return the name of the array in which scanpy searches neighbours: "X" or "X_pca"."""
     if n_genes <= _MOST_GENES:
+        if _COMPONENTS in obsm:
+            warn(
+                UserWarning,
+                f"{what} has {_COMPONENTS} but only {n_genes} genes, so that distances are those "
+                f"of X, as in scanpy; name {_COMPONENTS} if you mean it, or pass {do}.",
+            )
         return "X"
     if _COMPONENTS in obsm:
         return _COMPONENTS
