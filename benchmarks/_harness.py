@@ -68,7 +68,13 @@ def images(n, folder):
     return X[:n], label[:n]
 
 
-DATA = {"overlapping": overlapping, "roll": roll, "images": images}
+def digits(n):
+    """Return the first n of scikit-learn's digits."""
+    X, label = hs.datasets.digits()
+    return X[:n], label[:n]
+
+
+DATA = {"digits": digits, "overlapping": overlapping, "roll": roll, "images": images}
 
 
 def draw(name, n, folder=None):

@@ -5,6 +5,7 @@ Run: python benchmarks/pictures.py prepare FOLDER      (draws the sets of _real_
      python benchmarks/pictures.py table FOLDER
      python benchmarks/pictures.py sheets FOLDER       (a row of pictures for each set)
      python benchmarks/pictures.py demap FOLDER
+     python benchmarks/pictures.py seconds FOLDER      (of a second fit of large sets)
      [--methods heatsketch UMAP ...] [--sets digits ...] [--split tuning|unseen|fresh|all] [-o FILE]
 
 What has been computed lies in FOLDER and is not computed again. The measures come from outside:
@@ -19,6 +20,9 @@ frame   area of the box of the 98 % of the points nearest to the centre, over th
 cells   share of the cells with points in them, of 50 x 50 in that box
 crowd   share of its points in the densest hundredth of those cells
 cpu     processor seconds of one fit, after one of another set
+seconds (`seconds`) of a second fit of a large set in a process of its own, and their ratio to ours
+        in the same run; all cores, UMAP without a seed, because a seed takes it to one core. FOLDER
+        holds MNIST's IDX files for "images"; the others are "digits", "roll" and "overlapping"
 DEMaP   (`demap`) rank correlation with geodesics of a tree of random walks before noise is added
 """
 
@@ -221,6 +225,42 @@ def demap(method):
     return found
 
 
+# --- seconds ----------------------------------------------------------------------------------
+
+LARGE = {"digits": 1_797, "images": 10_000, "roll": 50_000, "overlapping": 100_000}
+HOUR = 3_600
+
+
+def second_fit(method, data, n, folder):
+    """Return the seconds of a second fit of n points."""
+    import _harness as harness
+
+    X, _ = harness.draw(data, n, folder)
+    make = _umap_without_seed if method == "UMAP" else METHODS[method]
+    make(X)
+    return {"seconds": harness.timed(make, X)[0]}
+
+
+def _umap_without_seed(X):
+    import umap as package
+
+    return package.UMAP().fit_transform(X)
+
+
+def second_fits(folder, sets, methods):
+    """Yield a row of seconds, and their ratio to ours, for each large set and method."""
+    import _harness as harness
+
+    for data in sets:
+        found = {}
+        for method in dict.fromkeys(["heatsketch", *methods]):
+            task = (second_fit, method, data, LARGE[data], folder)
+            found[method] = harness.run_apart(*task, limit=HOUR).get("seconds", np.nan)
+            ratio = found[method] / found["heatsketch"]
+            row = {"data": data, "points": LARGE[data], "method": method}
+            yield row | {"seconds": f"{found[method]:.3g}", "ratio": f"{ratio:.3g}"}
+
+
 # --- stored sets and pictures -----------------------------------------------------------------
 
 
@@ -378,7 +418,9 @@ def main():
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("step", choices=["prepare", "embed", "table", "sheets", "demap"])
+    options.add_argument(
+        "step", choices=["prepare", "embed", "table", "sheets", "demap", "seconds"]
+    )
     options.add_argument("folder", type=Path)
     options.add_argument("--methods", nargs="+", default=list(METHODS), metavar="METHOD")
     options.add_argument("--known-as", metavar="NAME", help="of the one method, in the folder")
@@ -402,6 +444,17 @@ def main():
             name = given.known_as or method
             (given.folder / f"demap.{name}.json").write_text(json.dumps(found))
             print(name, {key: np.round(values, 3).tolist() for key, values in found.items()})
+        return
+    if given.step == "seconds":
+        rows = []
+        for row in second_fits(given.folder, given.sets or LARGE, given.methods):
+            print(*row.values(), flush=True)
+            rows.append(row)
+        if given.output:
+            with given.output.open("w", newline="") as file:
+                writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(rows)
         return
     sets = given.sets or names(given.folder, given.split)
     if given.step == "embed":

@@ -9,6 +9,7 @@ Needs networkx.
 import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
+from sklearn.neighbors import NearestNeighbors
 
 import heatsketch as hs
 
@@ -20,17 +21,32 @@ GRAPHS = {
 # Walks that wait for random times: without self-loops, others go to and fro.
 AS_GRAPH = {"affinity": "precomputed", "filter": "heat", "random_state": 0}
 
-layouts, log_L = {}, {}
+
+def linked(G, Y):
+    """Return the fraction of the nodes nearest to each, as many as it has links, that it links."""
+    A = nx.to_numpy_array(G, weight=None)
+    order = NearestNeighbors(n_neighbors=len(A) - 1).fit(Y).kneighbors(return_distance=False)
+    first = np.arange(len(A) - 1) < A.sum(axis=1, keepdims=True)
+    return np.take_along_axis(A, order, axis=1)[first].mean()
+
+
+# Two questions to a picture: which nodes are linked, and how far apart are they for a walk?
+layouts = {}
 for name, G in GRAPHS.items():
     model = hs.HeatEmbedding(2, **AS_GRAPH).fit(G)
     spectral = np.array(list(nx.spectral_layout(G).values()))
-    theirs = hs.metrics.diffusion_distortion(spectral, model.diffusion_, model.time_, filter="heat")
     layouts[name] = {"heat embedding": model.embedding_, "spectral layout": spectral}
-    log_L[name] = model.distortion_.log_L, theirs.log_L
-
-for name, (ours, theirs) in log_L.items():
-    print(f"{name}: log L of diffusion distances {ours:.1f}, by the spectral layout {theirs:.1f}")
-    assert ours < theirs / 2
+    links, kept = [], []
+    for Y in layouts[name].values():
+        links.append(linked(G, Y))
+        distances = hs.metrics.diffusion_distortion(Y, model.diffusion_, model.time_, filter="heat")
+        kept.append(distances.within[1.5])
+    print(
+        f"{name}: {links[0]:.0%} of the nearest are linked, by the spectral layout {links[1]:.0%}; "
+        f"{kept[0]:.0%} of distances within a factor of 1.5, by the spectral layout {kept[1]:.0%}"
+    )
+    assert links[0] > links[1] + 0.05
+    assert kept[0] > kept[1] + 0.2
 
 # Zachary's club fell apart into two; the first coordinate of the walk says who went where.
 G = GRAPHS["karate club"]
