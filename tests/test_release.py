@@ -23,8 +23,24 @@ def test_the_version_stands_in_one_place_and_in_the_citation():
     place = PROJECT["tool"]["hatch"]["version"]["path"]
     if (ROOT / place).exists():  # the sources are not where an installed package is tested
         assert f'__version__ = "{hs.__version__}"' in text_of(place)
-    (version,) = re.findall(r"^version: (\S+)", text_of("CITATION.cff"), re.MULTILINE)
-    assert version == hs.__version__
+    for name in ("CITATION.cff", "recipe/recipe.yaml"):
+        said = re.findall(r"^ *version: (\d\S+)", text_of(name), re.MULTILINE)
+        assert set(said) == {hs.__version__}, name
+
+
+def test_the_conda_package_asks_for_what_the_wheel_asks_for():
+    """But for numpy: one conda package serves all systems, so it takes what Windows needs."""
+    section = re.search(r"^  run:\n(.*?)^  \w", text_of("recipe/recipe.yaml"), re.DOTALL | re.M)[1]
+    listed = dict(re.findall(r"^    - ([\w-]+) (>=\S+)", section, re.MULTILINE))
+    promised = PROJECT["project"]["dependencies"]
+    wanted = dict(re.findall(r"([\w-]+)(>=[\d.]+)", " ".join(promised).replace("_", "-")))
+    assert listed.pop("python") == ">=${{"
+    assert f'python_min: "{PROJECT["project"]["requires-python"][2:]}"' in text_of(
+        "recipe/recipe.yaml"
+    )
+    assert listed == wanted
+    (build,) = PROJECT["build-system"]["requires"]
+    assert f"- {build.replace('>=', ' >=')}\n" in text_of("recipe/recipe.yaml")
 
 
 def test_the_changelog_has_the_version():
@@ -57,4 +73,17 @@ def test_every_python_that_is_promised_is_tested():
     versions = [c.rpartition(" ")[2] for c in promised]
     assert PROJECT["project"]["requires-python"] == f">={versions[0]}"
     if WORKFLOWS:
-        assert f"python: {versions}".replace("'", '"') in text_of(".github/workflows/ci.yml")
+        listed = str(versions).replace("'", '"')
+        assert f"python: {listed}" in text_of(".github/workflows/ci.yml")
+        assert f"pythons: '{listed}'" in text_of(".github/workflows/release.yml")
+
+
+@pytest.mark.skipif(not WORKFLOWS, reason="the workflows are in a clone")
+def test_only_a_tag_is_published_and_only_where_someone_switched_it_on():
+    text = text_of(".github/workflows/release.yml")
+    assert re.search(r'^on:\n  push:\n    tags: \["v\*"\]\n\n', text, re.MULTILINE)
+    (publish,) = re.findall(r"^  publish:\n(.*)", text, re.DOTALL | re.MULTILINE)
+    assert "pypa/gh-action-pypi-publish@" not in text.replace(publish, "")
+    assert "    needs: package\n    if: vars.PUBLISH == 'yes'\n" in publish
+    assert "    environment:\n      name: pypi\n" in publish
+    assert re.search(r"^    permissions:\n      id-token: write\n    steps:", publish, re.MULTILINE)
