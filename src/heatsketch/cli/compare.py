@@ -28,6 +28,9 @@ def _compare_methods(args: Namespace) -> dict[str, str]:
     if args.same_rows:
         args.usage_error("--same-rows compares two files; pass the other one, too")
     names = [name for part in args.methods or [DEFAULT_METHODS] for name in part]
+    pictures = [name for name in names if _is_picture(args, name)]
+    plain = [name for name in names if name not in pictures and "." not in name]
+    common.check_methods(args, plain, *OTHERS, "all")
     options = common.parameters(args, defaults(hs.compare), "compare")
     output = args.output
     if output is None:
@@ -41,9 +44,6 @@ def _compare_methods(args: Namespace) -> dict[str, str]:
     existing = ", ".join(name for name in FILES if (output / name).exists())
     if existing and not args.force:
         raise FileExistsError(f"{output} already has {existing}; pass --force to replace them.")
-    pictures = [name for name in names if _is_picture(args, name)]
-    plain = [name for name in names if name not in pictures and "." not in name]
-    common.check_methods(args, plain, *OTHERS, "all")
     table = common.read_points(args)
     common.warn_of_units({}, table)
     label = None if table.label is None else table.extra[table.label]

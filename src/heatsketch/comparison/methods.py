@@ -52,8 +52,6 @@ _TALKATIVE = {"sklearn", *(place.partition(".")[0] for place, _ in OTHERS.values
 # other classes of the library need about 1, 1 and 1.
 _SECONDS = {
     "HeatEmbedding": (1, 6, 1),
-    "MixtureDiffusion": (1, 6, 1),
-    "MetricMDS": (1, 12, 2),
     "Isomap": (1, 16, 2),
     "SNE": (1, 85, 2),
     "TSNE": (5, 40, 1),

@@ -48,7 +48,6 @@ _LARGE_DATA_POINTS = 20_000
 _SCORED_NEIGHBORS = 10
 _NEIGHBORS_PER_PERPLEXITY = 3  # of t-SNE
 _PROCESS = Path("/proc/self")
-_LONG = 5.0  # seconds
 
 FILES = ("comparison.csv", "comparison.png", "embeddings.npz")
 
@@ -221,11 +220,11 @@ class Comparison:
                 said.append(f"{row.seconds:.{int(row.seconds < 10)}f} s")
             notes[row.method] = row.error or " · ".join(said)
         pictures = {row.method: self.embeddings.get(row.method) for row in self.rows}
-        facts = self.facts
-        about = f"{facts['points']:,} points, {facts['features']:,} features. {_CAPTION}"
-        if facts["sharing"]:
-            searched = f"{facts['neighbor_seconds']:.1f} s to find neighbours once"
-            about += f" {', '.join(facts['sharing'])}: plus {searched}."
+        about = f"{self.facts['points']:,} points, {self.facts['features']:,} features. {_CAPTION}"
+        sharing = [one for one in self.facts["sharing"] if pictures.get(one) is not None]
+        if sharing:
+            searched = f"{self.facts['neighbor_seconds']:.1f} s to find neighbours once"
+            about += f" {', '.join(sharing)}: plus {searched}."
         return panels(pictures, self.labels, notes, caption=about, path=path, whole=whole)
 
     def write(self, directory: str | Path, *, whole: bool = False) -> None:
@@ -380,7 +379,7 @@ def compare(
         "features": X.shape[1],
         "n_neighbors": n_neighbors,
         "neighbor_seconds": seconds,
-        "sharing": [name for name in sharing if name in embeddings],
+        "sharing": sharing,
         "sample": len(sample),
         "time": chosen,
         "time_is_chosen": time == "auto",
@@ -398,17 +397,18 @@ def _estimators(methods: Any, groups: Array, options: dict[str, Any]) -> dict[st
     n_classes = len(set(groups) - {None})
     if isinstance(methods, str):
         methods = fitting(len(groups), n_classes) if methods == "all" else [methods]
-    if hasattr(methods, "fit") or getattr(methods, "ndim", 0) == 2:
+    if hasattr(methods, "get_params") or getattr(methods, "ndim", 0) == 2:
         methods = [methods]
     named = methods.items() if isinstance(methods, Mapping) else ((None, one) for one in methods)
     made: dict[str, Any] = {}
     for name, method in named:
         if not isinstance(method, str):
-            is_estimator = hasattr(method, "fit")
+            is_estimator = hasattr(method, "get_params")
             kind = type(method).__name__ if is_estimator else "coordinates"
             count = sum(known.partition("-")[0] == kind for known in made)
             name = str(name or (f"{kind}-{count + 1}" if count else kind))
-            made[name] = clone(method) if is_estimator else _given(method, name, len(groups))
+            with silenced(type(method)):
+                made[name] = clone(method) if is_estimator else _given(method, name, len(groups))
             continue
         make, known = method_class(method), dict(options)
         if method not in ESTIMATORS:  # which has its own number of neighbours
@@ -438,7 +438,7 @@ def _foretell(estimators: dict[str, Any], n: int, seeds: int) -> None:
     logger.info(
         f"about {total:.0f} s for {n:,} points ({each}), by measurements on two cores; your "
         "machine may need a third of it, or three times as much",
-        extra={"at_once": total > _LONG},
+        extra={"at_once": total > 5},
     )
 
 

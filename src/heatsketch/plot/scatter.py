@@ -347,11 +347,10 @@ def panels(
             ax.text(0.5, 0.5, reason, **middle, fontsize=_SMALL, color=_GREY, parse_math=False)
         else:
             scatter(F, labels, title=name, ax=ax, legend=False, whole=whole)
+            ax.set_xlabel(note, x=0, ha="left", fontsize=_SMALL, parse_math=False)
             drawn = F
         ax.set(ylabel="", xticks=[], yticks=[])
         ax.spines[:].set(visible=True, color="#dddddd")
-        below = "" if F is None else note
-        ax.set_xlabel(below, x=0, ha="left", fontsize=_SMALL, parse_math=False)
     if drawn is not None:
         last = figure.axes[columns - 1]
         Picture(last, drawn, labels, None, "", whole=True).explain(figure.axes)
