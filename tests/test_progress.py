@@ -50,6 +50,13 @@ def test_a_bar_shows_how_far_how_fast_and_how_long(at_once, stream):
     assert any(re.match(r"search: 100 points \[00:00, .* points/s\]", line) for line in shown)
 
 
+def test_messages_wait_for_two_seconds_unless_they_are_said_at_once(stream):
+    LOGGER.info("a step")
+    LOGGER.info("about an hour", extra={"at_once": True})
+    LOGGER.info("no haste", extra={"at_once": False})
+    assert re.fullmatch(r"\[ *\d+\.\d s\] about an hour\n", stream.getvalue())
+
+
 def test_tiles_are_counted_by_rows(at_once, stream):
     for_each_tile(lambda rows: None, 10_000, 100, track(None, "tiles", 10_000, "rows"))
     counts = [int(n) for n in re.findall(r"(\d+)/10000", stream.getvalue())]

@@ -216,7 +216,10 @@ def progress(stream: TextIO | None = None) -> Iterator[None]:
 
 
 class _Messages(logging.Handler):
-    """Write records above the bars, at most one in two seconds and none in the first two."""
+    """Write records above the bars, at most one in two seconds and none in the first two.
+
+    A record with a true `at_once` is always written.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(logging.INFO)
@@ -226,6 +229,6 @@ class _Messages(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record, unless another has just been written."""
         now = time.monotonic()
-        if now - self._last >= _DELAY:
+        if now - self._last >= _DELAY or getattr(record, "at_once", False):
             self._last = now
             tqdm.write(f"[{now - self._start:5.1f} s] {record.getMessage()}", file=self._stream)

@@ -1,7 +1,8 @@
-"""heatsketch compare of two files: the numbers of the library, by id, by row, or as samples."""
+"""heatsketch compare: sheets of methods; two files by id, by row, or as samples."""
 
 from pathlib import Path
 
+import anndata
 import numpy as np
 import pandas as pd
 import pytest
@@ -85,3 +86,49 @@ def test_what_cannot_be_compared_is_an_error(run):
     assert "out.png" in run("compare", "a.csv", "b.csv", "-o", "out.png", code=2).err
     said = run("compare", "a.csv", "c.csv", "--filter", "heat", code=2)
     assert "need the same points" in said.err
+
+
+# Sheets
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start"), [("png", b"\x89PNG"), ("PDF", b"%PDF"), ("svg", b"<?x")]
+)
+def test_a_sheet_is_one_picture_of_methods_and_of_coordinates_in_files(run, suffix, start):
+    order = np.random.default_rng(1).permutation(40)
+    write_csv("mine.csv", X[order, :2], "xy", id=IDS[order])
+    np.save("pca.npy", X[:, 1:])
+    words = ("--methods", "pca", "mine.csv,lle", "pca.npy", "--n-neighbors", "6")
+    said = run("compare", "a.csv", *words, "-o", f"sheet.{suffix}")
+    assert Path(f"sheet.{suffix}").read_bytes().startswith(start)
+    assert said.out.splitlines()[-1].split() == ["written", f"sheet.{suffix}"]
+    rows = {line.split()[0]: line.split()[1:] for line in said.out.splitlines()[1:5]}
+    assert list(rows) == ["pca", "mine", "lle", "pca.npy"]
+    expected = hs.compare(X, {"mine": X[:, :2]}, n_neighbors=6, seeds=1)
+    assert rows["mine"] == str(expected).splitlines()[1].split()[1:]
+    assert rows["lle"][10] == "-"  # a sheet shows no stability, which would need a second run
+    assert sorted(path.name for path in Path().iterdir() if path.suffix != ".csv") == sorted(
+        ["pca.npy", f"sheet.{suffix}"]
+    )
+    assert "exists" in run("compare", "a.csv", *words, "-o", f"sheet.{suffix}", code=1).err
+
+
+def test_pictures_in_a_file_of_cells_stand_beside_the_methods(run):
+    cells = anndata.AnnData(np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32))
+    cells.obsm["X_pca"] = cells.X
+    cells.obsm["X_umap"] = cells.X[:, :2]
+    cells.write_h5ad("cells.h5ad")
+    said = run("compare", "cells.h5ad", "--methods", "pca", "X_umap", "-o", "sheet.png")
+    expected = hs.compare(cells.X, {"X_umap": cells.X[:, :2]}, seeds=1)
+    assert said.out.splitlines()[2].split() == str(expected).splitlines()[1].split()
+    wrong = run("compare", "cells.h5ad", "--methods", "X_tsne", "-o", "other.png", code=1)
+    assert "X_tsne" in wrong.err
+
+
+def test_what_is_no_method_is_said_at_once(run):
+    words = ("compare", "a.csv", "-o", "sheet.png", "--methods")
+    assert "did you mean 'umap'" in run(*words, "umpa", code=2).err
+    assert "mine.csv does not exist" in run(*words, "mine.csv", code=1).err
+    np.save("few.npy", X[:5, :2])
+    assert "few.npy has 5 rows" in run(*words, "few.npy", code=1).err
+    assert "cannot be imported" in run(*words, "missing.PCA", code=1).err

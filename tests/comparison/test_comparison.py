@@ -2,6 +2,10 @@
 
 import csv
 import gc
+import logging
+import sys
+import types
+import warnings
 from itertools import combinations
 
 import numpy as np
@@ -10,13 +14,22 @@ import pytest
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import spearmanr
+from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 from sklearn.neighbors import kneighbors_graph
 from sklearn.preprocessing import FunctionTransformer
 
 import heatsketch as hs
 from heatsketch import cli
-from heatsketch.comparison.methods import ESTIMATORS, fitting, needs_labels
+from heatsketch.comparison import run
+from heatsketch.comparison.methods import (
+    ESTIMATORS,
+    OTHERS,
+    expected_seconds,
+    fitting,
+    needs_labels,
+    silenced,
+)
 from heatsketch.comparison.run import DEFAULT_METHODS, FILES, measured, peak_memory
 from heatsketch.neighbors.exact import ExactSearch
 
@@ -160,11 +173,9 @@ def test_coordinates_are_measured_as_those_of_the_method_that_made_them():
         if isinstance(methods, list) and len(methods) == 3:
             assert names == ["pca", "coordinates", "coordinates-2"]
     np.testing.assert_array_equal(result.embeddings["frame"], Y)
-    trust = f"trust {expected.trustworthiness:.3f}, kNN {expected.knn_accuracy:.3f}"
-    assert {panel.get_title("left") for panel in result.plot().axes} == {
-        f"frame\n{trust}",
-        f"turned\n{trust}",
-    }
+    panels = result.plot().axes
+    assert [panel.get_title("left") for panel in panels] == ["frame", "turned"]
+    assert all(" s" not in panel.get_xlabel().partition("crowding")[2] for panel in panels)
 
 
 def test_labels_are_fitted_to_and_missing_ones_are_placed():
@@ -189,15 +200,20 @@ def test_a_method_that_fails_leaves_the_others():
         assert np.isnan(one.seconds)
     assert row.trustworthiness > 0.5
     assert "n_components" in str(result)
-    (panel,) = result.plot().axes
-    title = f"pca\n{row.seconds:.1f} s, trust {row.trustworthiness:.3f}"
-    assert panel.get_title("left") == title
+    *empty, panel = result.plot().axes  # failures have their reason in the place of a picture
+    for ax, one in zip(empty, failed, strict=True):
+        assert ax.get_title("left") == one.method
+        assert ax.texts[0].get_text().split() == one.error.split()
+        assert len(ax.collections) == len(ax.get_xlabel()) == 0
+    assert panel.get_xlabel().endswith(f" · {row.seconds:.1f} s")
+    none = hs.compare(X, {"bad": methods["bad"]}, seeds=1).plot()
+    assert "n_components" in none.axes[0].texts[0].get_text()
 
 
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"methods": ["umap"]}, "no method 'umap'"),
+        ({"methods": ["umpa"]}, "no method 'umpa'.* did you mean 'umap'"),
         ({"methods": []}, "methods is empty"),
         ({"methods": np.ones((89, 2))}, r"shape \(89, 2\); .* coordinates \(90, c\)"),
         ({"methods": {"umap": np.full((90, 2), np.nan)}}, "umap contains NaN"),
@@ -255,22 +271,48 @@ def test_command_line(tmp_path, capsys):
     assert cli.main(alone.split()) == 1
     assert "no method computed an embedding" in capsys.readouterr().err
     assert [path.name for path in out.iterdir()] == [FILES[0]]
-    assert cli.main(["compare", "circle", "--methods", "umap", "-o", str(out)]) == 2
+    assert cli.main(["compare", "circle", "--methods", "umpa", "-o", str(out)]) == 2
 
 
-def test_all_methods_are_named_before_they_take_minutes(tmp_path, capsys, monkeypatch):
+def test_all_methods_are_named_with_their_seconds_before_the_first_runs(
+    tmp_path, capsys, monkeypatch
+):
     given = ["compare", "circle", "--methods", "all", "-o", str(tmp_path / "all"), "--seeds", "1"]
 
-    def compared(X, methods, *_, **__):
-        assert methods == fitting(300)
+    def searched(*_):
         err = capsys.readouterr().err
-        assert f"{len(methods)} methods may take minutes: heat-embedding, " in err
-        assert all(name in err for name in methods)
+        assert "for 300 points (heat-embedding 1, " in err
+        assert all(f"{name} " in err for name in fitting(300))
         raise ValueError("seen")
 
-    monkeypatch.setattr(hs, "compare", compared)
+    monkeypatch.setattr(run, "_shared_index", searched)
     assert cli.main(given) == 1
     assert "seen" in capsys.readouterr().err
+
+
+class Slow(PCA):
+    """A method of another package, of unknown cost."""
+
+
+def test_the_time_is_that_of_all_runs_and_says_what_is_unknown(caplog):
+    caplog.set_level(logging.INFO, "heatsketch")
+    X, _ = clouds()
+    methods = {
+        "tsne": hs.classical.TSNE(n_iter=250),
+        "slow": Slow(2),
+        "mine": X[:, :2],
+        "lle": "lle",
+    }
+    for seeds in (1, 3):
+        hs.compare(X, methods, seeds=seeds)
+    once, thrice = (record for record in caplog.records if record.getMessage().startswith("about "))
+    one = expected_seconds(hs.classical.TSNE(), 90), expected_seconds(hs.classical.Isomap(), 90)
+    assert f"for 90 points (tsne {one[0]:.0f}, slow unknown, lle " in once.getMessage()
+    assert f"(tsne {3 * one[0]:.0f}, slow unknown, lle " in thrice.getMessage()
+    assert "mine" not in once.getMessage()
+    assert all(record.at_once for record in (once, thrice))  # shown in the first two seconds, too
+    for make in ESTIMATORS.values():
+        assert expected_seconds(make(), 10**5) > 1.5 * expected_seconds(make(), 10**4) > 0
 
 
 def test_a_method_may_have_any_name(tmp_path):
@@ -278,3 +320,142 @@ def test_a_method_may_have_any_name(tmp_path):
     result.write(tmp_path)
     with np.load(tmp_path / "embeddings.npz") as stored:
         np.testing.assert_array_equal(stored["file"], result.embeddings["file"])
+
+
+# The judgement of pictures
+
+
+def test_a_row_has_the_numbers_by_which_the_embedding_is_judged():
+    X, label = hs.datasets.digits()
+    X, label = X[:400], label[:400]
+    model = hs.HeatEmbedding(random_state=0).fit(X)
+    result = hs.compare(X, {"given": model.embedding_, "made": "heat-embedding"}, label, seeds=1)
+    judged = model.quality_
+    for row in result.rows:
+        assert (row.neighbors, row.distances) == (judged.neighbors, judged.distances)
+        assert row.crowding == judged.crowding
+        assert judged.describe().startswith(f"{judged.verdict}: neighbours .")
+    numbers = judged.describe().split(": ")[1].split(". ")[0].replace(", ", " · ")
+    crowding = f"crowding {judged.crowding:.2f}".replace(" 0.", " .")
+    given, made = result.plot().axes
+    assert given.get_xlabel() == f"{numbers} · {crowding}"
+    assert made.get_xlabel().startswith(f"{numbers} · {crowding} · ")
+    for method in ("near", "far", "crowd"):
+        assert f" {method}" in str(result)
+
+
+def test_numbers_and_legend_of_a_sheet_have_room(monkeypatch):
+    X, label = clouds()
+    names = np.array(["a label that is as long as labels are", "b", "c"])[
+        np.unique(label, return_inverse=True)[1]
+    ]
+    figure = hs.compare(X, dict.fromkeys("abcdefg", X[:, :2]), names, seeds=1).plot()
+    figure.canvas.draw()
+    figure.canvas.draw()
+    axes = figure.axes
+    assert len({round(ax.get_position().x0, 2) for ax in axes}) == 4
+    assert [ax.get_legend() is not None for ax in axes] == [False, False, False, True] + 3 * [False]
+    legend = axes[3].get_legend().get_window_extent()
+    assert legend.x1 <= figure.bbox.x1
+    for ax in axes:
+        assert ax.xaxis.label.get_window_extent().width < ax.get_window_extent().width + 2
+        assert not ax.get_window_extent().overlaps(legend)
+    numbers = hs.compare(X, {"one": X[:, :2], "two": X[:, 1:3]}, X[:, 0] / 7, seeds=1).plot()
+    assert len(numbers.axes) == 3  # one bar of the numbers
+
+
+# Methods of other packages
+
+
+class Their(BaseEstimator):
+    """What packages have in common: parameters of their own, and much to say."""
+
+    def __init__(self, n_components=2, n_neighbors=4, random_state=None):
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.random_state = random_state
+
+    def fit_transform(self, X):
+        print("fitting")
+        print("fitting", file=sys.stderr)
+        logging.getLogger("umap").error("fitting")
+        warnings.warn("fitting", RuntimeWarning, stacklevel=1)
+        if self.random_state is None or self.n_neighbors != 4:
+            raise ValueError("other parameters")
+        rng = np.random.default_rng(self.random_state)
+        return X[:, : self.n_components] + rng.normal(size=(len(X), self.n_components))
+
+
+class Bare(BaseEstimator):
+    """A method whose fit returns the coordinates."""
+
+    def fit(self, X):
+        return X[:, :2]
+
+
+def package(monkeypatch, name, **classes):
+    """Make a package of one module importable."""
+    module = types.ModuleType(name)
+    for class_name, base in classes.items():
+        kind = type(class_name, (base,), {"__init__": base.__init__, "__module__": f"{name}.core"})
+        setattr(module, class_name, kind)
+    monkeypatch.setitem(sys.modules, name, module)
+    return module
+
+
+def test_methods_of_other_packages_have_their_own_defaults_and_are_not_heard(
+    monkeypatch, capsys, caplog
+):
+    module = package(monkeypatch, "umap", UMAP=Their)
+    package(monkeypatch, "phate", PHATE=Bare)
+    X, label = clouds()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = hs.compare(
+            X, {"umap": "umap", "phate": "phate", "given": module.UMAP(random_state=7)}, label
+        )
+    assert [row.error for row in result.rows] == ["", "", ""]
+    made = X[:, :2] + np.random.default_rng(0).normal(size=(90, 2))
+    np.testing.assert_array_equal(result.embeddings["umap"], made)
+    np.testing.assert_array_equal(result.embeddings["phate"], X[:, :2])
+    made = X[:, :2] + np.random.default_rng(7).normal(size=(90, 2))
+    np.testing.assert_array_equal(result.embeddings["given"], made)
+    assert 0 < result.rows[0].stability < 1  # of two seeds
+    assert "fitting" not in "".join(capsys.readouterr())
+    assert "fitting" not in caplog.text
+    assert list(hs.compare(X, Bare(), seeds=1).embeddings) == ["Bare"]
+
+
+def test_only_other_packages_are_silenced_and_only_meanwhile(capsys, caplog):
+    def talk_and_fail():
+        print("theirs")
+        logging.getLogger("theirs").error("theirs")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), silenced(PCA):
+        talk_and_fail()
+    with silenced(hs.HeatEmbedding):
+        print("ours")
+        logging.getLogger("ours").error("ours")
+    with silenced(Their):
+        print("a reader's own")
+    assert capsys.readouterr().out == "ours\na reader's own\n"
+    assert caplog.messages == ["ours"]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_package_that_is_missing_is_named(name, monkeypatch):
+    place, to_install = OTHERS[name]
+    monkeypatch.setitem(sys.modules, place.rpartition(".")[0], None)
+    with pytest.raises(ImportError, match=rf"method {name} .*; pip install {to_install}\.$"):
+        hs.compare(clouds()[0], ["pca", name])
+
+
+def test_any_class_that_can_be_imported_is_a_method():
+    X, _ = clouds()
+    result = hs.compare(X, ["sklearn.decomposition.TruncatedSVD"], seeds=1)
+    assert result.rows[0].error == ""
+    assert result.embeddings["sklearn.decomposition.TruncatedSVD"].shape == (90, 2)
+    for wrong in ("sklearn.decomposition.CPA", "missing.PCA"):
+        with pytest.raises(ImportError, match=f"method {wrong} .*; check the name, or install"):
+            hs.compare(X, [wrong])

@@ -349,8 +349,9 @@ def test_of_all_kinds_of_pictures_far_points_stand_at_the_edge():
     np.testing.assert_allclose([[x0, y0], [x1, y1]], [F[11:].min(axis=0), F[11:].max(axis=0)])
     figure = plot.panels({"far": F, "near": points()}, notes={"far": "one", "near": "two"})
     far, near = figure.axes  # each has a window of its own
-    assert far.get_title("left").startswith("far\none\n11 of 2,000")
-    assert near.get_title("left") == "near\ntwo"
+    assert far.get_title("left").startswith("far\n11 of 2,000")
+    assert near.get_title("left") == "near"
+    assert [ax.get_xlabel() for ax in (far, near)] == ["one", "two"]
 
 
 @pytest.mark.parametrize("labels", ["none", "groups", "numbers", "gaps"])

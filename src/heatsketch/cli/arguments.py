@@ -65,8 +65,9 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         ("methods", "method", "[METHOD]", "whose parameters are listed"),
         ("embed transform", "-o --output", "FILE", "for coordinates; - is .csv on standard output"),
         ("report audit", "-o --output", "FILE", ".html, for any browser", {"required": True}),
-        ("compare", "-o --output", "PATH", "folder for table, picture and embeddings of the "
-         "methods; with OTHER, a .csv, .tsv or .txt for the discrepancy of each point"),
+        ("compare", "-o --output", "PATH", ".png, .pdf or .svg for a sheet of pictures with their "
+         "numbers, or a folder for table, sheet and embeddings; with OTHER, a .csv, .tsv or .txt "
+         "for the discrepancy of each point"),
         ("distances", "-o --output", "FILE", ".csv, .tsv, .txt (default: print)", {"default": "-"}),
         ("embed report", "-m --method", "METHOD", "a name of 'heatsketch methods' (default "
          "heat-embedding)", {"default": "heat-embedding"}),
@@ -94,8 +95,10 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         ("report audit", "--genes", "NAME[,NAME...]", "genes for colours, or their number (20)"),
         ("audit", "--table", "FILE", "a row for each point: trust, neighbours, order, dubious"),
         ("audit", "--beside", "PICTURE", "another picture, shown beside the first"),
-        ("compare", "--methods", "NAME[,NAME...]", "some methods, or all"),
-        ("compare", "--seeds", "N", "runs with different seeds (default 2)"),
+        ("compare", "--methods", "NAME[,NAME...]", "methods, or all; also umap, pacmap, phate, "
+         "opentsne, or such as sklearn.manifold.MDS; files of coordinates, entries of obsm; blanks "
+         "may stand between", {"nargs": "+"}),
+        ("compare", "--seeds", "N", "runs with different seeds (default 2, 1 for a sheet)"),
         ("compare", "--same-rows", None, "OTHER holds the same points in the same order; else they "
          "are matched by ids, and without common ids compared as samples of different points"),
         ("distances", "--from", "ID", "point, id or row, to measure from", {"dest": "origin"}),

@@ -1,16 +1,11 @@
 """heatsketch audit: find where a picture of points can be believed."""
 
 from argparse import Namespace
-from collections.abc import Sequence
-from pathlib import Path
-
-import numpy as np
 
 import heatsketch as hs
 from heatsketch import io
-from heatsketch._typing import Array
 from heatsketch.cli import common
-from heatsketch.cli.joining import coordinates
+from heatsketch.cli.joining import read_picture
 from heatsketch.cli.report import about_points, save
 from heatsketch.comparison.audit import MOST_LABELS
 from heatsketch.comparison.methods import defaults
@@ -25,10 +20,10 @@ def run(args: Namespace) -> dict[str, str]:
     options = common.parameters(args, defaults(hs.HeatSketch), "heat-sketch", **given)
     table = common.read_points(args)
     common.warn_of_units(options, table)
-    Y, shown = _picture(args, table, args.picture, args.coordinates or ())
+    Y, shown = read_picture(args, table, args.picture, args.coordinates or ())
     beside, lines = None, {"picture": shown}
     if args.beside is not None:
-        other, lines["beside"] = _picture(args, table, args.beside)
+        other, lines["beside"] = read_picture(args, table, args.beside)
         beside = {args.beside: other}
     groups, notes = common.groups_of(table), list(table.notes)
     count = len(set(groups.tolist()) - {None})
@@ -46,18 +41,3 @@ def run(args: Namespace) -> dict[str, str]:
         rows = zip(common.names_of(args, table), *columns, strict=True)
         io.files.write_rows(args.table, [header, *rows], force=args.force)
     return {"changed": "; ".join(notes)} | lines | dict(page.facts["lines"])
-
-
-def _picture(
-    args: Namespace, table: io.Table, name: str, columns: Sequence[str] = ()
-) -> tuple[Array, str]:
-    """Read a picture (n, c), a file or an entry of obsm of INPUT, in the order of the points.
-
-    Also returned is a line on its coordinates and how rows were matched.
-    """
-    in_input = Path(table.source).suffix in (".h5ad", ".zarr") and not Path(name).exists()
-    where = (args.input, name) if in_input else (name,)
-    ids = args.ids or ()
-    picture = io.formats.read_embedding(*where, ids=ids, coordinates=columns)
-    Y, line = coordinates(args, table, picture)
-    return np.asarray(Y, dtype=float), line

@@ -1,6 +1,7 @@
 """heatsketch compare: methods on the same points, or the diffusions on two files of points."""
 
 from argparse import Namespace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,11 +9,12 @@ import numpy as np
 import heatsketch as hs
 from heatsketch import io, plot
 from heatsketch.cli import common
-from heatsketch.cli.joining import shared_ids, warn_of_order
-from heatsketch.cli.printing import say
-from heatsketch.comparison.methods import defaults, fitting
+from heatsketch.cli.joining import WITH_OBSM, read_picture, shared_ids, warn_of_order
+from heatsketch.comparison.methods import ESTIMATORS, OTHERS, defaults, fitting
 from heatsketch.comparison.run import DEFAULT_METHODS, FILES
-from heatsketch.io.formats import read_like
+from heatsketch.io.files import suffix_of
+from heatsketch.io.formats import READERS, read_like
+from heatsketch.plot.figures import SUFFIXES
 from heatsketch.uncertainty import sample_discrepancy
 
 
@@ -22,37 +24,56 @@ def run(args: Namespace) -> dict[str, str]:
 
 
 def _compare_methods(args: Namespace) -> dict[str, str]:
-    """Compare the methods, write table, picture and embeddings, print the table."""
+    """Compare the methods, write a sheet or a folder, print the table."""
     if args.same_rows:
         args.usage_error("--same-rows compares two files; pass the other one, too")
-    names = args.methods or list(DEFAULT_METHODS)
-    common.check_methods(args, names, "all")
+    names = [name for part in args.methods or [DEFAULT_METHODS] for name in part]
+    pictures = [name for name in names if _is_picture(args, name)]
+    plain = [name for name in names if name not in pictures and "." not in name]
+    common.check_methods(args, plain, *OTHERS, "all")
     options = common.parameters(args, defaults(hs.compare), "compare")
-    folder = args.output
-    if folder is None:
-        args.usage_error("the following arguments are required: -o/--output DIR")
+    output = args.output
+    if output is None:
+        args.usage_error("the following arguments are required: -o/--output PATH")
+    is_sheet = output.suffix.lower() in SUFFIXES
     plot.check_picture(None)
-    if folder.is_file():
-        raise NotADirectoryError(f"{folder} is a file; name a folder.")
-    existing = ", ".join(name for name in FILES if (folder / name).exists())
+    if is_sheet:
+        common.check_files(args, *SUFFIXES)
+    elif output.is_file():
+        raise NotADirectoryError(f"{output} is a file; name a folder, or a .png, .pdf or .svg.")
+    existing = ", ".join(name for name in FILES if (output / name).exists())
     if existing and not args.force:
-        raise FileExistsError(f"{folder} already has {existing}; pass --force to replace them.")
+        raise FileExistsError(f"{output} already has {existing}; pass --force to replace them.")
     table = common.read_points(args)
     common.warn_of_units({}, table)
     label = None if table.label is None else table.extra[table.label]
-    if "all" in names:
-        names = fitting(table.values.shape[0], len(set(common.groups_of(table)) - {None}))
-        if not args.quiet:
-            listed = f"{len(names)} methods may take minutes: {', '.join(names)}"
-            say(f"{listed}; name fewer with --methods")
-    seeds = 2 if args.seeds is None else args.seeds
-    result = hs.compare(table.values, names, label, seeds=seeds, **options)
-    result.write(folder, whole=args.whole)
+    methods: dict[str, Any] = {}
+    for name in names:
+        if name in pictures:
+            short = Path(name).stem
+            taken = short in methods or short in names
+            methods[name if taken else short] = read_picture(args, table, name)[0]
+        elif name == "all":
+            n_classes = len(set(common.groups_of(table)) - {None})
+            methods |= {one: one for one in fitting(table.values.shape[0], n_classes)}
+        else:
+            methods[name] = name
+    seeds = (1 if is_sheet else 2) if args.seeds is None else args.seeds
+    result = hs.compare(table.values, methods, label, seeds=seeds, **options)
     print(result, end="\n\n")
+    (result.plot if is_sheet else result.write)(output, whole=args.whole)
     if not result.embeddings:
-        raise ValueError(f"no method computed an embedding; {folder / FILES[0]} says why.")
-    written = f"{folder}: {', '.join(FILES)}"
-    return {"changed": "; ".join(table.notes), "written": written}
+        raise ValueError(f"no method computed an embedding; {output} says why.")
+    written = output if is_sheet else f"{output}: {', '.join(FILES)}"
+    return {"changed": "; ".join(table.notes), "written": str(written)}
+
+
+def _is_picture(args: Namespace, name: str) -> bool:
+    """Say whether a name among the methods is that of a file, or of an entry of obsm of INPUT."""
+    if name in (*ESTIMATORS, *OTHERS, "all"):
+        return False
+    is_file = Path(name).exists() or suffix_of(name) in READERS
+    return is_file or ("." not in name and suffix_of(args.input) in WITH_OBSM)
 
 
 def _compare_data(args: Namespace) -> dict[str, str]:

@@ -1,6 +1,8 @@
 """Rows of two files that belong together: by ids that both have, else by row."""
 
 from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +16,7 @@ from heatsketch.io.coordinates import with_coordinates_only
 from heatsketch.io.files import listed, suffix_of
 from heatsketch.io.table import is_id
 
+WITH_OBSM = (".h5ad", ".zarr")
 _TABLES = (*text.SUFFIXES, ".xlsx", ".parquet")  # in which other columns stand beside coordinates
 
 
@@ -56,6 +59,20 @@ def coordinates(args: Namespace, points: io.Table, mapped: io.Table) -> tuple[Ar
     more = len(mapped.values) - n
     unused = f", {more:,} of its rows are not in {args.input}" if more > 0 else ""
     return Y, f"{named}; joined by {shared.columns}{unused}"
+
+
+def read_picture(
+    args: Namespace, points: io.Table, name: str, columns: Sequence[str] = ()
+) -> tuple[Array, str]:
+    """Read a picture (n, c), a file or an entry of obsm of INPUT, in the order of the points.
+
+    Also returned is a line on its coordinates and how rows were matched.
+    """
+    in_input = suffix_of(points.source) in WITH_OBSM and not Path(name).exists()
+    where = (args.input, name) if in_input else (name,)
+    picture = io.formats.read_embedding(*where, ids=args.ids or (), coordinates=columns)
+    Y, line = coordinates(args, points, picture)
+    return np.asarray(Y, dtype=float), line
 
 
 def shared_ids(args: Namespace, first: io.Table, second: io.Table) -> SharedIds | None:

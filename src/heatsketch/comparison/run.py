@@ -18,21 +18,24 @@ from heatsketch import metrics
 from heatsketch._checks import check_number, check_points, logger
 from heatsketch._tiles import track
 from heatsketch._typing import Array, Points
-from heatsketch._words import did_you_mean
 from heatsketch.comparison.methods import (
     ESTIMATORS,
     classes,
     defaults,
     embedded,
+    expected_seconds,
     fitting,
+    method_class,
     needs_labels,
     resolve_time,
+    silenced,
 )
 from heatsketch.graphs.neighborhoods import neighborhood_graph
 from heatsketch.graphs.shortest_paths import shortest_paths
 from heatsketch.io.files import write_atomically, write_rows
 from heatsketch.io.numpy_files import write_arrays
 from heatsketch.markov.diffusion import Diffusion
+from heatsketch.metrics.picture import picture_quality, shown
 from heatsketch.neighbors import NeighborIndex, ordered_search, pair_distances
 from heatsketch.plot import check_picture, panels
 from heatsketch.spectral.filters import Power
@@ -48,6 +51,11 @@ _PROCESS = Path("/proc/self")
 
 FILES = ("comparison.csv", "comparison.png", "embeddings.npz")
 
+_CAPTION = (
+    "Neighbours: trustworthiness at 15 neighbours, 1 if none is false, about .5 by chance. Large "
+    "distances: rank correlation with geodesics. Crowding: share of the points in the densest 1 % "
+    "of the frame. Seconds: one fit, with compilation."
+)
 Result = TypeVar("Result")
 
 
@@ -74,6 +82,8 @@ class Row(NamedTuple):
         majority.
     stability : float
         Rank correlation of embedded distances between runs with other seeds.
+    neighbors, distances, crowding : float
+        The numbers of `metrics.PictureQuality`, by which `quality_` judges a picture.
     error : str
         Why the method failed, or "".
 
@@ -102,6 +112,9 @@ class Row(NamedTuple):
     spearman_geodesic: float = math.nan
     knn_accuracy: float = math.nan
     stability: float = math.nan
+    neighbors: float = math.nan
+    distances: float = math.nan
+    crowding: float = math.nan
     error: str = ""
 
 
@@ -117,6 +130,9 @@ _HEADINGS = {  # of the columns of the printed table
     "spearman_geodesic": "rho geo",
     "knn_accuracy": "kNN",
     "stability": "stable",
+    "neighbors": "near",
+    "distances": "far",
+    "crowding": "crowd",
 }
 
 
@@ -170,10 +186,25 @@ class Comparison:
             f"{facts['sample']:,} points\n"
             "rho: rank correlation with Euclidean, diffusion and geodesic distances\n"
             "kNN: accuracy of 10 neighbours, leave one out; stable: rank correlation between seeds"
+            "\nnear, far, crowd: neighbours, large distances and crowding of quality_"
         )
 
     def plot(self, path: str | Path | None = None, *, whole: bool = False) -> Any:
-        """Draw a panel for each method, if `whole` with far points at their places.
+        """Draw the methods side by side, each with its numbers below; failures with their reason.
+
+        The numbers are `neighbors`, `distances`, `crowding` and `seconds` of the rows.
+
+        Parameters
+        ----------
+        path : path, default=None
+            File to write, .png, .pdf or .svg; an existing one is replaced.
+        whole : bool, default=False
+            Show far points at their places.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure drawn on.
 
         Raises
         ------
@@ -182,12 +213,19 @@ class Comparison:
         """
         notes = {}
         for row in self.rows:
-            note = "" if math.isnan(row.seconds) else f"{row.seconds:.1f} s, "
-            note += f"trust {row.trustworthiness:.3f}"
-            if not math.isnan(row.knn_accuracy):
-                note += f", kNN {row.knn_accuracy:.3f}"
-            notes[row.method] = note
-        return panels(self.embeddings, self.labels, notes, path=path, whole=whole)
+            numbers = {"neighbours": row.neighbors, "large distances": row.distances}
+            numbers["crowding"] = row.crowding
+            said = [shown(name, x) for name, x in numbers.items() if not math.isnan(x)]
+            if not math.isnan(row.seconds):
+                said.append(f"{row.seconds:.{int(row.seconds < 10)}f} s")
+            notes[row.method] = row.error or " · ".join(said)
+        pictures = {row.method: self.embeddings.get(row.method) for row in self.rows}
+        about = f"{self.facts['points']:,} points, {self.facts['features']:,} features. {_CAPTION}"
+        sharing = [one for one in self.facts["sharing"] if pictures.get(one) is not None]
+        if sharing:
+            searched = f"{self.facts['neighbor_seconds']:.1f} s to find neighbours once"
+            about += f" {', '.join(sharing)}: plus {searched}."
+        return panels(pictures, self.labels, notes, caption=about, path=path, whole=whole)
 
     def write(self, directory: str | Path, *, whole: bool = False) -> None:
         """Write comparison.csv, comparison.png and embeddings.npz into a folder, made if missing.
@@ -241,7 +279,9 @@ def compare(
         ``heatsketch methods`` lists; "all": those that fit the size of the data. A method given by
         its name has its defaults, except for the parameters below; of an estimator a copy is run,
         with the shared neighbours. Coordinates are measured without change. By default seven
-        methods.
+        methods. "umap", "pacmap", "phate" and "opentsne" are those of other packages, and so is a
+        place such as "sklearn.manifold.MDS"; of the parameters below these get `n_components` and
+        `random_state`.
     labels : array-like of shape (n_samples,), default=None
         Labels for the accuracy of neighbours, the colours, and the methods that are fitted to
         labels. Fractions, and numbers of more than 20 values, are colours only.
@@ -269,6 +309,8 @@ def compare(
     ValueError
         If a method is unknown or lacks its labels, coordinates are not a finite table of a row for
         each point, or a parameter is out of range.
+    ImportError
+        If the package of a method is not installed; the message names it.
 
     See Also
     --------
@@ -279,7 +321,9 @@ def compare(
 
     Notes
     -----
-    A method that fails has its error in the table, and the others go on. Neighbours are searched
+    Before the first method runs, a record of the level INFO says about how long all will take;
+    `progress` shows it. A method that fails has its error in the table, and the others go on. What
+    scikit-learn and the packages above print and warn of is not shown. Neighbours are searched
     once (twice where points coincide: also among the distinct ones) and shared by all methods that
     have a parameter `neighbors`. log L and correlations are those of all pairs of 1,000 random
     points (300 beyond 20,000 points). Seconds include loading compiled code. The cost is `seeds`
@@ -308,6 +352,7 @@ def compare(
     if check_number(time, "time", low=1, rules=("auto",)) != "auto":
         time = Power.check_time(time, whole=True)
     estimators = _estimators(methods, groups, options)
+    _foretell(estimators, X.shape[0], seeds)
     index, seconds = _shared_index(X, estimators.values(), n_neighbors)
     large = X.shape[0] > _LARGE_DATA_POINTS
     size = _SAMPLED_POINTS_OF_LARGE_DATA if large else _SAMPLED_POINTS
@@ -316,13 +361,15 @@ def compare(
     chosen = resolve_time(diffusion, time, n_components=n_components)
     logger.info("reference distances between %d points", len(sample))
     known = reference_distances(X, sample, diffusion, n_neighbors, index, chosen)
+    sharing = [name for name, one in estimators.items() if _shares_neighbors(one)]
     rows, embeddings = [], {}
     named = track(estimators.items(), "comparison", len(estimators), "methods")
     for place, (name, estimator) in enumerate(named):
         logger.info("method %d of %d: %s", place + 1, len(estimators), name)
         try:
-            runs, used, peak = _runs(estimator, X, groups, index, seeds, random_state)
-            rows.append(_scored(Row(name, used, peak), X, runs, groups, sample, known))
+            with silenced(type(estimator)):
+                runs, used, peak = _runs(estimator, X, groups, index, seeds, random_state)
+            rows.append(_scored(Row(name, used, peak), X, runs, groups, sample, known, diffusion))
             embeddings[name] = runs[0]
         except Exception as error:  # of whatever kind: the other methods go on
             logger.info("%s failed: %s", name, error)
@@ -332,6 +379,7 @@ def compare(
         "features": X.shape[1],
         "n_neighbors": n_neighbors,
         "neighbor_seconds": seconds,
+        "sharing": sharing,
         "sample": len(sample),
         "time": chosen,
         "time_is_chosen": time == "auto",
@@ -349,34 +397,49 @@ def _estimators(methods: Any, groups: Array, options: dict[str, Any]) -> dict[st
     n_classes = len(set(groups) - {None})
     if isinstance(methods, str):
         methods = fitting(len(groups), n_classes) if methods == "all" else [methods]
-    if hasattr(methods, "fit_transform") or getattr(methods, "ndim", 0) == 2:
+    if hasattr(methods, "get_params") or getattr(methods, "ndim", 0) == 2:
         methods = [methods]
     named = methods.items() if isinstance(methods, Mapping) else ((None, one) for one in methods)
     made: dict[str, Any] = {}
     for name, method in named:
         if not isinstance(method, str):
-            is_estimator = hasattr(method, "fit_transform")
+            is_estimator = hasattr(method, "get_params")
             kind = type(method).__name__ if is_estimator else "coordinates"
             count = sum(known.partition("-")[0] == kind for known in made)
             name = str(name or (f"{kind}-{count + 1}" if count else kind))
-            made[name] = clone(method) if is_estimator else _given(method, name, len(groups))
+            with silenced(type(method)):
+                made[name] = clone(method) if is_estimator else _given(method, name, len(groups))
             continue
-        if method not in ESTIMATORS:
-            raise ValueError(
-                f"no method {method!r}; choose from {', '.join(ESTIMATORS)}"
-                f"{did_you_mean(method, ESTIMATORS)}"
-            )
-        parameters = defaults(ESTIMATORS[method])
-        given = {option: value for option, value in options.items() if option in parameters}
+        make, known = method_class(method), dict(options)
+        if method not in ESTIMATORS:  # which has its own number of neighbours
+            del known["n_neighbors"]
+        given = {name: value for name, value in known.items() if name in defaults(make)}
         if method == "multiple-discriminant" and n_classes:
             given["n_components"] = min(given["n_components"], n_classes - 1)
-        made[str(name or method)] = ESTIMATORS[method](**given)
+        with silenced(make):
+            made[str(name or method)] = make(**given)
     if not made:
         raise ValueError("methods is empty; pass names such as 'pca', or 'all'.")
     lacking = ", ".join(name for name, e in made.items() if needs_labels(e) and n_classes < 2)
     if lacking:
         raise ValueError(f"{lacking} need(s) labels of at least two classes; pass labels.")
     return made
+
+
+def _foretell(estimators: dict[str, Any], n: int, seeds: int) -> None:
+    """Log about how long the estimators will take."""
+    seconds = {
+        name: expected_seconds(one, n) * (seeds if "random_state" in one.get_params() else 1)
+        for name, one in estimators.items()
+        if not isinstance(one, Given)
+    }
+    total = np.nansum([*seconds.values()])
+    each = ", ".join(f"{name} {s:.0f}" for name, s in seconds.items()).replace("nan", "unknown")
+    logger.info(
+        f"about {total:.0f} s for {n:,} points ({each}), by measurements on two cores; your "
+        "machine may need a third of it, or three times as much",
+        extra={"at_once": total > 5},
+    )
 
 
 @dataclass(eq=False)
@@ -404,12 +467,17 @@ def _shared_index(
     wanted = [n_neighbors]
     for estimator in estimators:
         parameters = estimator.get_params()
-        if "neighbors" in parameters:
+        if _shares_neighbors(estimator):
             wanted.append(int(parameters.get("n_neighbors") or 0))
             wanted.append(int(_NEIGHBORS_PER_PERPLEXITY * parameters.get("perplexity", 0)) + 1)
     index = NeighborIndex(X, n_neighbors=min(max(wanted), X.shape[0] - 1))
     _, seconds, _ = measured(lambda: ordered_search(index, X)[0].query(None, 2))
     return index, seconds
+
+
+def _shares_neighbors(estimator: Any) -> bool:
+    """Say whether an estimator takes neighbours, and has none of its own."""
+    return estimator.get_params().get("neighbors", ()) is None
 
 
 def _runs(
@@ -419,7 +487,7 @@ def _runs(
     if isinstance(estimator, Given):
         return [estimator.coordinates], math.nan, math.nan
     parameters = estimator.get_params()
-    if "neighbors" in parameters and parameters["neighbors"] is None:
+    if _shares_neighbors(estimator):
         estimator.set_params(neighbors=index)
     first_run, used, peak = measured(lambda: embedded(estimator, X, groups))
     runs = [first_run]
@@ -448,20 +516,31 @@ def reference_distances(
 
 
 def _scored(
-    row: Row, X: Points, runs: list[Array], groups: Array, sample: Array, known: dict[str, Array]
+    row: Row,
+    X: Points,
+    runs: list[Array],
+    groups: Array,
+    sample: Array,
+    known: dict[str, Array],
+    diffusion: Diffusion,
 ) -> Row:
     """Fill in how well the first run keeps neighbours and distances, and the stability."""
     Y = np.asarray(check_points(runs[0], "the embedding"))
     k = min(_SCORED_NEIGHBORS, (X.shape[0] - 1) // 2)
     distances = pdist(Y[sample])
+    distortion = metrics.distortion(Y[sample], known["diffusion"])
+    judged = picture_quality(X, np.asarray(Y, dtype=float), diffusion, distortion)
     found = {
         "trustworthiness": metrics.trustworthiness(X, Y, k).value,
         "continuity": metrics.continuity(X, Y, k).value,
-        "log_L_diffusion": metrics.distortion(Y[sample], known["diffusion"]).log_L,
+        "log_L_diffusion": distortion.log_L,
         "log_L_geodesic": metrics.distortion(Y[sample], known["geodesic"]).log_L,
         "spearman": metrics.rank_correlation(distances, known["input"]),
         "spearman_diffusion": metrics.rank_correlation(distances, known["diffusion"]),
         "spearman_geodesic": metrics.rank_correlation(distances, known["geodesic"]),
+        "neighbors": judged.neighbors,
+        "distances": judged.distances,
+        "crowding": judged.crowding,
     }
     voters = min(_SCORED_NEIGHBORS, int(np.count_nonzero(groups)) - 1)
     if voters > 0:

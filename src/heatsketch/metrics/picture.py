@@ -548,9 +548,8 @@ class PictureQuality(NamedTuple):
         It keeps 89 % of distances within a factor of 1.5.
         """
         numbers = {"neighbours": self.neighbors, "large distances": self.distances}
-        known = [f"{name} {x:.2f}" for name, x in numbers.items() if not math.isnan(x)]
-        line = ": ".join([self.verdict, *filter(None, [", ".join(known)])])
-        line = f"{line}.".replace(" 0.", " .")
+        known = [shown(name, x) for name, x in numbers.items() if not math.isnan(x)]
+        line = ": ".join([self.verdict, *filter(None, [", ".join(known)])]) + "."
         if self.outside:
             line += f" Far points: {self.outside:,} outside the frame."
         if self.crowding > _CROWDED:
@@ -558,6 +557,11 @@ class PictureQuality(NamedTuple):
         kept = math.floor(100 * self.within + 1e-9)
         besides = "neighbours and the order of distances, and " if self.is_free else ""
         return f"{line} It keeps {besides}{kept} % of distances within a factor of {FACTOR:g}."
+
+
+def shown(name: str, x: float) -> str:
+    """Return a number with its name, as it is read in a verdict: neighbours .97."""
+    return f"{name} {x:.2f}".replace(" 0.", " .")
 
 
 def picture_quality(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,8 @@ _LETTERS_BESIDE = 8  # of a name in a legend: as wide as its dot and the gaps
 _SPARE = 1.3  # ratio of the radius of the window to that of the central points
 _LEAST_GAIN = 1.4  # in scale; for less no point is moved to the edge
 _PANEL_INCHES, _MAX_COLUMNS = 3.4, 4
+_SMALL, _GREY = 7.5, "#555555"  # points, colour of notes
+_LETTERS = 54  # of notes, in the width of a panel
 _MOST_CELLS, _LEAST_CELLS = 420, 40  # of a density, along the longer side
 _CELLS_PER_ROOT = 2.4  # of the number of points: one point fills a cell that can be seen
 _FAINTEST = 0.25  # alpha of a cell with one point
@@ -288,10 +291,11 @@ def space(
 
 
 def panels(
-    embeddings: Mapping[str, Array],
+    embeddings: Mapping[str, Array | None],
     labels: Any = None,
     notes: Mapping[str, str] | None = None,
     *,
+    caption: str = "",
     path: str | Path | None = None,
     whole: bool = False,
 ) -> Any:
@@ -299,12 +303,14 @@ def panels(
 
     Parameters
     ----------
-    embeddings : mapping of str to array-like of shape (n_samples, n_components)
-        Embeddings, each drawn by `scatter`.
+    embeddings : mapping of str to array-like of shape (n_samples, n_components), or to None
+        Embeddings, each drawn by `scatter`. For None the note stands in the place of a picture.
     labels : array-like of shape (n_samples,), default=None
         Labels for the colours, see `scatter`.
     notes : mapping of str to str, default=None
-        Texts below the names.
+        Texts below the pictures.
+    caption : str, default=""
+        Text below all of them.
     path : path, default=None
         File to write, .png, .pdf or .svg; an existing one is replaced.
     whole : bool, default=False
@@ -337,14 +343,34 @@ def panels(
     """
     if not embeddings:
         raise ValueError("There are no embeddings to draw; pass at least one.")
-    columns = min(_MAX_COLUMNS, len(embeddings))
-    rows = math.ceil(len(embeddings) / columns)
+    rows = math.ceil(len(embeddings) / _MAX_COLUMNS)
+    columns = math.ceil(len(embeddings) / rows)
     figure = new_figure(_PANEL_INCHES * columns + 1.2, _PANEL_INCHES * rows)
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
+    drawn = None
     for place, (name, F) in enumerate(embeddings.items()):
         ax = figure.add_subplot(rows, columns, place + 1)
-        title = f"{name}\n{notes[name]}" if notes and name in notes else name
-        scatter(F, labels, title=title, ax=ax, legend=place == columns - 1, whole=whole)
-        ax.set(xlabel="", ylabel="", xticks=[], yticks=[])
+        note = (notes or {}).get(name, "")
+        if F is None:
+            finish(ax, name, ("", ""))
+            reason = fill(note, _LETTERS)
+            middle = {"ha": "center", "va": "center", "transform": ax.transAxes}
+            ax.text(0.5, 0.5, reason, **middle, fontsize=_SMALL, color=_GREY, parse_math=False)
+        else:
+            scatter(F, labels, title=name, ax=ax, legend=False, whole=whole)
+            ax.set_xlabel(note, x=0, ha="left", fontsize=_SMALL, parse_math=False)
+            drawn = F
+        ax.set(ylabel="", xticks=[], yticks=[])
+        ax.spines[:].set(visible=True, color="#dddddd")
+    if drawn is not None:
+        last = figure.axes[columns - 1]
+        Picture(last, drawn, labels, None, "", whole=True).explain(figure.axes)
+        if last.get_legend() is not None:  # which would make the pictures narrower
+            extent = last.get_legend().get_window_extent()
+            figure.set_figwidth(_PANEL_INCHES * columns + extent.width / figure.dpi)
+    if caption:
+        lines = fill(caption, columns * _LETTERS)
+        figure.supxlabel(lines, x=0.006, ha="left", fontsize=_SMALL, color=_GREY)
     if path is not None:
         save(figure, path)
     return figure
@@ -531,14 +557,15 @@ class Picture:
             self.explain()
         return finish(self.ax, self.title, self.names, path)
 
-    def explain(self) -> None:
-        """Draw a legend of the categories or a bar of the numbers beside the axes."""
+    def explain(self, axes: Any = None) -> None:
+        """Draw a legend of the categories or a bar of the numbers beside the axes, or these."""
         from matplotlib.lines import Line2D
 
         missing = np.ma.getmaskarray(self.values)
         if self.legend is None:
             if not missing.all():
-                bar = self.ax.figure.colorbar(self.scale, ax=self.ax, shrink=0.8, pad=0.02)
+                beside = self.ax if axes is None else axes
+                bar = self.ax.figure.colorbar(self.scale, ax=beside, shrink=0.8, pad=0.02)
                 bar.outline.set_visible(False)
             return
         entries = [*zip(self.legend, palette(len(self.legend)), strict=True)]

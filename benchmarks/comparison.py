@@ -1,0 +1,81 @@
+"""How do the methods of the library and those of other packages do on the same data?
+
+Run: HEATSKETCH_MNIST=FOLDER python benchmarks/comparison.py [roll] [mnist]
+
+Writes docs/benchmarks/compare_NAME.csv, a row for each method, and docs/images/compare/NAME.png,
+a sheet of the best known ones. Methods of other packages are left out where these are missing.
+"""
+
+import csv
+import os
+import sys
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import _data
+
+import heatsketch as hs
+from heatsketch.comparison.methods import OTHERS, fitting
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+SHEET = ("heat-embedding", "umap", "pacmap", "tsne", "phate", "diffusion-map", "isomap", "pca")
+SEEDS = {"roll": 2, "mnist": 1}  # 1: without a measure of stability
+COLUMNS = {  # of the table, as the printed one has them, and the number of their decimals
+    "seconds": ("seconds", 1),
+    "peak_bytes": ("GB", 2),
+    "trustworthiness": ("trust", 3),
+    "continuity": ("contin", 3),
+    "log_L_diffusion": ("logL dif", 2),
+    "log_L_geodesic": ("logL geo", 2),
+    "spearman": ("rho", 3),
+    "spearman_diffusion": ("rho dif", 3),
+    "spearman_geodesic": ("rho geo", 3),
+    "knn_accuracy": ("kNN", 3),
+    "stability": ("stable", 3),
+    "neighbors": ("near", 3),
+    "distances": ("far", 3),
+    "crowding": ("crowd", 3),
+}
+
+
+def roll():
+    X, places = hs.datasets.swiss_roll(1600, rng=0)
+    return X, places[:, 0]
+
+
+def mnist():
+    return _data.mnist(10_000, os.environ["HEATSKETCH_MNIST"])
+
+
+def texts(row):
+    """Return the cells of a method; those without a value are empty."""
+    values = row._asdict() | {"peak_bytes": row.peak_bytes / 1e9}
+    cells = [f"{values[name]:.{digits}f}" for name, (_, digits) in COLUMNS.items()]
+    return [row.method, *(cell.replace("nan", "") for cell in cells)]
+
+
+def main(names):
+    for name in names or ("roll", "mnist"):
+        X, labels = {"roll": roll, "mnist": mnist}[name]()
+        n_classes = len(set(labels)) if name == "mnist" else 0
+        installed = [
+            other for other, (place, _) in OTHERS.items() if find_spec(place.split(".")[0])
+        ]
+        with hs.progress():
+            result = hs.compare(
+                X, [*fitting(len(X), n_classes), *installed], labels, seeds=SEEDS[name]
+            )
+        with (DOCS / f"benchmarks/compare_{name}.csv").open("w", newline="") as stream:
+            rows = [["method", *(heading for heading, _ in COLUMNS.values())]]
+            rows += map(texts, result.rows)
+            csv.writer(stream, lineterminator="\n").writerows(rows)
+        shown = sorted(
+            (r for r in result.rows if r.method in SHEET), key=lambda r: SHEET.index(r.method)
+        )
+        replace(result, rows=shown).plot(DOCS / f"images/compare/{name}.png")
+        print(result)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
