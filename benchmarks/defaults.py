@@ -118,6 +118,9 @@ def run(arguments):
     table = Table()
     for data, X, score in data_sets(arguments.mnist):
         table.scores["raw features", "raw features", "score", data].append(score(X))
+        for layout in ("free", "linear"):  # the same for every seed
+            Y = hs.HeatEmbedding(layout=layout, random_state=0).fit_transform(X)
+            table.scores["picture", f"HeatEmbedding, {layout}", "score", data].append(score(Y))
         for seed in range(arguments.seeds):
             started = time.perf_counter()
             common = {"data": data, "score": score, "X": X, "random_state": seed}
