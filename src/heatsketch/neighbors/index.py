@@ -73,7 +73,7 @@ class NeighborIndex(Search):
 
     See Also
     --------
-    Diffusion.from_points : Build the diffusion on points.
+    diffusion : Build the diffusion on points.
     HeatSketch : Embed data by random columns; distances are right on average.
     anndata.neighbors : Compute the neighbours of cells.
 
