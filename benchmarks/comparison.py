@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import _data
+from PIL import Image
 
 import heatsketch as hs
 from heatsketch.comparison.methods import OTHERS, fitting
@@ -45,14 +46,23 @@ def roll():
 
 
 def mnist():
-    return _data.mnist(10_000, os.environ["HEATSKETCH_MNIST"])
+    data = _data.mnist(10_000, Path(os.environ["HEATSKETCH_MNIST"]))
+    return data.X, data.label
 
 
 def texts(row):
     """Return the cells of a method; those without a value are empty."""
-    values = row._asdict() | {"peak_bytes": row.peak_bytes / 1e9}
+    values = row._asdict() | {"peak_bytes": max(row.peak_bytes, 0) / 1e9}
     cells = [f"{values[name]:.{digits}f}" for name, (_, digits) in COLUMNS.items()]
     return [row.method, *(cell.replace("nan", "") for cell in cells)]
+
+
+def draw(result, path):
+    """Write a sheet that is small enough for a page: fewer dots, and 256 colours."""
+    figure = result.plot()
+    figure.set_dpi(110)
+    figure.savefig(path)
+    Image.open(path).convert("RGB").quantize(256).save(path, optimize=True)
 
 
 def main(names):
@@ -73,7 +83,7 @@ def main(names):
         shown = sorted(
             (r for r in result.rows if r.method in SHEET), key=lambda r: SHEET.index(r.method)
         )
-        replace(result, rows=shown).plot(DOCS / f"images/compare/{name}.png")
+        draw(replace(result, rows=shown), DOCS / f"images/compare/{name}.png")
         print(result)
 
 

@@ -50,7 +50,7 @@ def did_you_mean(name: Any, known: Iterable[str], end: str = ".") -> str:
     """Return the end of a sentence: the most similar known name as a suggestion, or `end`."""
     lower = {one.lower(): one for one in known}
     word = str(name).lower()
-    served = _METHODS.get(word, word)
+    served = word if word in lower else _METHODS.get(word, word)
     near = difflib.get_close_matches(served if served in lower else word, lower, n=1)
     return f"; did you mean {lower[near[0]]!r}?" if near else end
 

@@ -217,7 +217,7 @@ class Comparison:
             numbers["crowding"] = row.crowding
             said = [shown(name, x) for name, x in numbers.items() if not math.isnan(x)]
             if not math.isnan(row.seconds):
-                said.append(f"{row.seconds:.{int(row.seconds < 10)}f} s")
+                said.append(f"{row.seconds:{'.2g' if row.seconds < 99 else '.0f'}} s")
             notes[row.method] = row.error or " · ".join(said)
         pictures = {row.method: self.embeddings.get(row.method) for row in self.rows}
         about = f"{self.facts['points']:,} points, {self.facts['features']:,} features. {_CAPTION}"
@@ -434,10 +434,10 @@ def _foretell(estimators: dict[str, Any], n: int, seeds: int) -> None:
         if not isinstance(one, Given)
     }
     total = np.nansum([*seconds.values()])
-    each = ", ".join(f"{name} {s:.0f}" for name, s in seconds.items()).replace("nan", "unknown")
+    each = [f"{name} {s:.0f} s".replace(" nan s", " unknown") for name, s in seconds.items()]
     logger.info(
-        f"about {total:.0f} s for {n:,} points ({each}), by measurements on two cores; your "
-        "machine may need a third of it, or three times as much",
+        f"about {total:.0f} s for {n:,} points ({', '.join(each)}), by measurements on two "
+        "cores; your machine may need a third of it, or three times as much",
         extra={"at_once": total > 5},
     )
 
