@@ -38,7 +38,9 @@ _GROUP = 5  # points of the least group that is torn or merged
 MOST_LABELS = 60
 _CROSSED = 64  # columns of a sketch whose products tell the variance of gaps
 _LEAST_NULL = 2_000  # values of the null distribution
-_LEAST_TRUST, _POWER = 1e-3, 4  # weights of points are powers of their trust
+_LEAST_TRUST, _POWER = 1e-3, 4  # weights of points are powers of their scores
+_COUNTS = np.array([0.5, 1.0, 1.0, 1.0])  # of scores near, far, true, whole
+_LEAST_SPREAD = 0.05  # of a score: one that varies less counts no more
 _TINY = 1e-12
 _EQUAL_RANKS = 1e-3  # variance of ranks below which all distances are equal
 
@@ -119,9 +121,9 @@ class Audit:
     order_kept : array (n,)
         Rank correlation of a point's distances in the picture with its diffusion distances.
     trust : array (n,), in [0, 1]
-        How far the place of the point can be believed.
+        How far the place of the point can be believed, by itself and by its group.
     dubious : array of bool (n,)
-        Points whose place is no better than that of another point would be.
+        Points whose place is no better than that of another point would be, by themselves.
     torn, merged : list of index arrays
         Groups of points whose true neighbours are far away in the picture; groups of points whose
         neighbours in the picture are far away in truth. The largest first.
@@ -265,22 +267,35 @@ def audit(
 
     Notes
     -----
-    `trust` is the mean of two numbers between 0 and 1. Near: the mean of `neighbors_kept` and 1 -
-    `false_neighbors`. Far: `order_kept`, at least 0, times exp(-e), e the mean of |log D/f(d)| over
-    landmarks, where f is the increasing function that best gives distances D from those in the
-    picture d. These means weight points by the fourth power of their own trust, in six rounds, so
+    `trust` is the mean of four scores between 0 and 1, weighted by 1 / spread: the median absolute
+    deviation of the score from its median over the points, at least 0.05. So a score that is alike
+    almost everywhere tells most where it is not. Two are of the point alone, and near counts half:
+
+    - near: the mean of `neighbors_kept` and 1 - `false_neighbors`;
+    - far: `order_kept`, at least 0, times exp(-e), e the mean of |log D/f(d)| over landmarks, where
+      f is the increasing function that best gives distances D from those in the picture d.
+
+    Two find groups that moved as a whole and keep their own neighbours:
+
+    - true: 1 - 2 r, at least 0; r says how far in truth the neighbours in the picture are. It is
+      the mean of the fraction of landmarks that are nearer in truth than such a neighbour, from 0
+      at the nearest 5 % to 1 at the farthest;
+    - whole: 1 - the fraction of true neighbours that are beyond the nearest 5 % in the picture, in
+      the mean over the point and its 2 `n_neighbors` true neighbours: one step of a walk.
+
+    Means of near and far weight points by the fourth power of their own mean, in six rounds, so
     that a group in a wrong place does not make the others doubtful.
 
-    `dubious` comes from a test for each point. The null hypothesis: the place of the point is drawn
-    from the places of all points of its component, all else fixed. Its distribution comes from
-    permutations of the points. Points whose trust it does not explain are believed, by the
-    procedure of Benjamini and Hochberg [1]_. p-values of points that are near each other depend on
-    each other positively, for which the procedure is valid [2]_: at most 5 % of the believed
-    points, in the mean, have a place that is drawn so. In trials with 100 to 900 points this held
-    while up to half of the places were drawn. The null distribution is estimated from the picture
-    itself, so where 80 or 90 % of the places were drawn it was up to 14 % of the believed points
-    with 600 points, and up to 27 % with 200. A group that is moved as a whole keeps its own
-    neighbours, and is not random: it has little trust, and need not be dubious.
+    `dubious` comes from a test for each point by the mean of its near and far scores. The null
+    hypothesis: the place of the point is drawn from the places of all points of its component, all
+    else fixed. Its distribution comes from permutations of the points. Points whose scores it does
+    not explain are believed, by the procedure of Benjamini and Hochberg [1]_. p-values of points
+    that are near each other depend on each other positively, for which the procedure is valid
+    [2]_: at most 5 % of the believed points, in the mean, have a place that is drawn so. In trials
+    with 100 to 900 points this held while up to half of the places were drawn. The null
+    distribution is estimated from the picture itself, so where 80 or 90 % of the places were drawn
+    it was up to 14 % of the believed points with 600 points, and up to 27 % with 200. A group that
+    is moved as a whole is not random: it has little trust, and need not be dubious.
 
     A point is torn if a third of its true neighbours are farther in the picture than 5 % of all
     points, and merged if a third of its neighbours in the picture are so far in truth.
@@ -383,17 +398,18 @@ def _judged(
     k = min(n_neighbors, max(2, n // 50))
     count = min(n, _LANDMARKS, max(100, _LANDMARK_ENTRIES // n))
     evidence = _Evidence(F, Y, k, rng.choice(n, count, replace=False))
-    trust, weights, typical = evidence.believed()
+    near_far, weights, typical = evidence.believed()
     null = [
-        evidence.trust(rng.permutation(n), weights, typical) for _ in range(-(-_LEAST_NULL // n))
+        evidence.near_and_far(rng.permutation(n), weights, typical).mean(axis=1)
+        for _ in range(-(-_LEAST_NULL // n))
     ]
     explained = np.sort(np.concatenate(null))
-    at_least = len(explained) - np.searchsorted(explained, trust, side="left")
+    at_least = len(explained) - np.searchsorted(explained, near_far.mean(axis=1), side="left")
     p = (1 + at_least) / (1 + len(explained))
     kept = evidence.kept(_OWN).mean(axis=1)
     false = 1 - evidence.true(_OWN).mean(axis=1)
     order = evidence.order(_OWN, np.ones(count))
-    return np.array([kept, false, order, trust, p]), evidence.groups(F, Y)
+    return np.array([kept, false, order, evidence.trust(near_far), p]), evidence.groups()
 
 
 def _sketch_of(X: Any, k: int, time: Any, random_state: Any, parameters: Any) -> HeatSketch:
@@ -421,6 +437,8 @@ class _Evidence:
         self.k, self.landmarks = k, landmarks
         self.near, self.far, self.ranks = self._near_far_ranks(F)
         self.near_seen, self.far_seen, self.ranks_seen = self._near_far_ranks(Y)
+        self.torn = self._beyond(Y, self.near, self.far_seen)
+        self.merged = self._beyond(F, self.near_seen, self.far)
         D, E = self.far, self.far_seen
         self.logs = np.log(D, out=np.zeros_like(D), where=D > 0)  # equal points do not count
         some = E.ravel()[:: max(1, E.size // 1_000_000)]
@@ -429,11 +447,25 @@ class _Evidence:
 
     def _near_far_ranks(self, P: Array) -> tuple[Array, Array, Array]:
         """Return the 2k nearest points (n, 2k), distances to landmarks (n, m), and their ranks."""
+        shape = len(P), len(self.landmarks)
         # By differences, so that equal points are at distance 0.
-        far = filled(lambda rows: cdist(P[rows], P[self.landmarks]), (len(P), len(self.landmarks)))
-        far = far.astype(np.float32)
-        ranks = stats.rankdata(far, axis=1).astype(np.float32)
+        far = filled(lambda rows: cdist(P[rows], P[self.landmarks]), shape).astype(np.float32)
+        ranks = filled(lambda rows: stats.rankdata(far[rows], axis=1), shape).astype(np.float32)
         return nearest_others(P, 2 * self.k), far, ranks
+
+    def _beyond(self, P: Array, near: Array, far: Array) -> Array:
+        """Say how far beyond a neighbourhood of P its k points are (n, k), from 0 to 1.
+
+        By the fraction of landmarks that are nearer. A neighbourhood has 5 % of them.
+        """
+        own, least = near[:, : self.k], max(_FAR, 4 * self.k / len(P))
+
+        def beyond(rows: slice) -> Array:
+            lengths = np.linalg.norm(P[own[rows]] - P[rows, None], axis=2).astype(np.float32)
+            nearer = (far[rows, None, :] < lengths[:, :, None]).mean(axis=2)
+            return np.maximum(nearer - least, 0.0) / (1 - least)
+
+        return filled(beyond, own.shape)
 
     def kept(self, places: Places) -> Array:
         """Say which true neighbours (n, k) are near, if points are at the places of others."""
@@ -462,8 +494,8 @@ class _Evidence:
         sums = np.bincount(self.bins.ravel(), (pairs * self.logs).ravel(), _BINS)
         return isotonic_regression(sums / totals, weights=totals).x.astype(np.float32)
 
-    def trust(self, places: Places, weights: Array, typical: Array) -> Array:
-        """Return the trust (n,) of points at places, by weights of all points."""
+    def near_and_far(self, places: Places, weights: Array, typical: Array) -> Array:
+        """Return the near and far scores (n, 2) of points at places, by weights of all points."""
         before, after = self.near[:, : self.k], self.near_seen[places, : self.k]
         near_kept, near_true = (
             (values * weights[near]).sum(axis=1) / weights[near].sum(axis=1)
@@ -472,28 +504,34 @@ class _Evidence:
         w = weights[self.landmarks]
         errors = np.abs(self.logs - typical[self.bins[places]])
         errors[self.far == 0] = 0.0
-        order = np.maximum(self.order(places, w), 0.0)
-        near = (near_kept + near_true) / 2
-        return (near + order * np.exp(-(errors @ w) / w.sum())) / 2
+        far = np.maximum(self.order(places, w), 0.0) * np.exp(-(errors @ w) / w.sum())
+        return np.column_stack([(near_kept + near_true) / 2, far])
 
     def believed(self) -> tuple[Array, Array, Array]:
-        """Return the trust (n,), the weights of points that it comes from, and `typical`."""
+        """Return both scores (n, 2), the weights of points they come from, and `typical`."""
         weights = np.ones(len(self.bins))
         for _ in range(_ROUNDS):
             typical = self.typical(weights)
-            trust = self.trust(_OWN, weights, typical)
-            used, weights = weights, np.maximum(trust, _LEAST_TRUST) ** _POWER
-        return trust, used, typical
+            near_far = self.near_and_far(_OWN, weights, typical)
+            used, weights = weights, np.maximum(near_far.mean(axis=1), _LEAST_TRUST) ** _POWER
+        return near_far, used, typical
 
-    def groups(self, F: Array, Y: Array) -> tuple[list[Array], list[Array]]:
+    def trust(self, near_far: Array) -> Array:
+        """Return the trust (n,): the mean of four scores, those that vary less counting more."""
+        torn = (self.torn > 0).mean(axis=1)
+        whole = 1 - (torn + torn[self.near].sum(axis=1)) / (1 + self.near.shape[1])
+        true = 1 - np.minimum(2 * self.merged.mean(axis=1), 1.0)
+        scores = np.column_stack([near_far, true, whole])
+        spreads = np.median(np.abs(scores - np.median(scores, axis=0)), axis=0)
+        return np.average(scores, axis=1, weights=_COUNTS / np.maximum(spreads, _LEAST_SPREAD))
+
+    def groups(self) -> tuple[list[Array], list[Array]]:
         """Return groups of torn points, and of merged ones."""
-        fraction, found = max(_FAR, 4 * self.k / len(F)), []
-        for near, P, distances in ((self.near, Y, self.far_seen), (self.near_seen, F, self.far)):
-            limit, near = np.quantile(distances, fraction, axis=1), near[:, : self.k]
-            lengths = np.linalg.norm(P[near] - P[:, None], axis=2)
-            flagged = (lengths > limit[:, None]).mean(axis=1) >= 1 / 3
-            found.append(_connected(near, flagged))
-        return found[0], found[1]
+        torn, merged = (
+            _connected(near[:, : self.k], (beyond > 0).mean(axis=1) >= 1 / 3)
+            for near, beyond in ((self.near, self.torn), (self.near_seen, self.merged))
+        )
+        return torn, merged
 
 
 def _contained(some: Array, others: Array) -> Array:
