@@ -54,7 +54,7 @@ UNUSABLE = [
     points("one dimension", X[:, 0], "Expected 2D array", "1D array", "reshape(-1, 1)"),
     points("text, numbers in words", X.astype(str), "text or dates", "pass numbers"),
     points("masked entries", np.ma.masked_less(X, -1), "masked entries", "fill or drop"),
-    points("a tensor on a device", Unreadable(), "cuda:0", "Tensor.cpu()", kind=TypeError),
+    points("an array of a device that NumPy cannot read", Unreadable(), "cuda:0", "Tensor.cpu()", kind=TypeError),
     points("NaN", spoilt(np.nan, (7, 2), (9, 0)), "NaN: 2 value", "row 7, column 2", "impute"),
     points("numbers beyond 1e60", X * 1e70, "numbers up to", "multiply it", "1e-60 and 1e+60"),
     points("missing values", missing(), "NaN: 1 value", "row 3, column 'b'"),
