@@ -135,6 +135,8 @@ def main(arguments):
                 rows.append({"seed": seed, "case": case, "shift": shift, "correction": name})
                 rows[-1] |= {key: f"{value:.4g}" for key, value in measures.items()}
                 print(rows[-1], flush=True)
+    keys = ["case", "shift", "correction"]
+    numbers = pd.DataFrame(rows).drop(columns="seed").set_index(keys)
     rng = np.random.default_rng(7)
     p = []
     for _ in range(given.nulls):
@@ -150,8 +152,6 @@ def main(arguments):
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    keys = ["case", "shift", "correction"]
-    numbers = pd.DataFrame(rows[: given.seeds * 21]).drop(columns="seed").set_index(keys)
     print(numbers.astype(float).groupby(keys, sort=False).median().to_string())
 
 

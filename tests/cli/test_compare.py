@@ -113,6 +113,18 @@ def test_a_sheet_is_one_picture_of_methods_and_of_coordinates_in_files(run, suff
     assert "exists" in run("compare", "a.csv", *words, "-o", f"sheet.{suffix}", code=1).err
 
 
+@pytest.mark.parametrize("name", ["sheet.jpg", "sheet.TIFF", "sheet.gif"])
+def test_a_picture_of_another_format_is_no_folder(run, name):
+    wrong = run("compare", "a.csv", "--methods", "pca", "-o", name, code=2)
+    assert f"{name} has no known suffix; choose from .png, .pdf, .svg" in wrong.err
+    assert not Path(name).exists()
+
+
+def test_a_name_of_a_folder_may_have_a_dot(run):
+    run("compare", "a.csv", "--methods", "pca", "--n-neighbors", "6", "-o", "runs.v2")
+    assert Path("runs.v2/comparison.png").is_file()
+
+
 def test_pictures_in_a_file_of_cells_stand_beside_the_methods(run):
     cells = anndata.AnnData(np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32))
     cells.obsm["X_pca"] = cells.X

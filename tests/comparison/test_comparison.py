@@ -316,6 +316,21 @@ def test_the_time_is_that_of_all_runs_and_says_what_is_unknown(caplog):
         assert expected_seconds(make(), 10**5) > 1.5 * expected_seconds(make(), 10**4) > 0
 
 
+def test_no_time_is_foretold_where_nothing_runs(caplog):
+    caplog.set_level(logging.INFO, "heatsketch")
+    X, _ = clouds()
+    hs.compare(X, {"mine": X[:, :2]})
+    assert "method 1 of 1: mine" in caplog.messages
+    assert "about" not in caplog.text
+
+
+def test_names_with_signs_of_formulas_are_drawn_as_they_are(tmp_path):
+    X, _ = clouds()
+    methods = {name: hs.DiffusionMap(2, time=1) for name in ("$x_{$", "$y$")}
+    figure = hs.compare(X, methods, seeds=1).plot(tmp_path / "sheet.svg")
+    assert "$x_{$, $y$: plus" in figure.get_supxlabel().replace("\n", " ")
+
+
 def test_a_method_may_have_any_name(tmp_path):
     result = hs.compare(np.random.default_rng(0).normal(size=(60, 3)), {"file": "pca"}, seeds=1)
     result.write(tmp_path)
@@ -459,4 +474,7 @@ def test_any_class_that_can_be_imported_is_a_method():
     assert result.embeddings["sklearn.decomposition.TruncatedSVD"].shape == (90, 2)
     for wrong in ("sklearn.decomposition.CPA", "missing.PCA"):
         with pytest.raises(ImportError, match=f"method {wrong} .*; check the name, or install"):
+            hs.compare(X, [wrong])
+    for wrong in ("sklearn.decomposition", "numpy.array"):
+        with pytest.raises(ValueError, match=f"method {wrong} is no class of an estimator"):
             hs.compare(X, [wrong])

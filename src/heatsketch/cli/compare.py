@@ -1,6 +1,7 @@
 """heatsketch compare: methods on the same points, or the diffusions on two files of points."""
 
 from argparse import Namespace
+from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,8 @@ def _compare_methods(args: Namespace) -> dict[str, str]:
     output = args.output
     if output is None:
         args.usage_error("the following arguments are required: -o/--output PATH")
-    is_sheet = output.suffix.lower() in SUFFIXES
+    is_image = (guess_type(output.name)[0] or "").startswith("image/")  # of whatever format
+    is_sheet = is_image or suffix_of(output) in SUFFIXES
     plot.check_picture(None)
     if is_sheet:
         common.check_files(args, *SUFFIXES)

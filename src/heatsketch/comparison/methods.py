@@ -75,7 +75,7 @@ def method_class(name: str) -> Callable[..., Any]:
     Raises
     ------
     ValueError
-        The name is unknown.
+        The name is unknown, or that of something else than an estimator.
     ImportError
         The package of the class is not installed, or does not have it.
     """
@@ -90,10 +90,16 @@ def method_class(name: str) -> Callable[..., Any]:
         )
     try:
         with warnings.catch_warnings(action="ignore"):
-            return getattr(importlib.import_module(module), class_name)  # type: ignore[no-any-return]
+            found = getattr(importlib.import_module(module), class_name)
     except (ImportError, AttributeError) as error:
         remedy = f"pip install {package}" if package else "check the name, or install its package"
         raise ImportError(f"the method {name} cannot be imported ({error}); {remedy}.") from error
+    if not hasattr(found, "get_params"):
+        raise ValueError(
+            f"the method {name} is no class of an estimator (which has get_params and fit); name "
+            "one, such as 'sklearn.manifold.MDS', or pass coordinates."
+        )
+    return found  # type: ignore[no-any-return]
 
 
 def needs_labels(estimator: Any) -> bool:

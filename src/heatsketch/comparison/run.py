@@ -433,6 +433,8 @@ def _foretell(estimators: dict[str, Any], n: int, seeds: int) -> None:
         for name, one in estimators.items()
         if not isinstance(one, Given)
     }
+    if not seconds:
+        return
     total = np.nansum([*seconds.values()])
     each = [f"{name} {s:.0f} s".replace(" nan s", " unknown") for name, s in seconds.items()]
     logger.info(

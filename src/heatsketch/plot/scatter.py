@@ -370,7 +370,8 @@ def panels(
             figure.set_figwidth(_PANEL_INCHES * columns + extent.width / figure.dpi)
     if caption:
         lines = fill(caption, columns * _LETTERS)
-        figure.supxlabel(lines, x=0.006, ha="left", fontsize=_SMALL, color=_GREY)
+        style: dict[str, Any] = {"fontsize": _SMALL, "color": _GREY, "parse_math": False}
+        figure.supxlabel(lines, x=0.006, ha="left", **style)
     if path is not None:
         save(figure, path)
     return figure

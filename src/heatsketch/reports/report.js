@@ -24,10 +24,12 @@ function pairs(list, entries) {
 
 // Columns ------------------------------------------------------------------------------------
 
+const exact = (value, none) => (Number.isNaN(value) ? none : String(Number(value.toPrecision(6))));
+
 function read(column) {
   const values = unpack(column.type === "number" ? column.values : column.codes);
   const text = column.type === "number"
-    ? (k) => (Number.isNaN(values[k]) ? "missing" : String(Number(values[k].toPrecision(6))))
+    ? (k) => exact(values[k], "missing")
     : (k) => (values[k] < 0 ? "missing" : column.names[values[k]]);
   return { ...column, values, text };
 }
@@ -262,7 +264,7 @@ function choose(k) {
   if (source < 0 || target >= 0) [source, target, route] = [k, -1, []];
   else if (k === source) return forget();
   else [target, route] = [k, sketch.path(source, k)];
-  const values = sketch.from(source), text = (k) => (Number.isNaN(values[k]) ? "none" : String(Number(values[k].toPrecision(6))));
+  const values = sketch.from(source), text = (k) => exact(values[k], "none");
   reach = { type: "number", name: `distance to ${nameOf(source)}`, values, text };
   const way = route.length ? `; ${route.length - 1} step${route.length > 2 ? "s" : ""} from neighbour to neighbour` : "";
   element("asked").textContent = target < 0
