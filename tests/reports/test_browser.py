@@ -583,8 +583,9 @@ def test_names_are_placed_anew_only_if_something_moves(audit_page):
       const [place, draw] = [placeNames, drawNames];
       placeNames = (...given) => (placed++, place(...given));
       drawNames = (...given) => (drawn++, draw(...given));
+      views.forEach((view) => (view.scatter.named = null)); // at once: a frame may be pending
+      redraw();
     }""")
-    audit_page.evaluate("views.forEach((view) => (view.scatter.named = null)), redraw()")
     until(audit_page, "placed === views.length")
     for change, moves in (
         ("hovered = 3", False),
