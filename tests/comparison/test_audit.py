@@ -104,6 +104,28 @@ def test_a_group_moved_onto_another_is_trusted_less_and_called_merged():
     assert np.mean(both[found.merged[0]]) >= 0.8
 
 
+def test_a_cluster_laid_over_another_is_trusted_less_in_a_noisy_picture():
+    """Both clusters are wrong where a fifth of the neighbours are of the other."""
+    (model, Y), labels = fitted("clusters"), clusters()[2]
+    moved, there = labels == "a", labels == "c"
+    wrong = (
+        Y + 0.3 * np.random.default_rng(1).standard_normal(Y.shape) + [7.0, 0.0] * moved[:, None]
+    )
+    found = hs.audit(model, wrong, random_state=0)
+    others = moved[np.argsort(cdist(wrong, wrong), axis=1)[:, 1:16]] != moved[:, None]
+    mixed = (moved | there) & (others.mean(axis=1) >= 0.2)
+    counted = mixed | (labels == "b")
+    assert roc_auc_score(~mixed[counted], found.trust[counted]) >= 0.95
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_points_on_both_sides_of_a_cut_are_trusted_less(seed):
+    X, _Y, angle = ring(1200, seed)
+    found = hs.audit(X, on_circle(angle * (2 * np.pi - 1) / (2 * np.pi)), random_state=0)
+    near_cut = np.argsort(np.argsort(np.minimum(angle, 2 * np.pi - angle))) < 40
+    assert roc_auc_score(~near_cut, found.trust) >= 0.85
+
+
 def test_two_halves_pulled_apart_are_trusted_less_and_called_torn():
     model, Y = fitted("plane")
     half = near(Y, [0.5, 0.5], 180) & (Y[:, 0] > 0.5)
@@ -139,6 +161,33 @@ def test_fractions_and_orders_are_those_of_their_definition():
         )
         rho = spearmanr(before[p], after[p]).statistic
         np.testing.assert_allclose(found.order_kept[p], rho, atol=1e-5)
+
+
+def test_trust_is_that_of_its_definition():
+    """Landmarks are all points, so that the definition needs no choice of them."""
+    X, Y = plane(300)
+    model = hs.HeatSketch(16, random_state=0).fit(X)
+    wrong = Y + 0.05 * np.random.default_rng(1).standard_normal(Y.shape)
+    k, n, F = 6, 300, model.embedding_
+    found = hs.audit(model, wrong, n_neighbors=k, random_state=0)
+    evidence = module._Evidence(F, wrong - wrong.mean(axis=0), k, np.arange(n))
+    near_far = evidence.believed()[0]
+    before, after = cdist(F, F), cdist(wrong, wrong)
+    true, seen = (np.argsort(D, axis=1)[:, 1:] for D in (before, after))
+    least = 4 * k / n
+    torn, false = np.zeros(n), np.zeros(n)
+    for i in range(n):
+        nearer = [np.mean(after[i] < after[i, j] - 1e-6) for j in true[i, :k]]
+        torn[i] = np.mean(np.array(nearer) > least)
+        nearer = np.array([np.mean(before[i] < before[i, j] - 1e-6) for j in seen[i, :k]])
+        false[i] = np.mean(np.maximum(nearer - least, 0) / (1 - least))
+    whole = [1 - torn[np.append(i, true[i, : 2 * k])].mean() for i in range(n)]
+    scores = np.column_stack([near_far, 1 - np.minimum(2 * false, 1), whole])
+    spread = [max(0.05, np.median(abs(score - np.median(score)))) for score in scores.T]
+    weights = np.array([0.5, 1, 1, 1]) / spread
+    mean = scores @ weights / weights.sum()
+    trust = mean * np.median(near_far.mean(axis=1)) / np.median(mean)
+    np.testing.assert_allclose(found.trust, np.minimum(trust, 1), atol=1e-3)
 
 
 def test_gaps_of_labels_are_root_mean_squares_and_their_order_is_judged():

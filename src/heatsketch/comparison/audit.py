@@ -269,7 +269,9 @@ def audit(
     -----
     `trust` is the mean of four scores between 0 and 1, weighted by 1 / spread: the median absolute
     deviation of the score from its median over the points, at least 0.05. So a score that is alike
-    almost everywhere tells most where it is not. Two are of the point alone, and near counts half:
+    almost everywhere tells most where it is not. The mean is multiplied by a number for each
+    component that makes its median that of (near + far) / 2, which says how good the picture is as
+    a whole. Two scores are of the point alone, and near counts half:
 
     - near: the mean of `neighbors_kept` and 1 - `false_neighbors`;
     - far: `order_kept`, at least 0, times exp(-e), e the mean of |log D/f(d)| over landmarks, where
@@ -517,13 +519,18 @@ class _Evidence:
         return near_far, used, typical
 
     def trust(self, near_far: Array) -> Array:
-        """Return the trust (n,): the mean of four scores, those that vary less counting more."""
+        """Return the trust (n,): the mean of four scores, those that vary less counting more.
+
+        Its median is that of the mean of near and far: how good the picture is as a whole.
+        """
         torn = (self.torn > 0).mean(axis=1)
         whole = 1 - (torn + torn[self.near].sum(axis=1)) / (1 + self.near.shape[1])
         true = 1 - np.minimum(2 * self.merged.mean(axis=1), 1.0)
         scores = np.column_stack([near_far, true, whole])
         spreads = np.median(np.abs(scores - np.median(scores, axis=0)), axis=0)
-        return np.average(scores, axis=1, weights=_COUNTS / np.maximum(spreads, _LEAST_SPREAD))
+        mean = np.average(scores, axis=1, weights=_COUNTS / np.maximum(spreads, _LEAST_SPREAD))
+        level = np.median(near_far.mean(axis=1)) / max(np.median(mean), _TINY)
+        return np.minimum(mean * level, 1.0)
 
     def groups(self) -> tuple[list[Array], list[Array]]:
         """Return groups of torn points, and of merged ones."""
