@@ -26,7 +26,7 @@ from heatsketch._tiles import for_each_tile, track
 from heatsketch._typing import Array
 from heatsketch.layout.device import Grid, medians_on
 from heatsketch.operators.blocks import HOST, Block, blocks_of
-from heatsketch.operators.operator import multiply
+from heatsketch.operators.operator import multiply, scale_both_sides
 from heatsketch.operators.torch import on_device
 
 if TYPE_CHECKING:
@@ -94,7 +94,8 @@ def free_layout(
     targets = spread_targets(log_distances - centre, spread, c)
     objective = FreeObjective(M, pairs, targets, neighbor_weight)
     blocks, native = objective.blocks, objective.native
-    S, xp = _last_step(M, native(root)), blocks.xp
+    root, xp = native(root), blocks.xp
+    S = scale_both_sides(M, 1 / (M @ root), root, root.dtype)
     transposed = S.T.tocsr()
     radius = reach(spread) * math.exp(-log_quantiles(np.array([0.5]), c)[0])
     Z = _brought_in(native(start / unit), radius)
@@ -108,13 +109,6 @@ def free_layout(
         if blocks.norm(Y - before) <= _STILL * s * math.sqrt(n):
             break
     return blocks.host(Y).astype(float, copy=False) * unit
-
-
-def _last_step(M: Any, root: Block) -> Any:
-    """Return S = diag(1 / M √π) M diag(√π), a CSR matrix where M is."""
-    blocks = blocks_of(M)
-    data = blocks.repeated(1 / (M @ root), M) * M.data * root[M.indices]
-    return blocks.csr((data, M.indices, M.indptr), M.shape)
 
 
 def _descend(Z: Block, gradient: Block, moments: tuple[Block, Block], size: float, t: int) -> None:
@@ -244,12 +238,12 @@ class FreeObjective:
 def _edges(M: Any, dtype: Any) -> Any:
     """Return p (n, n): rows of M without the diagonal, of sum 1, then symmetric and of sum 1."""
     blocks = blocks_of(M)
-    xp, row = blocks.xp, blocks.repeated(blocks.native(np.arange(M.shape[0])), M)
-    data = blocks.native(M.data, dtype) * (row != M.indices)
+    others = blocks.repeated(blocks.native(np.arange(M.shape[0])), M) != M.indices
+    data = blocks.native(M.data, dtype) * others
     P = blocks.csr((data, M.indices + 0, M.indptr + 0), M.shape)  # copies, which change
     P.eliminate_zeros()
-    sums = blocks.native(P.sum(axis=1)).reshape(-1)
-    P.data *= blocks.repeated(1 / xp.where(sums > 0, sums, 1.0), P)
+    sums = blocks.sums_by_row(P.data, P)
+    P.data *= blocks.repeated(1 / blocks.xp.where(sums > 0, sums, 1.0), P)
     P = blocks.both_ways(P, "sum")
     P.data /= P.data.sum() or 1.0
     return P
