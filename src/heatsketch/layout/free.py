@@ -83,9 +83,10 @@ def free_layout(
 
     Notes
     -----
-    Deterministic, with the same bits for any number of threads. Another order of the points, or
-    another rotation of the start, changes only rounding, which the descent increases. Cost of a
-    step: n log n operations, and some for each entry of M and each pair.
+    Deterministic, on the processor with the same bits for any number of threads. Another order of
+    the points, or another rotation of the start, changes only rounding, which the descent
+    increases, and so does the order of sums on a device. Cost of a step: n log n operations, and
+    some for each entry of M and each pair.
     """
     n, c = start.shape
     steps = _STEPS[n > _LARGE] if steps is None else steps
@@ -208,7 +209,8 @@ class FreeObjective:
         if self.opening == 0:
             differences = [(column[:, None] - column) / s for column in Y.T]
             q = 1 / (1 + sum(d**2 for d in differences))
-            forces = [xp.einsum("ij,ij->i", q**2, d) for d in differences]
+            # Sums of products, not matrix products, which autocast and TensorFloat-32 shorten.
+            forces = [(q**2 * d).sum(axis=1) for d in differences]
             return xp.stack(forces, axis=1), float(q.sum()) - len(Y)
         found = self._grid.repulsion(Y / s)
         if found is None:
@@ -335,7 +337,7 @@ def _brought_in(Y: Block, radius: float) -> Block:
     centre = Y.mean(axis=0)
     for _ in range(_CENTRING_STEPS):  # far points count by their direction only
         weights = 1 / lengths(Y - centre).clip(radius)
-        centre = weights @ Y / weights.sum()
+        centre = (weights[:, None] * Y).sum(axis=0) / weights.sum()
     near = radius / lengths(Y - centre).clip(radius)
     return centre + (near * (2 - near))[:, None] * (Y - centre)
 
@@ -360,9 +362,9 @@ def log_quantiles(ranks: Array, c: int) -> Array:
 def geometric_medians(Y: Array, rows: Any) -> Array:
     """Return the weighted geometric medians (m, c) of positions Y (n, c).
 
-    `rows` (m, n) contains the weights, a CSR matrix on the host, or a device for rows of equal
-    length. Of infinite ones only these count: with affinity / distance
-    to the neighbours a training point has its own position exactly. A row depends on that row only.
+    `rows` (m, n) contains the weights, a CSR matrix on the host, or on a device for rows of equal
+    length. Of infinite ones only these count: with affinity / distance to the neighbours a training
+    point has its own position exactly. A row depends on that row only.
     """
     from heatsketch.layout.median_loops import medians  # imports numba
 
