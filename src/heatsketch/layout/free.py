@@ -26,7 +26,7 @@ from heatsketch._tiles import for_each_tile, track
 from heatsketch._typing import Array
 from heatsketch.layout.device import Grid, medians_on
 from heatsketch.operators.blocks import HOST, Block, blocks_of
-from heatsketch.operators.operator import multiply
+from heatsketch.operators.operator import multiply, scale_both_sides
 from heatsketch.operators.torch import on_device
 
 if TYPE_CHECKING:
@@ -83,9 +83,10 @@ def free_layout(
 
     Notes
     -----
-    Deterministic, with the same bits for any number of threads. Another order of the points, or
-    another rotation of the start, changes only rounding, which the descent increases. Cost of a
-    step: n log n operations, and some for each entry of M and each pair.
+    Deterministic, on the processor with the same bits for any number of threads. Another order of
+    the points, or another rotation of the start, changes only rounding, which the descent
+    increases, and so does the order of sums on a device. Cost of a step: n log n operations, and
+    some for each entry of M and each pair.
     """
     n, c = start.shape
     steps = _STEPS[n > _LARGE] if steps is None else steps
@@ -94,7 +95,8 @@ def free_layout(
     targets = spread_targets(log_distances - centre, spread, c)
     objective = FreeObjective(M, pairs, targets, neighbor_weight)
     blocks, native = objective.blocks, objective.native
-    S, xp = _last_step(M, native(root)), blocks.xp
+    root, xp = native(root), blocks.xp
+    S = scale_both_sides(M, 1 / (M @ root), root, root.dtype)
     transposed = S.T.tocsr()
     radius = reach(spread) * math.exp(-log_quantiles(np.array([0.5]), c)[0])
     Z = _brought_in(native(start / unit), radius)
@@ -108,13 +110,6 @@ def free_layout(
         if blocks.norm(Y - before) <= _STILL * s * math.sqrt(n):
             break
     return blocks.host(Y).astype(float, copy=False) * unit
-
-
-def _last_step(M: Any, root: Block) -> Any:
-    """Return S = diag(1 / M √π) M diag(√π), a CSR matrix where M is."""
-    blocks = blocks_of(M)
-    data = blocks.repeated(1 / (M @ root), M) * M.data * root[M.indices]
-    return blocks.csr((data, M.indices, M.indptr), M.shape)
 
 
 def _descend(Z: Block, gradient: Block, moments: tuple[Block, Block], size: float, t: int) -> None:
@@ -214,7 +209,8 @@ class FreeObjective:
         if self.opening == 0:
             differences = [(column[:, None] - column) / s for column in Y.T]
             q = 1 / (1 + sum(d**2 for d in differences))
-            forces = [xp.einsum("ij,ij->i", q**2, d) for d in differences]
+            # Sums of products, not matrix products, which autocast and TensorFloat-32 shorten.
+            forces = [(q**2 * d).sum(axis=1) for d in differences]
             return xp.stack(forces, axis=1), float(q.sum()) - len(Y)
         found = self._grid.repulsion(Y / s)
         if found is None:
@@ -244,12 +240,12 @@ class FreeObjective:
 def _edges(M: Any, dtype: Any) -> Any:
     """Return p (n, n): rows of M without the diagonal, of sum 1, then symmetric and of sum 1."""
     blocks = blocks_of(M)
-    xp, row = blocks.xp, blocks.repeated(blocks.native(np.arange(M.shape[0])), M)
-    data = blocks.native(M.data, dtype) * (row != M.indices)
+    others = blocks.repeated(blocks.native(np.arange(M.shape[0])), M) != M.indices
+    data = blocks.native(M.data, dtype) * others
     P = blocks.csr((data, M.indices + 0, M.indptr + 0), M.shape)  # copies, which change
     P.eliminate_zeros()
-    sums = blocks.native(P.sum(axis=1)).reshape(-1)
-    P.data *= blocks.repeated(1 / xp.where(sums > 0, sums, 1.0), P)
+    sums = blocks.sums_by_row(P.data, P)
+    P.data *= blocks.repeated(1 / blocks.xp.where(sums > 0, sums, 1.0), P)
     P = blocks.both_ways(P, "sum")
     P.data /= P.data.sum() or 1.0
     return P
@@ -341,7 +337,7 @@ def _brought_in(Y: Block, radius: float) -> Block:
     centre = Y.mean(axis=0)
     for _ in range(_CENTRING_STEPS):  # far points count by their direction only
         weights = 1 / lengths(Y - centre).clip(radius)
-        centre = weights @ Y / weights.sum()
+        centre = (weights[:, None] * Y).sum(axis=0) / weights.sum()
     near = radius / lengths(Y - centre).clip(radius)
     return centre + (near * (2 - near))[:, None] * (Y - centre)
 
@@ -366,9 +362,9 @@ def log_quantiles(ranks: Array, c: int) -> Array:
 def geometric_medians(Y: Array, rows: Any) -> Array:
     """Return the weighted geometric medians (m, c) of positions Y (n, c).
 
-    `rows` (m, n) contains the weights, a CSR matrix on the host, or a device for rows of equal
-    length. Of infinite ones only these count: with affinity / distance
-    to the neighbours a training point has its own position exactly. A row depends on that row only.
+    `rows` (m, n) contains the weights, a CSR matrix on the host, or on a device for rows of equal
+    length. Of infinite ones only these count: with affinity / distance to the neighbours a training
+    point has its own position exactly. A row depends on that row only.
     """
     from heatsketch.layout.median_loops import medians  # imports numba
 
