@@ -11,7 +11,7 @@ from heatsketch._typing import Array
 
 ROUNDING = 1e-12  # of the pull of some weights, relative to one
 HALVINGS = 10  # of a step of Newton
-MOST_ROUNDS, STILL = 200, 1e-12  # of a median, and the relative step at which it is found
+MOST_ROUNDS, STILL = 200, 1e-15  # of a median, and the relative step at which it is found
 
 
 @compiled
