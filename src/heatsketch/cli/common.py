@@ -136,8 +136,9 @@ def size_of(args: Namespace, table: io.Table) -> str:
 
 def check_methods(args: Namespace, names: Iterable[str], *more: str) -> None:
     """End with a usage error for a name that is neither a method nor one of `more`."""
+    known = [*ESTIMATORS, *more]
     for name in names:
-        if name not in (known := [*ESTIMATORS, *more]):
+        if name not in known:
             hint = did_you_mean(name, known, end="")
             args.usage_error(f"there is no method {name!r}; choose from {', '.join(known)}{hint}")
 

@@ -215,7 +215,7 @@ class Comparison:
         for row in self.rows:
             numbers = {"neighbours": row.neighbors, "large distances": row.distances}
             numbers["crowding"] = row.crowding
-            said = [shown(name, x) for name, x in numbers.items() if not math.isnan(x)]
+            said = shown(numbers)
             if not math.isnan(row.seconds):
                 said.append(f"{row.seconds:{'.2g' if row.seconds < 99 else '.0f'}} s")
             notes[row.method] = row.error or " · ".join(said)

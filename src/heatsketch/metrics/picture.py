@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -548,8 +548,8 @@ class PictureQuality(NamedTuple):
         It keeps 89 % of distances within a factor of 1.5.
         """
         numbers = {"neighbours": self.neighbors, "large distances": self.distances}
-        known = [shown(name, x) for name, x in numbers.items() if not math.isnan(x)]
-        line = ": ".join([self.verdict, *filter(None, [", ".join(known)])]) + "."
+        known = ", ".join(shown(numbers))
+        line = f"{self.verdict}: {known}." if known else f"{self.verdict}."
         if self.outside:
             line += f" Far points: {self.outside:,} outside the frame."
         if self.crowding > _CROWDED:
@@ -559,9 +559,10 @@ class PictureQuality(NamedTuple):
         return f"{line} It keeps {besides}{kept} % of distances within a factor of {FACTOR:g}."
 
 
-def shown(name: str, x: float) -> str:
-    """Return a number with its name, as it is read in a verdict: neighbours .97."""
-    return f"{name} {x:.2f}".replace(" 0.", " .")
+def shown(numbers: Mapping[str, float]) -> list[str]:
+    """Return numbers with their names, as a verdict has them: neighbours .97; none for NaN."""
+    known = [f"{name} {x:.2f}" for name, x in numbers.items() if not math.isnan(x)]
+    return [text.replace(" 0.", " .") for text in known]
 
 
 def picture_quality(

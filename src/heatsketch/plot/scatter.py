@@ -347,15 +347,15 @@ def panels(
     columns = math.ceil(len(embeddings) / rows)
     figure = new_figure(_PANEL_INCHES * columns + 1.2, _PANEL_INCHES * rows)
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
+    grey: dict[str, Any] = {"fontsize": _SMALL, "color": _GREY, "parse_math": False}
     drawn = None
     for place, (name, F) in enumerate(embeddings.items()):
         ax = figure.add_subplot(rows, columns, place + 1)
         note = (notes or {}).get(name, "")
         if F is None:
             finish(ax, name, ("", ""))
-            reason = fill(note, _LETTERS)
             middle = {"ha": "center", "va": "center", "transform": ax.transAxes}
-            ax.text(0.5, 0.5, reason, **middle, fontsize=_SMALL, color=_GREY, parse_math=False)
+            ax.text(0.5, 0.5, fill(note, _LETTERS), **middle, **grey)
         else:
             scatter(F, labels, title=name, ax=ax, legend=False, whole=whole)
             ax.set_xlabel(note, x=0, ha="left", fontsize=_SMALL, parse_math=False)
@@ -369,9 +369,7 @@ def panels(
             extent = last.get_legend().get_window_extent()
             figure.set_figwidth(_PANEL_INCHES * columns + extent.width / figure.dpi)
     if caption:
-        lines = fill(caption, columns * _LETTERS)
-        style: dict[str, Any] = {"fontsize": _SMALL, "color": _GREY, "parse_math": False}
-        figure.supxlabel(lines, x=0.006, ha="left", **style)
+        figure.supxlabel(fill(caption, columns * _LETTERS), x=0.006, ha="left", **grey)
     if path is not None:
         save(figure, path)
     return figure
