@@ -1,11 +1,13 @@
 """Estimators on a device: the numbers of the host, tensors for tensors, a model without it."""
 
 import copy
+from functools import partial
 
 import numpy as np
 import pytest
 
 import heatsketch as hs
+from heatsketch.operators.blocks import DeviceBlocks
 from heatsketch.operators.torch import TorchKernel, TorchSparse
 from problems.clouds import cloud
 from problems.devices import Traffic, every_device, refuse_arrays
@@ -83,6 +85,19 @@ def test_a_fitted_model_is_on_the_host(tmp_path, device):
     assert model.explained_diffusion_variance_ratio_.shape == (4,)
     assert model.novelty(X[:5]).shape == (5,)
     np.testing.assert_allclose(again.pseudotime(0).value, model.pseudotime(0).value)
+
+
+@every_device
+def test_points_larger_than_the_memory_of_a_device_give_the_same(device, limits, monkeypatch):
+    limits(exact_points=300, device_cell_points=40)
+    points, new = cloud(1500, 20), cloud(1700, 20)[1500:]
+    make = partial(hs.HeatSketch, 4, random_state=0, device=device)
+    model = make().fit(points)
+    expected = model.transform(new)
+    monkeypatch.setattr(DeviceBlocks, "available", points.nbytes / 2)
+    other = make().fit(points)
+    np.testing.assert_allclose(other.embedding_, model.embedding_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(other.transform(new), expected, rtol=1e-9, atol=1e-12)
 
 
 def test_where_its_device_is_missing_a_model_computes_on_the_host():

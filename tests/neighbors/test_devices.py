@@ -8,11 +8,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn import config_context
 
+from heatsketch._checks import on_host
 from heatsketch._random import distinct_rows
 from heatsketch.neighbors import NeighborIndex, in_metric, ordered_search
 from heatsketch.neighbors.device import distinct_rows_on
+from heatsketch.operators.blocks import DeviceBlocks
 from problems.clouds import cloud
-from problems.devices import every_device, refuse_arrays
+from problems.devices import Traffic, every_device, refuse_arrays
 
 torch = pytest.importorskip("torch")
 
@@ -73,7 +75,9 @@ def test_blocks_of_any_size_give_the_same(device):
 @every_cloud
 def test_equal_points_and_their_order_are_those_of_the_host(X, device):
     X = np.concatenate([X, X[::3], -0.0 * X[:2]]) * np.asarray(2.0**90, X.dtype)
-    rows, place = distinct_rows_on(torch.from_numpy(X).to(device))
+    rows, place = distinct_rows_on(
+        torch.from_numpy(X).to(device), DeviceBlocks(torch.device(device))
+    )
     first, vertex = distinct_rows(X)
     assert_array_equal(rows.cpu().numpy(), first)
     assert_array_equal(place.cpu().numpy(), vertex)
@@ -139,6 +143,29 @@ def test_a_training_point_is_found_like_a_new_one_and_tensors_stay(dtype, device
     assert found.indices.device.type == device
     assert_array_equal(found.indices.cpu().numpy(), index.query(X[:80], K).indices)
     assert pickle.loads(pickle.dumps(on_host))._on_device is None
+
+
+@every_device
+@pytest.mark.parametrize("recall", [1, 0.9])
+def test_points_larger_than_the_memory_of_the_device_stay_on_the_host(
+    recall, device, limits, monkeypatch
+):
+    """They are read in parts, a copy of all of them is never there; equal points are found."""
+    limits(exact_points=300, device_cell_points=300)
+    X = np.concatenate([cloud(3000, 10), cloud(3000, 10)[:50]])
+    new = X[:40] + 0.1
+    own, own_rows, own_place = ordered_search(NeighborIndex(X, recall=recall, device=device), X)
+    expected = *own.query(None, K), *own.query(new, K), own_rows, own_place
+    monkeypatch.setattr(DeviceBlocks, "available", X.nbytes / 2)
+    traffic = Traffic(monkeypatch)
+    search, rows, place = ordered_search(NeighborIndex(X, recall=recall, device=device), X)
+    assert isinstance(search.points, np.ndarray)
+    found = *search.query(None, K), *search.query(new, K), rows, place
+    for one, other in zip(found, expected, strict=True):
+        assert one.device.type == device
+        assert_allclose(on_host(one), on_host(other), rtol=1e-12)
+    assert search.diagnostics(K) == own.diagnostics(K)
+    assert max(traffic.to_device) < X.size / 3
 
 
 @pytest.mark.usefixtures("cells")

@@ -5,17 +5,22 @@ centroids of k-means. The points of a cell are compared with those of its neares
 product in float32, from which the few nearest are taken; their distances come from differences in
 float64. As many cells are searched as the recall asks for, which is measured on points whose
 neighbours are known, as in `inverted_lists`. Points far from all others are compared with all.
+
+Points that take too much of the device's memory stay on the host, and are read cell by cell.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from heatsketch._checks import logger, on_host
+from heatsketch._checks import is_tensor, logger, on_host
 from heatsketch._tiles import row_tiles, track
 from heatsketch._typing import Array
 from heatsketch.neighbors import exact
@@ -37,8 +42,8 @@ class Cells(NamedTuple):
     centroids: Block  # (cells, d), in the coordinates of `DeviceSearch.scaled`
     own: Block  # (n,), the cell of each point
     order: Block  # (n,), the points in the order of their cells
-    points: Block  # (n, d), their coordinates in this order, float32
     starts: Array  # (cells + 1,), on the host
+    members: Callable[[int], Block]  # the points of a cell (m, d)
 
 
 class Probes(NamedTuple):
@@ -50,20 +55,38 @@ class Probes(NamedTuple):
     recall: float = 1.0
     recall_error: float = 0.0
 
+    @property
+    def walk(self) -> Array:
+        """The cells (cells,), such that those that search the same cells follow each other."""
+        n, searched = self.near.shape
+        parts = np.ones(n * searched), self.near.ravel(), searched * np.arange(n + 1)
+        return reverse_cuthill_mckee(sparse.csr_matrix(parts, shape=(n, n)))
+
+
+class Candidates(NamedTuple):
+    """Points among which neighbours are searched."""
+
+    points: Block  # (c, d)
+    numbers: Block  # (c,)
+    compared: Block  # (c, d), in the coordinates of the rows that are compared with them
+    norms: Block  # (c,), their squares, or lower bounds of these
+
 
 class DeviceSearch(Search):
-    """A search among points (n, d) on a device, whose results stay there.
+    """A search on a device among points (n, d) there, or on the host; its results stay there.
 
     `source` returns the same search on the host.
     """
 
     of_coordinates = True
 
-    def __init__(self, points: Block, recall: float, source: Any = None) -> None:
+    def __init__(
+        self, points: Block, blocks: DeviceBlocks, recall: float, source: Any = None
+    ) -> None:
         self.points, self.n, self._target, self._source = points, len(points), recall, source
-        self.blocks = DeviceBlocks(points.device)
+        self.blocks = blocks
         self.approximate = self.n > exact.EXACT_POINTS and recall < 1
-        sample = points[:: max(1, self.n // 1000)].double()
+        sample = self._rows(points, slice(None, None, max(1, self.n // 1000))).double()
         self._centre = sample.median(0).values
         norms = (sample - self._centre).norm(dim=1)
         self._unit = 1 / norms.median().clip(min=np.finfo(float).tiny)
@@ -101,46 +124,66 @@ class DeviceSearch(Search):
         """Return coordinates in float32: centred, their unit the median distance from there."""
         return ((x - self._centre) * self._unit).float()
 
+    def _rows(self, x: Block, rows: Any) -> Block:
+        """Return rows of points that are on the device, or on the host, on the device."""
+        return x[rows] if is_tensor(x) else self.blocks.native(x[on_host(rows)])
+
     def _in_all(self, x: Block, k: int) -> Neighbors:
         """Compare each row of x with all points, by lower bounds of squares in float64."""
-        y = self.points - self._centre
-        error = (y.shape[1] + 16) * float(np.finfo(float).eps)
-        norms, found = (1 - error) * y.square().sum(1), []
-        for rows in row_tiles(len(x), max(1, int(self._room / (24 * self.n)))):
-            z = x[rows] - self._centre
-            own = (1 - error) * z.square().sum(1)
-            found.append(self._nearest(x[rows], z, (y, norms, None), k, own))
-        return Neighbors(*(self.blocks.xp.cat(side) for side in zip(*found, strict=True)))
+        xp, d = self.blocks.xp, x.shape[1]
+        error = (d + 16) * float(np.finfo(float).eps)
+        part = min(self.n, max(1, int(self._room / (24 * d))))
+        found = []
+        for rows in row_tiles(len(x), max(1, int(self._room / (24 * max(part, d))))):
+            own = self._rows(x, rows)
+            z = own - self._centre
+            norms = (1 - error) * z.square().sum(1)
+            near: list[tuple[Block, Block]] = []
+            for columns in row_tiles(self.n, part):
+                points = self._rows(self.points, columns)
+                numbers = xp.arange(columns.start, columns.stop, device=self.blocks.device)
+                y = points - self._centre
+                others = Candidates(points, numbers, y, (1 - error) * y.square().sum(1))
+                near.append(self._nearest(own, z, others, min(k, len(y)), norms))
+                near = [_merged(near, k, xp)]
+            found += near
+        return Neighbors(*(xp.cat(side) for side in zip(*found, strict=True)))
 
     def _nearest(
-        self, x: Block, z: Block, others: Any, k: int, own: Block | None = None, spare: int = _SPARE
+        self,
+        x: Block,
+        z: Block,
+        others: Candidates,
+        k: int,
+        own: Block | None = None,
+        spare: int = _SPARE,
     ) -> tuple[Block, Block]:
         """Return distances and numbers (m, k) of the points nearest to x, ties by lowest number.
 
-        `others`: points y (c, d) in the coordinates of z, their squared norms, and their numbers.
-        With `own` (m,), squared norms of z, rows are searched again where a point left out may be
-        as near as the last one.
+        z are the rows x in the coordinates in which they are compared. With `own` (m,), their
+        squared norms, rows are searched again where a point left out may be as near as the last.
         """
-        y, norms, numbers = others
-        count = min(k + spare, len(y))
+        count = min(k + spare, len(others.norms))
         with full_precision(self.blocks.device):
-            bounds = self.blocks.xp.addmm(norms, z, y.T, alpha=-2)  # |z - y|² - |z|²
-        least, near = bounds.topk(count, largest=False, sorted=False)
-        near = (near if numbers is None else numbers[near]).sort(1).values
-        d, order = self._distances(x, near).sort(dim=1, stable=True)
-        d, near = d[:, :k].clone(), near.gather(1, order)[:, :k].clone()
-        if own is not None and count < len(y):
+            bounds = self.blocks.xp.addmm(others.norms, z, others.compared.T, alpha=-2)
+        least, near = bounds.topk(count, largest=False, sorted=False)  # of |z - y|² - |z|²
+        numbers, order = others.numbers[near].sort(1)
+        d, by_distance = self._distances(x, others.points, near.gather(1, order)).sort(
+            dim=1, stable=True
+        )
+        d, near = d[:, :k].clone(), numbers.gather(1, by_distance)[:, :k].clone()
+        if own is not None and count < len(others.norms):
             doubtful = (d[:, -1].square() >= least.amax(1) + own).nonzero()[:, 0]
             if len(doubtful):
                 again = x[doubtful], z[doubtful], others, k, own[doubtful], 4 * spare
                 d[doubtful], near[doubtful] = self._nearest(*again)
         return d, near
 
-    def _distances(self, x: Block, near: Block) -> Block:
-        """Return the distances (m, c) of x to points, from differences in float64."""
+    def _distances(self, x: Block, points: Block, near: Block) -> Block:
+        """Return the distances (m, c) of x to some of the points, from differences in float64."""
         step = max(1, int(self._room / (24 * near.shape[1] * x.shape[1])))
         found = [
-            (x[rows, None].double() - self.points[near[rows]]).square_().sum(-1).sqrt_()
+            (x[rows, None].double() - points[near[rows]]).square_().sum(-1).sqrt_()
             for rows in row_tiles(len(x), step)
         ]
         return self.blocks.xp.cat(found)
@@ -153,7 +196,7 @@ class DeviceSearch(Search):
         count = max(1, self.n // _POINTS_PER_CELL)
         size = min(self.n, _TRAINING_PER_CELL * count)
         rows = self.blocks.native(np.sort(rng.choice(self.n, size, replace=False)))
-        sample = self.points[rows]
+        sample = self._rows(self.points, rows)
         scaled = self._scaled(sample)
         centroids = scaled[self.blocks.native(rng.choice(size, count, replace=False))]
         for _ in range(_K_MEANS_ITERATIONS):
@@ -164,14 +207,29 @@ class DeviceSearch(Search):
             centroids = xp.where(sizes[:, None] > 0, sums / sizes[:, None].clip(min=1), centroids)
         own = self._cells_of(self.points, centroids)
         order, starts = self._by_cell(own, count)
-        return Cells(centroids, own, order, self._scaled(self.points[order]), starts)
+        return Cells(centroids, own, order, starts, self._members_of(order, starts))
+
+    def _members_of(self, order: Block, starts: Array) -> Callable[[int], Block]:
+        """Return the function that returns the points of a cell.
+
+        Those on the host are read when they are needed; some stay, a quarter of the memory.
+        """
+        points, parts = self.points, [slice(*ends) for ends in pairwise(starts.tolist())]
+        if is_tensor(points):
+            points = points[order]
+            return lambda cell: points[parts[cell]]
+        kept = int(self.blocks.available / 4 * len(parts) / points.nbytes)
+        return lru_cache(kept)(lambda cell: self._rows(points, order[parts[cell]]))
 
     def _cells_of(self, x: Block, centroids: Block) -> Block:
         """Return the cell of the nearest centroid of each row of x (m,)."""
         step = max(1, int(self._room / (8 * len(centroids) + 24 * x.shape[1])))
         tiles = row_tiles(len(x), step)
         return self.blocks.xp.cat(
-            [self._squares(self._scaled(x[rows]), centroids).argmin(1) for rows in tiles]
+            [
+                self._squares(self._scaled(self._rows(x, rows)), centroids).argmin(1)
+                for rows in tiles
+            ]
         )
 
     def _by_cell(self, own: Block, count: int) -> tuple[Block, Array]:
@@ -200,22 +258,26 @@ class DeviceSearch(Search):
         distances = xp.full((len(x), k), np.inf, dtype=xp.float64, device=self.blocks.device)
         indices = xp.zeros_like(distances, dtype=xp.int64)
         order, starts = self._by_cell(own, len(cells.centroids))
-        occupied = np.flatnonzero(np.diff(starts))
+        walk = probes.walk
+        occupied = walk[np.diff(starts)[walk] > 0]
         for c in track(occupied, "nearest neighbours", len(occupied), "cells"):
-            parts = [slice(cells.starts[j], cells.starts[j + 1]) for j in probes.near[c]]
-            y = xp.cat([cells.points[part] for part in parts]) - cells.centroids[c]
-            if len(y) < k:
+            near = probes.near[c]
+            points = xp.cat([cells.members(j) for j in near])
+            if len(points) < k:
                 continue
-            others = y, y.square().sum(1), xp.cat([cells.order[part] for part in parts])
+            y = self._scaled(points) - cells.centroids[c]
+            numbers = xp.cat([cells.order[cells.starts[j] : cells.starts[j + 1]] for j in near])
+            others = Candidates(points, numbers, y, y.square().sum(1))
             members = order[starts[c] : starts[c + 1]]
             step = max(1, int(self._room / (12 * len(y))))
             for tile in row_tiles(len(members), step):
                 rows = members[tile]
-                z = self._scaled(x[rows]) - cells.centroids[c]
-                distances[rows], indices[rows] = self._nearest(x[rows], z, others, k)
+                own_points = self._rows(x, rows)
+                z = self._scaled(own_points) - cells.centroids[c]
+                distances[rows], indices[rows] = self._nearest(own_points, z, others, k)
         lost = (~(distances[:, -1] <= probes.far)).nonzero()[:, 0]
         if len(lost):
-            distances[lost], indices[lost] = self._in_all(x[lost], k)
+            distances[lost], indices[lost] = self._in_all(self._rows(x, lost), k)
         return Neighbors(distances, indices)
 
     def _probes_for(self, k: int) -> Probes:
@@ -229,7 +291,8 @@ class DeviceSearch(Search):
         blocks, cells = self.blocks, self._cells
         rows = np.random.default_rng(1).choice(self.n, min(CALIBRATION_POINTS, self.n), False)
         rows = blocks.native(np.sort(rows))
-        x, own, n_cells = self.points[rows], cells.own[rows], len(cells.centroids)
+        x, own = self._rows(self.points, rows), cells.own[rows]
+        n_cells = len(cells.centroids)
         nearest = self._in_all(x, k)
         ranks = self._by_distance(own).argsort(1).gather(1, cells.own[nearest.indices])
         count = cells_needed(blocks.host(ranks), self._target)
@@ -252,20 +315,29 @@ class DeviceSearch(Search):
         return probes._replace(recall=recall, recall_error=error)
 
 
+def _merged(found: list[tuple[Block, Block]], k: int, xp: Any) -> tuple[Block, Block]:
+    """Return the k nearest of several lists, whose numbers ascend from list to list."""
+    if len(found) == 1:
+        return found[0]
+    distances, numbers = (xp.cat(side, 1) for side in zip(*found, strict=True))
+    distances, order = distances.sort(dim=1, stable=True)
+    return distances[:, :k], numbers.gather(1, order)[:, :k]
+
+
 # Equal points, and their order by content
 
 
-def distinct_rows_on(X: Block) -> tuple[Block, Block]:
-    """Return what `_random.distinct_rows` returns of points (n, d) on a device, there.
+def distinct_rows_on(X: Block, blocks: DeviceBlocks) -> tuple[Block, Block]:
+    """Return what `_random.distinct_rows` returns of points (n, d), on a device.
 
-    Signed numbers of 64 bits stand for the unsigned ones.
+    The points are there or on the host. Signed numbers of 64 bits stand for the unsigned ones.
     """
-    blocks, (n, d) = DeviceBlocks(X.device), X.shape
-    exponent = int(np.frexp(float(X.abs().max()))[1])
-    factors = _mixed_bits(blocks.xp.arange(1, d + 1, device=X.device)) | 1
-    keys = blocks.xp.empty(n, dtype=blocks.xp.int64, device=X.device)
+    n, d = X.shape
+    exponent = int(np.frexp(max(float(X.max()), -float(X.min())))[1])
+    factors = _mixed_bits(blocks.xp.arange(1, d + 1, device=blocks.device)) | 1
+    keys = blocks.xp.empty(n, dtype=blocks.xp.int64, device=blocks.device)
     for rows in row_tiles(n, max(1, int(blocks.free / (40 * d)))):
-        scaled = X[rows].double() * 2.0**-exponent + 0.0  # -0.0 + 0.0 is 0.0
+        scaled = blocks.native(X[rows]).double() * 2.0**-exponent + 0.0  # -0.0 + 0.0 is 0.0
         keys[rows] = (_mixed_bits(scaled.view(blocks.xp.int64)) * factors).sum(1)
     keys, order = (_mixed_bits(keys) ^ np.iinfo(np.int64).min).sort(stable=True)
     is_first = blocks.xp.ones_like(keys, dtype=blocks.xp.bool)

@@ -146,18 +146,25 @@ class NeighborIndex(Search):
         probes = self._search.probes_for(self._searched(k))
         return {"recall": probes.recall, "recall_error": probes.recall_error}
 
-    def search_on(self, place: Any, rows: Any = None) -> DeviceSearch:
-        """Return the search of the points, or of some rows (m,), on a device; that of all is kept.
-
-        `rows` is a tensor.
-        """
+    def search_on(self, place: Any) -> DeviceSearch:
+        """Return the search on a device, which is kept."""
         blocks = blocks_on(place)
-        if rows is not None:
-            points = blocks.native(self.points)[rows]
-            return DeviceSearch(points, self.recall, lambda: self.subset(on_host(rows)))
         if self._on_device is None or self._on_device.blocks != blocks:
-            self._on_device = DeviceSearch(blocks.native(self.points), self.recall)
+            points = blocks.native_if_small(self.points)
+            self._on_device = DeviceSearch(points, blocks, self.recall)
         return self._on_device
+
+    def distinct_search(self) -> tuple[DeviceSearch, Any, Any]:
+        """Return what `ordered_search` returns of the points, on the device of the index."""
+        blocks = blocks_on(self.device)
+        points = blocks.native_if_small(self.points)
+        rows, place = distinct_rows_on(points, blocks)
+
+        def landed() -> NeighborIndex:
+            return self.subset(on_host(rows))
+
+        points = points[rows] if is_tensor(points) else landed().points
+        return DeviceSearch(points, blocks, self.recall, landed), rows, place
 
     def subset(self, rows: Array) -> NeighborIndex:
         """Return the index of some rows in this order; the last one is cached."""
@@ -391,13 +398,14 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> tuple[Sea
     precomputed = isinstance(neighbors, Distances) and neighbors.precomputed
     is_a_graph = precomputed and sparse.issparse(X)
     join = join and not (sparse.issparse(neighbors) or is_a_graph)
+    search: Search | None = None
     if precomputed:
         same = X.argmin(axis=1) if join else np.arange(X.shape[0])  # copies are at distance 0
         first = np.unique(same)
         rows = first[content_order(X[first], columns=False)]
         place = inverse_permutation(rows, X.shape[0])[same]
     elif join and isinstance(neighbors, NeighborIndex) and neighbors.device is not None:
-        rows, place = distinct_rows_on(blocks_on(neighbors.device).native(X))
+        search, rows, place = neighbors.distinct_search()
     elif join:
         rows, place = distinct_rows(X)
     else:
@@ -407,9 +415,8 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> tuple[Sea
         raise ValueError(
             "All distances are zero: every row of X is the same point; pass distinct points."
         )
-    search: Search
-    if is_tensor(rows):
-        return neighbors.search_on(neighbors.device, rows), rows, place
+    if search is not None:
+        return search, rows, place
     points: Points = X[rows]
     if isinstance(neighbors, NeighborIndex):
         search = neighbors.subset(rows)

@@ -234,13 +234,22 @@ class DeviceBlocks(_Blocks):
         return self.csr((data, place % n, starts), K.shape)
 
     @property
-    def free(self) -> float:
-        """The bytes of a step of work: a quarter of what is free, at most 1 GB."""
+    def available(self) -> float:
+        """The bytes that are free on the device; elsewhere four times scikit-learn's limit."""
         if self.xp.device(self.device).type != "cuda":
-            return float(get_config()["working_memory"] * 2**20)
+            return float(4 * get_config()["working_memory"] * 2**20)
         cuda = self.xp.cuda
         unused = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)
-        return min(2.0**30, (cuda.mem_get_info(self.device)[0] + unused) / 4)
+        return float(cuda.mem_get_info(self.device)[0] + unused)
+
+    @property
+    def free(self) -> float:
+        """The bytes of a step of work: a quarter of what is free, at most 1 GB."""
+        return min(2.0**30, self.available / 4)
+
+    def native_if_small(self, X: Block) -> Block:
+        """Return points (n, d) on the device, if they are there or take an eighth of its memory."""
+        return self.native(X) if is_tensor(X) or 8 * X.nbytes <= self.available else X
 
 
 class DeviceCSR:
