@@ -62,7 +62,6 @@ from heatsketch.spectral.eigenpairs import leading_eigenpairs
 from heatsketch.spectral.filters import make_filter
 
 NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
-_SPARSE_TILE = 2**16  # new points whose sparse rows are computed at a time
 _DENSE_ENTRIES = 2**24  # of rows computed at a time: 128 MB
 _STEP_ENTRIES = 64  # of a row of `sparse_step`, unless several are equal
 _MAX_MEASURE_ERROR = 1e-6  # largest error of A √π = √π that rounding can explain
@@ -673,7 +672,7 @@ class Diffusion:
             rows = self._kernel_rows(x, H.dtype, blocks)
             return blocks.host(multiply(rows, there if blocks_of(rows) == blocks else H))
 
-        return self._by_tiles(X, H, product)
+        return self._by_tiles(X, H, product, blocks)
 
     def place(self, Y: Array, X: Any, device: Any = None) -> Array:
         """Place new points X (m, d) among the positions Y (n, c) of the vertices: (m, c).
@@ -688,7 +687,11 @@ class Diffusion:
             New points of another form, or for which there is no rule.
         """
         blocks = HOST if device is None else blocks_on(device)
-        return self._by_tiles(X, Y, lambda x: geometric_medians(Y, self.nearness(x, blocks)))
+
+        def places(x: Any) -> Array:
+            return geometric_medians(Y, self.nearness(x, blocks))
+
+        return self._by_tiles(X, Y, places, blocks)
 
     def nearness(self, X: Any, blocks: Blocks = HOST) -> Any:
         """Return K(x, x_j) / |x - x_j| of new points (m, d), CSR (m, n), of the 32 nearest.
@@ -707,10 +710,13 @@ class Diffusion:
         there = blocks_of(rows) is not HOST and len(rows.data) <= N_NEAREST * rows.shape[0]
         return rows if there else largest_of_rows(on_device(rows, None), N_NEAREST)
 
-    def _by_tiles(self, X: Any, Y: Array, rows_of: Callable[[Any], Array]) -> Array:
+    def _by_tiles(self, X: Any, Y: Array, rows_of: Callable[[Any], Array], blocks: Blocks) -> Array:
         """Return the rows (m, k) of new points, like those of Y (n, k), computed by tiles."""
-        X, is_sparse = self._checked(X), self.operator.sparse_matrix() is not None
-        tile = _SPARSE_TILE if is_sparse else max(1, min(ROW_TILE, _DENSE_ENTRIES // self.n))
+        X = self._checked(X)
+        if self.operator.sparse_matrix() is not None:
+            tile = blocks.sparse_rows(X.shape[1])
+        else:
+            tile = max(1, min(ROW_TILE, _DENSE_ENTRIES // self.n))
         found = np.empty((X.shape[0], *Y.shape[1:]), Y.dtype)
         for rows in row_tiles(X.shape[0], tile):
             with rows_from(rows.start):

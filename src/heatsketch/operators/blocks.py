@@ -30,6 +30,8 @@ Block: TypeAlias = Any  # array or tensor (n, k) or (n,)
 _TILE = 2048  # rows combined at a time, so that they stay in the cache
 _GRAM_TILE = 8192  # rows whose Gram matrix is one summand
 _PROJECTION_TILE = 2**14  # rows projected at a time
+_SPARSE_ROWS = 2**16  # of new points, computed at a time
+_SPARSE_ROW_BYTES = 2048  # with the neighbours from which it comes
 _WITH_AUTOCAST = ("cpu", "cuda", "xpu")
 
 
@@ -136,6 +138,10 @@ class HostBlocks(_Blocks):
         m = matrix.shape[0]
         return np.bincount(self.repeated(np.arange(m), matrix), entries, m)
 
+    def sparse_rows(self, n_features: int) -> int:
+        """Return of how many new points the rows are computed at a time."""
+        return _SPARSE_ROWS
+
     def both_ways(self, K: Any, kind: str = "max") -> Any:
         """Return max(K, Kᵀ) of a CSR matrix without negative entries, or their "sum"."""
         return K.maximum(K.T) if kind == "max" else sparse.csr_matrix(K + K.T)
@@ -218,6 +224,10 @@ class DeviceBlocks(_Blocks):
     def sums_by_row(self, entries: Block, matrix: DeviceCSR) -> Block:
         """Reduce segments, the empty ones to 0."""
         return self.over_rows("sum", entries, matrix.indptr)
+
+    def sparse_rows(self, n_features: int) -> int:
+        """Fill a step of work: each one visits all cells."""
+        return max(1, int(self.free / (_SPARSE_ROW_BYTES + 24 * n_features)))
 
     def both_ways(self, K: DeviceCSR, kind: str = "max") -> DeviceCSR:
         """Sort the entries of K and Kᵀ by their place i n + j, where equal ones meet."""
