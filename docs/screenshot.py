@@ -3,8 +3,8 @@
 Run: pip install pandas playwright vega_datasets, then python docs/screenshot.py
 
 Needs a Chromium: that of the variable HEATSKETCH_CHROMIUM, else `chromium` on the path, else what
-`playwright install chromium` brings. One car is clicked, so that all show their distance to it, and the
-pointer stands on another.
+`playwright install chromium` brings. One car is clicked, so that all show their distance to it,
+and the pointer stands on another.
 """
 
 import os
