@@ -18,26 +18,12 @@ from PIL import Image
 
 import heatsketch as hs
 from heatsketch.comparison.methods import OTHERS, fitting
+from heatsketch.comparison.run import HEADINGS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 SHEET = ("heat-embedding", "umap", "pacmap", "tsne", "phate", "diffusion-map", "isomap", "pca")
 SEEDS = {"roll": 2, "mnist": 1}  # 1: without a measure of stability
-COLUMNS = {  # of the table, as the printed one has them, and the number of their decimals
-    "seconds": ("seconds", 1),
-    "peak_bytes": ("GB", 2),
-    "trustworthiness": ("trust", 3),
-    "continuity": ("contin", 3),
-    "log_L_diffusion": ("logL dif", 2),
-    "log_L_geodesic": ("logL geo", 2),
-    "spearman": ("rho", 3),
-    "spearman_diffusion": ("rho dif", 3),
-    "spearman_geodesic": ("rho geo", 3),
-    "knn_accuracy": ("kNN", 3),
-    "stability": ("stable", 3),
-    "neighbors": ("near", 3),
-    "distances": ("far", 3),
-    "crowding": ("crowd", 3),
-}
+DECIMALS = {"seconds": 1, "peak_bytes": 2, "log_L_diffusion": 2, "log_L_geodesic": 2}  # else 3
 
 
 def roll():
@@ -53,7 +39,7 @@ def mnist():
 def texts(row):
     """Return the cells of a method; those without a value are empty."""
     values = row._asdict() | {"peak_bytes": max(row.peak_bytes, 0) / 1e9}
-    cells = [f"{values[name]:.{digits}f}" for name, (_, digits) in COLUMNS.items()]
+    cells = [f"{values[name]:.{DECIMALS.get(name, 3)}f}" for name in HEADINGS]
     return [row.method, *(cell.replace("nan", "") for cell in cells)]
 
 
@@ -77,7 +63,7 @@ def main(names):
                 X, [*fitting(len(X), n_classes), *installed], labels, seeds=SEEDS[name]
             )
         with (DOCS / f"benchmarks/compare_{name}.csv").open("w", newline="") as stream:
-            rows = [["method", *(heading for heading, _ in COLUMNS.values())]]
+            rows = [["method", *HEADINGS.values()]]
             rows += map(texts, result.rows)
             csv.writer(stream, lineterminator="\n").writerows(rows)
         shown = sorted(

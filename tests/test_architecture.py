@@ -2,6 +2,8 @@
 
 import ast
 import graphlib
+import importlib
+import inspect
 import re
 import sys
 import tomllib
@@ -132,6 +134,15 @@ def test_no_modules_import_each_other():
         for module, tree in TREES.items()
     }
     graphlib.TopologicalSorter(graph).prepare()
+
+
+def test_no_module_has_the_name_of_another_thing_in_its_folder():
+    """Else a tool that imports a file by its path, as pytest does, puts the module in its place."""
+    places = [f"heatsketch.{module}".rpartition(".") for module in TREES if module]
+    folders = {folder: importlib.import_module(folder) for folder, _, _ in places}
+    named = [(folder, name) for folder, _, name in places if name in dir(folders[folder])]
+    hidden = [(f, name) for f, name in named if not inspect.ismodule(getattr(folders[f], name))]
+    assert hidden == []
 
 
 def test_nobody_asks_which_operator_or_filter_it_is():

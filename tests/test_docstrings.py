@@ -4,7 +4,7 @@ import dataclasses
 import inspect
 import re
 from pathlib import Path
-from pkgutil import resolve_name
+from pkgutil import resolve_name as object_of
 
 import numpy as np
 import pytest
@@ -29,10 +29,6 @@ WITHOUT_EXAMPLE = {"plot.new_figure", "plot.save"}
 NEVER_RAISES = {
     *("datasets.digits", "io.data_hash", "plot.categories", "progress", "show_versions"),
 }
-
-
-def object_of(name):
-    return resolve_name(":".join(name.rsplit(".", 1)))  # `plot.scatter` is a module, too
 
 
 def short(name):

@@ -118,7 +118,7 @@ class Row(NamedTuple):
     error: str = ""
 
 
-_HEADINGS = {  # of the columns of the printed table
+HEADINGS = {  # of the columns of the printed table
     "seconds": "seconds",
     "peak_bytes": "GB",
     "trustworthiness": "trust",
@@ -165,10 +165,10 @@ class Comparison:
     def __str__(self) -> str:
         """Return the table as text, with an explanation of its columns."""
         width = max(len(row.method) for row in self.rows)
-        lines = [" " * width + "".join(f" {heading:>8}" for heading in _HEADINGS.values())]
+        lines = [" " * width + "".join(f" {heading:>8}" for heading in HEADINGS.values())]
         for row in self.rows:
             values = row._asdict() | {"peak_bytes": row.peak_bytes / 1e9}
-            texts = [f"{values[name]:.3f}".replace("nan", "-") for name in _HEADINGS]
+            texts = [f"{values[name]:.3f}".replace("nan", "-") for name in HEADINGS]
             cells = row.error or " ".join(f"{text:>8}" for text in texts)
             lines.append(f"{row.method:<{width}} {cells}")
         return "\n".join([*lines, "", self.describe()])

@@ -12,7 +12,7 @@ from heatsketch.plot.curves import (
 )
 from heatsketch.plot.figures import check_picture, new_figure, save
 from heatsketch.plot.labels import OKABE_ITO, categories
-from heatsketch.plot.scatter import density, panels, scatter, space
+from heatsketch.plot.pictures import density, panels, scatter, space
 
 __all__ = [
     "OKABE_ITO",

@@ -33,7 +33,7 @@ from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.metrics.distortions import Distortion, distortion_from
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.operators.operator import members_of
-from heatsketch.plot.scatter import ORDER_SEED
+from heatsketch.plot.pictures import ORDER_SEED
 from heatsketch.reports.columns import (
     column,
     columns_of,
