@@ -21,9 +21,9 @@ The table has the area under the curve by which points at fault are told from th
 reliability, the correlation of distances in the picture to a point's nearest half, in the data and
 in the picture (Xia, Lee and Li 2024; our own lines, without its choice of parameters). Medians of
 three draws; of UMAP, of three pictures. Then the fractions of points called dubious in right
-pictures, in rotated copies of 2 to 3 coordinates, and in noise; of scDEED those whose reliability
-is below the 5 % quantile of a null, for which the picture is permuted; gaps of UMAP's pictures; and
-seconds.
+pictures, in rotated copies of 2 to 3 coordinates (and of undecided points), and in noise; of scDEED
+those whose reliability is below the 5 % quantile of a null, for which the picture is permuted; gaps
+of UMAP's pictures; and seconds.
 """
 
 import time
@@ -305,8 +305,11 @@ COPIES = {
 
 
 def copies(n):
-    """Return the largest fraction of points called dubious in rotated copies of n points."""
-    found = {"points": n}
+    """Return the largest fractions of points called dubious in rotated copies of n points.
+
+    At last the largest fraction of undecided points, of all copies.
+    """
+    found, undecided = {"points": n}, 0.0
     for name, draw_points in COPIES.items():
         largest = 0.0
         for draw in range(DRAWS if n <= 10_000 else 1):
@@ -316,8 +319,11 @@ def copies(n):
             if name == "4 components" and n < 4 * 50:
                 largest = np.nan  # of fewer than 50 points, which are not judged
                 continue
-            largest = max(largest, hs.audit(X, 10 * X @ turn, random_state=draw).dubious.mean())
+            audited = hs.audit(X, 10 * X @ turn, random_state=draw)
+            largest = max(largest, audited.dubious.mean())
+            undecided = max(undecided, audited.undecided.mean())
         found[name] = float(largest)
+    found["undecided"] = float(undecided)
     _harness.say(found)
     return found
 

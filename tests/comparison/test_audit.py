@@ -301,6 +301,66 @@ def blobs(count=8, size=60, seed=0):
 
 
 @pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
+@pytest.mark.parametrize(("count", "size"), [(1, 60), (1, 100), (2, 60), (4, 50), (4, 100)])
+def test_rotated_copies_of_few_points_have_hardly_a_dubious_one(count, size):
+    """At most 5 % of such pictures have more than 1 % of dubious points: the quantile 1e-6 of 20.
+
+    If every point were dubious whose score a random place explains, 16 to 20 of them would.
+    """
+    trials, alarms = 20, 0
+    for seed in range(trials):
+        X, _ = blobs(count, size, seed)
+        found = hs.audit(X, turned(X), random_state=seed)
+        alarms += found.dubious.mean() > 0.01
+    assert in_band(alarms, trials, 0, 0.05, alarm=2 * ALARM)
+
+
+@pytest.mark.parametrize("n", [100, 200])
+def test_points_moved_at_random_among_few_are_found(n):
+    """Of one in twenty at least 75 %, of the others at most 3 %: the quantiles 1e-6."""
+    found, others, moved = 0, 0, n // 20
+    for seed in range(12):
+        X, Y = plane(n, seed)
+        Y[:moved] = np.random.default_rng([seed, 1]).random((moved, 2))
+        dubious = hs.audit(X, Y, random_state=seed).dubious
+        found, others = found + dubious[:moved].sum(), others + dubious[moved:].sum()
+    assert in_band(found, 12 * moved, 0.75, 1, alarm=2 * ALARM)
+    assert in_band(others, 12 * (n - moved), 0, 0.03, alarm=2 * ALARM)
+
+
+@pytest.mark.parametrize("n", [60, 200, 1500])
+def test_drawn_places_are_counted_by_large_p_values(n):
+    right = np.full(n, 1e-3)
+    assert not module._drawn(right, n).any()
+    near = np.where(np.arange(n) < n // 3, min(0.5, 50 / n), 1e-3)
+    assert not module._drawn(near, n).any()
+    uniform = (np.arange(n) + 0.5) / n
+    assert np.mean(module._drawn(uniform, n)) >= 0.99
+    some = np.r_[np.linspace(0.1, 1, n // 5), right[n // 5 :]]
+    np.testing.assert_array_equal(module._drawn(some, n), some >= 0.1)
+
+
+def test_half_of_the_dubious_points_are_drawn_by_the_estimate():
+    """The definition, for all sets of largest p-values."""
+    p = np.round(np.random.default_rng(0).random(80) ** 3, 2)  # some are equal
+    count = 2 * np.sum(p > 0.5)
+    sets = [p >= least for least in p if 2 * count * (1 - least) >= np.sum(p >= least)]
+    largest = max(sets, key=np.sum)
+    assert 0 < largest.sum() < 80
+    np.testing.assert_array_equal(module._drawn(p, 80), largest)
+
+
+def test_points_that_cannot_be_told_from_random_ones_are_undecided():
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    found = hs.audit(X, X, random_state=0)
+    assert found.undecided.sum() >= 5
+    assert not (found.undecided & found.dubious).any()
+    assert f" {found.undecided.sum()} are undecided" in found.describe().splitlines()[0]
+    more, Y = fitted("plane")
+    assert "undecided" not in hs.audit(more, Y, random_state=0).describe()
+
+
+@pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
 @pytest.mark.parametrize("seed", range(4))
 def test_an_exact_copy_of_separate_blobs_is_believed(seed):
     X, blob = blobs(seed=seed)
