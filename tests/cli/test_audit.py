@@ -33,6 +33,7 @@ def test_pictures_are_joined_by_id_where_there_are_ids(files, picture, run):
     assert rows["id"].tolist() == [f"p{row}" for row in range(200)]
     np.testing.assert_allclose(rows["trust"], found.trust, atol=1e-9)
     assert rows["dubious"].tolist() == found.dubious.tolist()
+    assert rows["undecided"].tolist() == found.undecided.tolist()
     assert "1 of 1 gaps between labels" in said
     assert "neighbors kept" in Path("page.html").read_text("utf-8")
 

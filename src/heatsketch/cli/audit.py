@@ -36,7 +36,7 @@ def run(args: Namespace) -> dict[str, str]:
     page = hs.report(found, X, beside=beside, **about_points(args, table, args.picture))
     save(args, page)
     if args.table is not None:
-        header = ("id", *AUDITED, "dubious")
+        header = ("id", *AUDITED, "dubious", "undecided")
         columns = [getattr(found, name).tolist() for name in header[1:]]
         rows = zip(common.names_of(args, table), *columns, strict=True)
         io.files.write_rows(args.table, [header, *rows], force=args.force)

@@ -29,6 +29,7 @@ from heatsketch.uncertainty.intervals import Interval
 
 NEIGHBORS = 15
 FALSE_DISCOVERIES = 0.05
+_AS_GOOD = 50  # random places that may be as good as a right one
 _LANDMARKS, _LANDMARK_ENTRIES = 400, 12_000_000  # points that all others are compared with
 _BINS = 256  # of distances in the picture, in which true distances have one typical value
 _ROUNDS = 6  # in which points that are believed less count less
@@ -442,7 +443,7 @@ def _drawn(p: Array, places: int) -> Array:
     p-values of drawn places are uniform. Those of right places are small, but a right place may be
     no better than some 50 of the others. So p-values that exceed 50 / places are of drawn ones.
     """
-    least = np.clip(LEAST_JUDGED / places, FALSE_DISCOVERIES, 0.5)
+    least = np.clip(_AS_GOOD / places, FALSE_DISCOVERIES, 0.5)
     count = np.count_nonzero(p > least) / (1 - least)  # Storey 2002
     ordered = np.sort(p)
     not_less = len(p) - np.searchsorted(ordered, ordered)
