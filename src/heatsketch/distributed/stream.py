@@ -1,7 +1,5 @@
 """Embed a source by blocks of rows: fit a sample, map every row by it, join the blocks."""
 
-from __future__ import annotations
-
 import builtins
 import functools
 import math

@@ -1,7 +1,5 @@
 """Diffusion maps: the embedding by eigenvectors."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import KW_ONLY, dataclass
 from typing import Any

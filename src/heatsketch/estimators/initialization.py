@@ -1,7 +1,5 @@
 """A start for methods that move points step by step: UMAP, t-SNE, PaCMAP."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

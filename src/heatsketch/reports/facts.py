@@ -1,7 +1,5 @@
 """A report on an embedding: what its page says, as plain numbers and text."""
 
-from __future__ import annotations
-
 import platform
 import sys
 from collections.abc import Mapping, Sequence

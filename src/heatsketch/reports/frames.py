@@ -1,7 +1,5 @@
 """The points of an embedding at other diffusion times, for the slider of a report."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

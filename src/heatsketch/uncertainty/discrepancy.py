@@ -1,7 +1,5 @@
 """How much two diffusions on the same points differ, and where: without aligning anything."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

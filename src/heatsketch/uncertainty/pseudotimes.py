@@ -1,7 +1,5 @@
 """Pseudotime: how far the diffusion says that points are from where something starts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
