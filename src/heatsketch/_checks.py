@@ -91,6 +91,15 @@ def check_number(
     return int(value) if integer else size
 
 
+def check_n_components(k: Any, most: int, why: str) -> int:
+    """Return the number of coordinates, or raise where it is above `most`; `why` says what is."""
+    k = check_number(k, "n_components", low=1, integer=True)
+    if k > most:
+        do = f"n_components <= {most}" if most else "more points"
+        raise ValueError(f"n_components={k} but {why}; pass {do}.")
+    return int(k)
+
+
 def check_in_range(indices: Any, name: str, n: int) -> None:
     """Raise unless all integers of an array are indices of n points."""
     if indices.size and not 0 <= indices.min() <= indices.max() < n:
