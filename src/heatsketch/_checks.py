@@ -1,7 +1,5 @@
 """Argument checks (got / want / do), tensors read as arrays, exceptions, warnings, the logger."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import logging

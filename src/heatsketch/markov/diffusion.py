@@ -1,7 +1,5 @@
 """Diffusion on data: the symmetric operator A, its stationary measure, and rows of new points."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
