@@ -27,8 +27,7 @@ def run(args: Namespace) -> dict[str, str]:
     Y = common.fit(args, sketch, table)
     names, i, j = _pairs(args, table)
     diffusion = sketch.diffusion_
-    a, b, labels = diffusion.vertex[i], diffusion.vertex[j], diffusion.operator.components()
-    joined = np.full(len(i), True) if labels is None else labels[a] == labels[b]
+    joined = diffusion.component_of[i] == diffusion.component_of[j]
     found, pairs = np.full((3, len(i)), np.nan), (i[joined], j[joined])
     more = {}
     if len(names) <= EXACT_UP_TO:

@@ -533,6 +533,12 @@ class Diffusion:
         """The first input point at each vertex, (n,)."""
         return np.unique(self.vertex, return_index=True)[1]
 
+    @cached_property
+    def component_of(self) -> Array:
+        """The component of each input point, (points,); 0 for all where A does not know it."""
+        labels = self.operator.components()
+        return np.zeros(len(self.vertex), int) if labels is None else self.expand(labels)
+
     def sample(self, count: int) -> Array:
         """Return `count` vertices, or all if there are fewer, chosen by their content.
 

@@ -181,6 +181,8 @@ def report(
         column(name, values, shown, (colors or {}).get(name))
         for name, values in columns_of(labels, "label", n).items()
     ]
+    diffusion = diffusion_of(model)
+    components = np.zeros(n, int) if diffusion is None else diffusion.component_of
     own = facts.pop("own columns")
     columns = own + columns if is_audit else columns + own
     facts |= {
@@ -199,7 +201,7 @@ def report(
             **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
             "platform": f"{sys.platform} {platform.machine()}",
         },
-        "sketch": sketch_facts(sketch_of(model, leading=leading), _components_of(model, n), shown),
+        "sketch": sketch_facts(sketch_of(model, leading=leading), components, shown),
         "beside": beside_facts(beside, shown, n),
         "images": image_facts(X, images, shown),
     }
@@ -250,8 +252,9 @@ def of_estimator(est: Any, X: Any, shown: Array) -> dict[str, Any]:
     share, scales = None, None
     if diffusion is not None:
         share, scales = explained(est), _scale_facts(est, diffusion)
-        if scales["components"] > 1 and (labels := _components_of(est, len(est.embedding_))).any():
-            columns.append(column("component", _names_of_components(labels), shown))
+        if scales["components"] > 1 and diffusion.component_of.any():
+            names = _names_of_components(diffusion.component_of)
+            columns.append(column("component", names, shown))
     lines = summary(est, share)
     return {
         "title": name,
@@ -297,13 +300,6 @@ def _scale_facts(est: Any, diffusion: Any) -> dict[str, Any]:
         "high": high,
         "components": diffusion.diagnostics.get("components", 1),
     }
-
-
-def _components_of(est: Any, n: int) -> Array:
-    """Return the component of each of n points; that of all where the diffusion cannot tell."""
-    diffusion = diffusion_of(est)
-    labels = None if diffusion is None else diffusion.operator.components()
-    return np.zeros(n, int) if labels is None else diffusion.expand(labels)
 
 
 def _names_of_components(labels: Array) -> Array:
