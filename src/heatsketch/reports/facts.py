@@ -44,9 +44,9 @@ from heatsketch.reports.frames import (
     beside_facts,
     diffusion_of,
     distortion_facts,
+    fit_times_of,
     frames,
     slider_times,
-    times_of,
 )
 from heatsketch.reports.summary import explained, parameters, summary
 from heatsketch.reports.writer import Report, check_suffix
@@ -158,9 +158,9 @@ def report(
         check_suffix(path)
     if hasattr(est, "fit"):
         check_is_fitted(est)
-    if len(times_of(est)) > 1:
+    if len(fit_times_of(est)) > 1:
         raise ValueError(
-            f"est has the coordinates of {len(times_of(est))} times side by side; fit it with "
+            f"est has the coordinates of {len(fit_times_of(est))} times side by side; fit it with "
             "one time, the report moves through others."
         )
     features = getattr(X, "columns", getattr(est, "feature_names_in_", None))
@@ -294,7 +294,7 @@ def _scale_facts(est: Any, diffusion: Any) -> dict[str, Any]:
     low, high = trace.effective_rank_interval
     return {
         "times": times,
-        "time": times_of(est)[0],
+        "time": fit_times_of(est)[0],
         "effective_rank": trace.effective_rank,
         "low": low,
         "high": high,
@@ -320,7 +320,7 @@ def distances_of(est: Any) -> tuple[Any, float, str] | None:
     A diffusion map may have any time, because it can use powers of the modulus of an eigenvalue.
     Distances exist from one step on, and for parts of steps only if no eigenvalue is negative.
     """
-    diffusion, (time,) = diffusion_of(est), times_of(est)
+    diffusion, (time,) = diffusion_of(est), fit_times_of(est)
     if diffusion is None:
         return None
     whole = time == int(time) or diffusion.operator.ends[0][0] >= 0
