@@ -57,9 +57,7 @@ def refined(
     if "scale" in learned:  # constant columns become 0; sparse ones are not centred
         mean, scale = learned["mean"], learned["scale"]
         if is_sparse and np.any(mean):
-            what = (
-                f"{table.source} is sparse, but its columns should be centred by those of the fit"
-            )
+            what = f"{table.source} is sparse, but its columns are to be centred as in the fit"
             raise ValueError(f"{what}; store it as a dense array.")
         scaled = values.multiply(1 / scale).tocsr() if is_sparse else (values - mean) / scale
         values = scaled.astype(values.dtype, copy=False)
