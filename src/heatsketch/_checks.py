@@ -1,7 +1,5 @@
 """Argument checks (got / want / do), tensors read as arrays, exceptions, warnings, the logger."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import logging
@@ -89,6 +87,15 @@ def check_number(
         problem = "out of range" if math.isfinite(size) else "not finite"
         raise ValueError(f"{name}={value!r} is {problem}; pass {want}.")
     return int(value) if integer else size
+
+
+def check_n_components(k: Any, most: int, why: str) -> int:
+    """Return the number of coordinates, or raise where it is above `most`; `why` says what is."""
+    k = check_number(k, "n_components", low=1, integer=True)
+    if k > most:
+        do = f"n_components <= {most}" if most else "more points"
+        raise ValueError(f"n_components={k} but {why}; pass {do}.")
+    return int(k)
 
 
 def check_in_range(indices: Any, name: str, n: int) -> None:

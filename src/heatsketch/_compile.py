@@ -1,7 +1,5 @@
 """Compilation of loops; only modules of loops import this one, because it imports numba."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

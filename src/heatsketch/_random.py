@@ -1,7 +1,5 @@
 """Random blocks, and hashes of rows and ids on which random choices depend."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

@@ -4,8 +4,6 @@ Tiles are fixed, so results have the same bits for any number of threads. Bars o
 within `progress()` alone.
 """
 
-from __future__ import annotations
-
 import functools
 import logging
 import os

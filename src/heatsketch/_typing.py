@@ -1,7 +1,5 @@
 """Names of the few types that several modules use."""
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 import numpy as np

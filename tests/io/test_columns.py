@@ -8,6 +8,7 @@ from pyarrow import parquet
 from scipy import sparse
 
 from heatsketch import io
+from heatsketch.io.formats import read_like
 from problems.messy_tables import X, saved, text
 
 
@@ -132,3 +133,15 @@ def test_sparse_points_are_scaled_and_stay_sparse(tmp_path):
     sparse.save_npz(tmp_path / "t.npz", sparse.csr_matrix(np.eye(4) * [1, 2, 3, 4]))
     values = io.read_table(tmp_path / "t.npz", standardize=True).values
     np.testing.assert_allclose(values.toarray(), np.eye(4) / np.sqrt(3 / 16))
+
+
+def test_scales_of_sparse_points_are_those_of_the_same_points_in_an_array(tmp_path):
+    points = np.eye(4) * [1, 2, 3, 4]
+    sparse.save_npz(tmp_path / "t.npz", sparse.csr_matrix(points))
+    np.save(tmp_path / "t.npy", points)
+    given = io.read_table(tmp_path / "t.npz", standardize=True)
+    dense = read_like(tmp_path / "t.npy", given.learned)
+    np.testing.assert_allclose(dense.values, given.values.toarray())
+    centred = io.read_table(tmp_path / "t.npy", standardize=True).learned
+    with pytest.raises(ValueError, match=r"t\.npz is sparse, but .* centred .* a dense array"):
+        read_like(tmp_path / "t.npz", centred)

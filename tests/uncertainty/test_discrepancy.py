@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.stats import norm
 
 import heatsketch as hs
-from heatsketch.uncertainty.discrepancy import sketch_of, summary
+from heatsketch.uncertainty.discrepancy import discrepancy_of, sketch_by_ids
 from heatsketch.uncertainty.resampling import labelling_p_value
 from problems.chance import ALARM, in_band
 from problems.clouds import cloud, even_circle
@@ -30,10 +30,10 @@ def draws(time):
     """Return A^t - B^t, and 20,000 discrepancies of eight columns each, all independent."""
     A, B = affinity(1), affinity(2)
     seed, f, ids = np.random.SeedSequence(5), hs.Power(time), np.arange(len(A))
-    Y, Z = (sketch_of(M, f, ids, K * DRAWS, seed, None) * np.sqrt(DRAWS) for M in (A, B))
+    Y, Z = (sketch_by_ids(M, f, ids, K * DRAWS, seed, None) * np.sqrt(DRAWS) for M in (A, B))
     parts = (slice(i, i + K) for i in range(0, K * DRAWS, K))
     return matrix_power(A, time) - matrix_power(B, time), [
-        summary(Y[:, p], Z[:, p], None) for p in parts
+        discrepancy_of(Y[:, p], Z[:, p], None) for p in parts
     ]
 
 

@@ -5,8 +5,6 @@ and writes its result into `adata`. The library anndata is not imported: an obje
 `obsm`, `obsp` and `uns` is enough, in memory or backed by a file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,7 +5,7 @@ from typing import Any
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._checks import check_number, read_points
+from heatsketch._checks import check_n_components, read_points
 from heatsketch.estimators._base import Embedder
 from heatsketch.graphs.neighborhoods import Neighborhoods, neighborhood_graph
 from heatsketch.neighbors import Distances, in_metric
@@ -81,11 +81,4 @@ class Embedding(Embedder):
 
 def check_fewer_components(k: Any, count: int) -> int:
     """Return the number of coordinates, or raise unless it is below the number of points."""
-    k = check_number(k, "n_components", low=1, integer=True)
-    if k >= count:
-        fewer = f"n_components <= {count - 1}, or " if count > 1 else ""
-        raise ValueError(
-            f"n_components={k} but there are {count} distinct points or landmarks; pass "
-            f"{fewer}more of them."
-        )
-    return int(k)
+    return check_n_components(k, count - 1, f"there are {count} distinct points or landmarks")

@@ -12,7 +12,13 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
-from heatsketch._checks import check_number, is_missing, name_rows, read_labels
+from heatsketch._checks import (
+    check_n_components,
+    check_number,
+    is_missing,
+    name_rows,
+    read_labels,
+)
 from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding
@@ -296,14 +302,10 @@ class MultipleDiscriminant(Discriminant):
     shrinkage: float = 0.0
 
     def _choose(self, W: Array, J: Array, counts: Array) -> Array:
-        rank = k = len(J)
-        if self.n_components is not None:
-            k = check_number(self.n_components, "n_components", low=1, integer=True)
-        if k > rank:
-            raise ValueError(
-                f"n_components={k} but the means of {len(counts)} classes differ in {rank} "
-                f"direction(s); pass n_components <= {rank}."
-            )
+        rank = len(J)
+        why = f"the means of {len(counts)} classes differ in {rank} direction(s)"
+        wanted = rank if self.n_components is None else self.n_components
+        k = check_n_components(wanted, rank, why)
         self.eigenvalues_ = J[:k]
         self.explained_ratio_ = J[:k] / J.sum()
         return W[:, :k]

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn import decomposition
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._checks import check_number, check_points
+from heatsketch._checks import check_n_components, check_points
 from heatsketch._random import seed_entropy
 from heatsketch._tiles import filled, single_threaded_blas
 from heatsketch._typing import Array
@@ -126,14 +126,9 @@ class PCA(Embedding):
         """
         X = self._read(X, reset=True)
         n, d = X.shape
-        k = most = min(n, d)
-        if self.n_components is not None:
-            k = check_number(self.n_components, "n_components", low=1, integer=True)
-        if k > most:
-            raise ValueError(
-                f"n_components={k} but X has {n} points of {d} features; pass n_components <= "
-                f"{most}."
-            )
+        most = min(n, d)
+        wanted = most if self.n_components is None else self.n_components
+        k = check_n_components(wanted, most, f"X has {n} points of {d} features")
         points, near = X.astype(np.float64), np.zeros(d)
         if not sparse.issparse(X):
             near = points[0].copy()  # near the others, so that an offset costs no digits

@@ -1,11 +1,9 @@
 """Steps that verbs share: from a file to points, a fitted estimator and output files."""
 
-import csv
 import os
-import sys
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -18,8 +16,8 @@ from heatsketch.cli.arguments import FORMAT
 from heatsketch.cli.printing import OUTPUTS
 from heatsketch.comparison.methods import ESTIMATORS, classes, defaults, embedded, needs_labels
 from heatsketch.io import text
-from heatsketch.io.files import check_target, need, suffix_of
-from heatsketch.io.formats import STDOUT, check_key, read_like
+from heatsketch.io.files import PIPE, check_target, need, suffix_of
+from heatsketch.io.formats import check_key, read_like
 from heatsketch.io.metadata import write_metadata
 from heatsketch.io.refine import Learned
 from heatsketch.io.table import is_id, require
@@ -207,7 +205,7 @@ def check_files(args: Namespace, *suffixes: str, method: str = "") -> None:
     INPUT must not have it.
     """
     files = [path for name in OUTPUTS if (path := getattr(args, name)) is not None]
-    if str(args.output) == STDOUT and STDOUT in suffixes:
+    if str(args.output) == PIPE and PIPE in suffixes:
         files.remove(args.output)
     for path in files:
         if [other.resolve() for other in files].count(path.resolve()) > 1:  # with --force one stays
@@ -244,11 +242,3 @@ def write_coordinates(
     if args.metadata is not None:
         write_metadata(args.metadata, made, force=args.force)
     return names
-
-
-def write_rows(args: Namespace, rows: Iterable[Sequence[Any]]) -> None:
-    """Write rows, the names of the columns first, to the output, or print them for -."""
-    if str(args.output) == STDOUT:
-        csv.writer(sys.stdout, lineterminator="\n").writerows(rows)
-    else:
-        io.files.write_rows(args.output, rows, force=args.force)

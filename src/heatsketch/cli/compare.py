@@ -128,7 +128,7 @@ def _compare_data(args: Namespace) -> dict[str, str]:
         for table, own, each in zip(tables, names, found.per_point, strict=True):
             cells += [(table.source, i, f"{x:.6g}") for i, x in zip(own, each, strict=True)]
     if args.output is not None:
-        common.write_rows(args, cells)
+        io.files.write_rows(args.output, cells, force=args.force)
     lines["changed"] = "; ".join(f"{table.source}: {n}" for table in tables for n in table.notes)
     return lines | {"discrepancy": found.describe(args.level).removeprefix("discrepancy ")}
 

@@ -9,7 +9,7 @@ from heatsketch import io
 from heatsketch._typing import Array
 from heatsketch.cli import common
 from heatsketch.cli.joining import naming_columns
-from heatsketch.io.formats import STDOUT
+from heatsketch.io.files import PIPE
 from heatsketch.reports.summary import summary
 
 EXACT_UP_TO = 2_048  # points, as elsewhere
@@ -19,7 +19,7 @@ def run(args: Namespace) -> dict[str, str]:
     """Compute the distances of the requested pairs, write or print them, return the summary."""
     if (args.origin is None) == (args.pairs_file is None):
         args.usage_error("pass one of --from ID and --pairs FILE")
-    common.check_files(args, *common.ROW_SUFFIXES, STDOUT)
+    common.check_files(args, *common.ROW_SUFFIXES, PIPE)
     sketch = common.estimator_of(args, "heat-sketch", n_components="auto")
     if np.size(sketch.time) > 1:
         args.usage_error("--time names several times; distances are those of one")
@@ -27,8 +27,7 @@ def run(args: Namespace) -> dict[str, str]:
     Y = common.fit(args, sketch, table)
     names, i, j = _pairs(args, table)
     diffusion = sketch.diffusion_
-    a, b, labels = diffusion.vertex[i], diffusion.vertex[j], diffusion.operator.components()
-    joined = np.full(len(i), True) if labels is None else labels[a] == labels[b]
+    joined = diffusion.component_of[i] == diffusion.component_of[j]
     found, pairs = np.full((3, len(i)), np.nan), (i[joined], j[joined])
     more = {}
     if len(names) <= EXACT_UP_TO:
@@ -47,7 +46,8 @@ def run(args: Namespace) -> dict[str, str]:
         i, j, found = i[order], j[order], found[:, order]
     cells = [["" if np.isnan(x) else f"{x:.6g}" for x in row] for row in found.T]
     rows = [(names[a], names[b], *row) for a, b, row in zip(i, j, cells, strict=True)]
-    common.write_rows(args, [("from", "to", "distance", "low", "high"), *rows])
+    header = ("from", "to", "distance", "low", "high")
+    io.files.write_rows(args.output, [header, *rows], force=args.force)
     whose = "as given" if "time" in args.parameters else "the default; --time sets another"
     return {
         "input": f"{table.source}: {common.size_of(args, table)}",

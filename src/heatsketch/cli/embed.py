@@ -13,8 +13,8 @@ from heatsketch._typing import Array
 from heatsketch.cli import common
 from heatsketch.comparison.methods import ESTIMATORS
 from heatsketch.distributed.sample import size
-from heatsketch.io.files import listed, suffix_of
-from heatsketch.io.formats import BLOCK_FORMATS, STDOUT, open_blocks, parts_of
+from heatsketch.io.files import PIPE, listed, suffix_of
+from heatsketch.io.formats import BLOCK_FORMATS, open_blocks, parts_of
 from heatsketch.io.metadata import write_metadata
 from heatsketch.io.models import write_model
 from heatsketch.io.table import Reading, default_names
@@ -46,7 +46,7 @@ def run(args: Namespace) -> dict[str, str]:
             args.usage_error(f"--{option} belongs to {', '.join(able)}; leave it out")
         if suffix_of(args.output) == ".npy":
             args.usage_error(f"--{option} adds columns; write them to a file other than .npy")
-    common.check_files(args, *io.SUFFIXES, STDOUT, method=args.method)
+    common.check_files(args, *io.SUFFIXES, PIPE, method=args.method)
     if _is_by_blocks(args, estimator):
         return _embed_by_blocks(args, estimator)
     table = common.read_points(args)

@@ -14,7 +14,7 @@ from heatsketch.cli.common import entries, id_columns, rows_of
 from heatsketch.io import text
 from heatsketch.io.coordinates import with_coordinates_only
 from heatsketch.io.files import listed, suffix_of
-from heatsketch.io.table import is_id
+from heatsketch.io.table import are_row_numbers, is_id
 
 WITH_OBSM = (".h5ad", ".zarr")
 _TABLES = (*text.SUFFIXES, ".xlsx", ".parquet")  # in which other columns stand beside coordinates
@@ -90,7 +90,7 @@ def shared_ids(args: Namespace, first: io.Table, second: io.Table) -> SharedIds 
             if not (same or are_texts):
                 continue
             common, least = len({*a} & {*b}), min(len({*a}), len({*b}))
-            counted = [_are_counted(a), _are_counted(b)]
+            counted = [are_row_numbers(a), are_row_numbers(b)]
             is_exact = any(counted) or not (are_texts or is_id(one) or one in (args.ids or ()))
             if common >= (least if is_exact else 1 if same else least // 2 + 1):
                 named = repr(one) if one == other else f"{one!r} and {other!r}"
@@ -104,7 +104,7 @@ def warn_of_order(args: Namespace, first: io.Table, second: io.Table) -> None:
     ids = {*naming_columns(args, first)} & {*naming_columns(args, second)}
     for name in [name for name in first.extra if name in second.extra]:
         a, b = entries(first.extra[name]), entries(second.extra[name])
-        disagree = name in ids and not (_are_counted(a) or _are_counted(b))
+        disagree = name in ids and not (are_row_numbers(a) or are_row_numbers(b))
         if a != b and len(a) == len(b) and (disagree or sorted(a) == sorted(b)):
             row = next(row for row, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
             what = f"{first.source} and {second.source} are joined by row, but column {name!r}"
@@ -128,8 +128,3 @@ def naming_columns(args: Namespace, table: io.Table) -> dict[str, list[str]]:
         if len(words) > 1 and len({*words, "None", ""}) == len(words) + 2:
             found.setdefault(name, words)
     return found
-
-
-def _are_counted(ids: list[str]) -> bool:
-    """Return whether ids are the numbers of rows, from 0 or 1."""
-    return ids in ([str(row) for row in range(k, k + len(ids))] for k in (0, 1))

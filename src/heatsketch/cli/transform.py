@@ -8,8 +8,7 @@ import numpy as np
 from heatsketch import io
 from heatsketch.cli import common
 from heatsketch.comparison.methods import ESTIMATORS
-from heatsketch.io.files import listed
-from heatsketch.io.formats import STDOUT
+from heatsketch.io.files import PIPE, listed
 from heatsketch.io.models import read_facts, read_model
 
 
@@ -31,7 +30,7 @@ def run(args: Namespace) -> dict[str, str]:
         raise ValueError(f"{args.model} ({kind.__name__}) has no rule for new points.")
     methods = {make: name for name, make in ESTIMATORS.items()}
     method = methods.get(kind, kind.__name__.lower())
-    common.check_files(args, *io.SUFFIXES, STDOUT, method=method)
+    common.check_files(args, *io.SUFFIXES, PIPE, method=method)
     table = common.read_for_model(args, model, known)
     with warnings.catch_warnings():  # columns were already matched by name
         warnings.filterwarnings("ignore", "X does not have valid feature names")

@@ -1,7 +1,5 @@
 """The folder beside an output in which a run keeps its parts, and the joined output."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterable

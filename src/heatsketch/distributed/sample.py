@@ -1,7 +1,5 @@
 """The rows that are fitted, and the error that their choice makes."""
 
-from __future__ import annotations
-
 import math
 import numbers
 import warnings

@@ -1,7 +1,5 @@
 """Embed a source by blocks of rows: fit a sample, map every row by it, join the blocks."""
 
-from __future__ import annotations
-
 import builtins
 import functools
 import math
@@ -372,12 +370,12 @@ def _keeper(model: Any, learned: Learned, how: Reading, run: Run, rows: int) -> 
 
     def keep(number: int, block: Table) -> list[Warned]:
         start = number * rows
-        name = "row" if "row" not in block.extra else "row_in_source"
-        numbered = {name: start + np.arange(block.values.shape[0])} | block.extra
-        table = refined(replace(block, extra=numbered), how, learned, first_row=start)
-        in_source = table.extra[name]
-        if how.missing != "drop":
-            table = replace(table, extra=block.extra)
+        table = refined(block, how, learned, first_row=start)
+        rows_left = np.arange(table.values.shape[0]) if table.rows is None else table.rows
+        in_source = start + rows_left
+        if how.missing == "drop":
+            name = "row" if "row" not in block.extra else "row_in_source"
+            table = replace(table, extra={name: in_source} | table.extra)
         Y = np.empty((0, len(names)), table.values.dtype)  # for a block whose rows all have gaps
         with warnings.catch_warnings(record=True, action="always") as caught:
             if len(in_source):

@@ -238,10 +238,10 @@ class DiffusionEstimator(Embedder):
         started = time.perf_counter()
         logger.info("embedding %s points", f"{len(diffusion.vertex):,}")
         blocks, wanted = self._factor(diffusion, times)
-        place, dtype = diffusion.operator.blocks, diffusion.operator.dtype
-        Y = self._positions
+        A, Y = diffusion.operator, self._positions
+        place = A.blocks
         if Y is None:
-            H = place.xp.hstack([place.native(block, dtype) for block in blocks])
+            H = place.xp.hstack([place.native(block, A.dtype) for block in blocks])
             if diffusion.diagnostics["is_constant"]:  # H is rounding alone
                 H[:] = 0
             step = diffusion.step()
@@ -250,7 +250,7 @@ class DiffusionEstimator(Embedder):
         self._fit_times = times_of(getattr(self, "time_", self.time))
         self.epsilon_ = diffusion.expand(diffusion.epsilon)
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
-        dtype = diffusion.operator.dtype if isinstance(X, Diffusion) else X.dtype
+        dtype = A.dtype if isinstance(X, Diffusion) else X.dtype
         self.embedding_ = diffusion.expand(self._checked(Y, dtype))
         if place.device is not None:  # a model may be used without its device
             self.diffusion_ = diffusion.landed()

@@ -1,7 +1,5 @@
 """Coordinates of Dask arrays as Dask arrays, whose chunks are mapped when they are computed."""
 
-from __future__ import annotations
-
 import copy
 import sys
 from typing import Any

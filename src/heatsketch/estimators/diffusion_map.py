@@ -1,7 +1,5 @@
 """Diffusion maps: the embedding by eigenvectors."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -211,13 +209,14 @@ class DiffusionMap(DiffusionEstimator):
             FILTERS[self.filter].check_time(t)
 
     def _factor(self, diffusion: Diffusion, times: list[Any]) -> tuple[list[Array], Any]:
+        rule = times[0] if isinstance(times[0], str) else None
         if self._is_fraction:
             spectrum = self._explaining(diffusion, min(times))
         else:
-            spectrum = self._eigenpairs(diffusion, times)
+            spectrum = self._eigenpairs(diffusion, rule)
         lam, k = spectrum.values, len(spectrum.values)
-        if isinstance(times[0], str):
-            times, k = [self._time_by_gap(times[0], lam)], k - 1
+        if rule is not None:
+            times, k = [self._time_by_gap(rule, lam)], k - 1
         elif self.n_components == "auto":
             f = make_filter(self.filter, min(times))
             weights = f.with_log_scale(np.abs(lam) if f.of_powers else lam)[0]
@@ -288,15 +287,15 @@ class DiffusionMap(DiffusionEstimator):
                 return found
             count = min(max(2 * count, count + math.ceil(missing)), most, _MOST_EXPLAINING)
 
-    def _eigenpairs(self, diffusion: Diffusion, times: list[Any]) -> Spectrum:
-        """Return the eigenpairs to keep, and the one after them if the time depends on it."""
+    def _eigenpairs(self, diffusion: Diffusion, rule: str | None) -> Spectrum:
+        """Return the eigenpairs to keep, and the one after them if a rule of the time needs it."""
         if self.n_components == "auto":
             count = min(MOST_AUTO_COMPONENTS, diffusion.n - 1)
         else:
-            count = int(self.n_components) + isinstance(times[0], str)
-            if isinstance(times[0], str) and count == diffusion.n:
+            count = int(self.n_components) + (rule is not None)
+            if rule is not None and count == diffusion.n:
                 raise ValueError(
-                    f"time={self.time!r} needs the eigenvalue after the last one kept, but "
+                    f"time={rule!r} needs the eigenvalue after the last one kept, but "
                     f"{count} distinct points have {count - 1}; pass n_components <= {count - 2}, "
                     "or a time."
                 )

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch._checks import check_choice, check_number
+from heatsketch._checks import check_choice, check_n_components, check_number
 from heatsketch._random import numbers_at, seed_entropy
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
@@ -299,12 +299,8 @@ class HeatEmbedding(DiffusionEstimator):
         whose distances the map W should keep, and Y = wide W, from which a free layout starts. Sets
         `time_` and `time_curve_`.
         """
-        k = self.n_components
-        if k >= diffusion.n:
-            raise ValueError(
-                f"n_components={k} needs at least {k + 1} distinct points, got {diffusion.n}; pass "
-                f"n_components <= {diffusion.n - 1}."
-            )
+        n = diffusion.n
+        k = check_n_components(self.n_components, n - 1, f"there are {n} distinct points")
         self.time_: Any = 1 if times[0] == "auto" else times[0]
         self.time_curve_: TimeCurve | None = None
         coordinates = ComponentCoordinates.from_diffusion(

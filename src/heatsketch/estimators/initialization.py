@@ -1,12 +1,10 @@
 """A start for methods that move points step by step: UMAP, t-SNE, PaCMAP."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import check_number
+from heatsketch._checks import check_n_components, check_number
 from heatsketch._random import random_block
 from heatsketch._typing import Array, Rng
 from heatsketch.markov.diffusion import Diffusion
@@ -81,15 +79,12 @@ def initialization(
     >>> start.shape, start.dtype.name
     ((1797, 2), 'float32')
     """
-    k = check_number(n_components, "n_components", low=1, integer=True)
+    check_number(n_components, "n_components", low=1, integer=True)
     longest = check_number(time, "time", low=1, integer=True)
     if isinstance(X, Diffusion) and options:
         raise TypeError(f"X is a Diffusion, which {', '.join(options)} cannot change; pass points.")
     d = X if isinstance(X, Diffusion) else Diffusion.from_points(X, **options)
-    if k >= d.n:
-        raise ValueError(
-            f"n_components={k} but there are {d.n} different points; pass at most {d.n - 1}."
-        )
+    k = check_n_components(n_components, d.n - 1, f"there are {d.n} different points")
     generator = np.random.default_rng(rng)
     A = d.deflated
     G = random_block(A.n, min(k + _EXTRA_COLUMNS, A.n - 1), "gaussian", generator)

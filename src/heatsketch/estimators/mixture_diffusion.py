@@ -318,11 +318,10 @@ class MixtureDiffusion(Embedder):
         check_is_fitted(self)
         if is_dask(X):
             return lazily_mapped(self, X)
-        read = read_points(self, X, reset=False)
-        points = read.astype(np.float64, copy=False)
+        points = read_points(self, X, reset=False)
         density = self._log_density(points, self.kernel_, self.whitening_)
         warn_of_new_points(self._left_out, density)
-        return returned_for(self._embedding_of(self._coordinates(points), read.dtype), X)
+        return returned_for(self._embedding_of(self._coordinates(points), points.dtype), X)
 
     def novelty(self, X: Any) -> Array:
         """Compute the novelty of points compared with the training points, from 0 to 1.
@@ -379,8 +378,7 @@ class MixtureDiffusion(Embedder):
                 f"At time={self._fit_time} of {self.kernel_.n_components} components the error of "
                 "a point is not known; use the estimate diagnostics_['distance_error'] of the fit."
             )
-        X = read_points(self, X, reset=False)
-        return self._missing(self._coordinates(X.astype(np.float64, copy=False)))
+        return self._missing(self._coordinates(read_points(self, X, reset=False)))
 
     def score_samples(self, X: Any) -> Array:
         """Return log ν(x), the logarithm of the stationary density, in units of the data.
@@ -403,7 +401,7 @@ class MixtureDiffusion(Embedder):
             Before `fit`; points that are not a finite table of the features of the fit.
         """
         check_is_fitted(self)
-        X = read_points(self, X, reset=False).astype(np.float64, copy=False)
+        X = read_points(self, X, reset=False)
         return self._log_density(X, self.kernel_, self.whitening_)
 
     def _log_density(self, X: Array, kernel: MixtureKernel, rest: Whitening | None) -> Array:
@@ -414,7 +412,7 @@ class MixtureDiffusion(Embedder):
         return inside + self.whitening_.log_volume + rest.log_rest(X)
 
     def _coordinates(self, X: Array) -> Array:
-        """Return points (n, m) in the coordinates of the kernel."""
+        """Return points (n, m) in the coordinates of the kernel, which computes in float64."""
         return X if self.whitening_ is None else self.whitening_(X)
 
     @property

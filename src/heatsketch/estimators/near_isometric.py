@@ -7,7 +7,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._checks import check_choice, check_number, read_points, returned_for
+from heatsketch._checks import (
+    check_choice,
+    check_n_components,
+    check_number,
+    read_points,
+    returned_for,
+)
 from heatsketch._random import seed_entropy
 from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
@@ -171,12 +177,8 @@ class NearIsometricProjection(Embedder):
         X = read_points(self, X, reset=True)
         objective = OBJECTIVES[check_choice(self.objective, "objective", tuple(OBJECTIVES))]
         check_number(self.factor, "factor", low=1, open_low=True)
-        k = check_number(self.n_components, "n_components", low=1, integer=True)
         width = X.shape[1]
-        if k > width:
-            raise ValueError(
-                f"n_components={k} but X has {width} features; pass n_components <= {width}."
-            )
+        k = check_n_components(self.n_components, width, f"X has {width} features")
         if self.rank is not None:
             check_number(self.rank, "rank", low=k, integer=True)
         check_number(self.n_init, "n_init", low=1, integer=True, rules=("auto",))

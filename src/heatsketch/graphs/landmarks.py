@@ -1,7 +1,5 @@
 """Landmarks: a few points that represent all, chosen at random or far from each other."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The shortest links that join the components of a graph of points."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree

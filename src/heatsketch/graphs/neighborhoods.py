@@ -5,8 +5,6 @@ hash of their content, or, from 16,384 vertices on, so that neighbours have clos
 makes products faster. `Neighborhoods.vertex` maps input points to vertices.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any

@@ -1,7 +1,5 @@
 """The compiled loops of shortest paths: Dijkstra's algorithm, and the paths of new points."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from heatsketch._compile import compiled

@@ -20,6 +20,7 @@ from heatsketch.io.table import (
     Names,
     Reading,
     Table,
+    are_row_numbers,
     coded_labels,
     is_id,
     is_label,
@@ -353,8 +354,8 @@ def is_header(rows: _Rows, decimal: str) -> bool | None:
     if len(set(filled)) < len(filled) or any(_is_alike(first[j], below[j]) for j in texts):
         return False
     corner = below[0] if not first[0] and all(below[0]) else []
-    counts = [[str(j) for j in range(k, k + len(corner))] for k in (0, 1)]
-    if corner and (corner in counts or {kind_of(cell, decimal) for cell in corner} == {"text"}):
+    of_corner = {kind_of(cell, decimal) for cell in corner}
+    if corner and (are_row_numbers(corner) or of_corner == {"text"}):
         return True
     if any(names_columns(first[j]) for j in texts):
         return True

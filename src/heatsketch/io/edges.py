@@ -12,11 +12,11 @@ from scipy import sparse
 from heatsketch._typing import Array
 from heatsketch.io import anndata_files, numpy_files
 from heatsketch.io.columns import classified, column_names, kind_of, names_columns, question
-from heatsketch.io.files import blame, listed, suffix_of
+from heatsketch.io.files import PIPE, blame, listed, suffix_of
 from heatsketch.io.parquet import read_columns
 from heatsketch.io.refine import with_label
 from heatsketch.io.table import WITH_ARRAYS, Reading, Table, as_float, default_names, require
-from heatsketch.io.text import STDIN, SUFFIXES, read_cells
+from heatsketch.io.text import SUFFIXES, read_cells
 from heatsketch.markov.affinity import as_matrix
 from heatsketch.operators.graph import graph
 
@@ -103,8 +103,8 @@ def read_graph(
     """
     how = Reading(label, ids, key, exclude=exclude, sep=sep, decimal=decimal, header=header)
     path, suffix = Path(source), suffix_of(source)
-    is_text = str(path) == STDIN or suffix in SUFFIXES
-    if str(path) != STDIN and not path.is_file():
+    is_text = str(path) == PIPE or suffix in SUFFIXES
+    if str(path) != PIPE and not path.is_file():
         raise FileNotFoundError(f"{path} is not a file; pass an edge list, or a matrix (n, n).")
     extra, preferred = {}, None
     details: dict[str, Any] = {}

@@ -5,6 +5,7 @@ import errno
 import os
 import re
 import secrets
+import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ EXTRAS = {"openpyxl": "xlsx", "anndata": "anndata", "h5py": "anndata", "zarr": "
 REMEDY = "save it again, or give it the suffix of its format"
 
 DRAFT = ".heatsketch-"  # how the names of incomplete files begin
+PIPE = "-"  # in place of a path: standard input or output
 
 # How the system, HDF5 and NumPy say that there is no room to write.
 _NO_ROOM = re.compile(r"No space left|quota exceed|File too large|errno = 28|requested and \d+ wr")
@@ -95,7 +97,10 @@ def write_atomically(
 
 
 def write_rows(path: Path, rows: Iterable[Sequence[Any]], *, force: bool = False) -> None:
-    """Write rows, the names of the columns first, with commas in .csv and else with tabs."""
+    """Write rows, the names of the columns first: commas in .csv and for "-", else tabs."""
+    if str(path) == PIPE:
+        csv.writer(sys.stdout, lineterminator="\n").writerows(rows)
+        return
 
     def write(draft: Path) -> None:
         with draft.open("w", encoding="utf-8", newline="") as stream:

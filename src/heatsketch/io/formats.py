@@ -18,13 +18,10 @@ from heatsketch.io import anndata_files, numpy_files, parquet, text
 from heatsketch.io.anndata_files import DEFAULT_KEY, check_key
 from heatsketch.io.blocks import Blocks, of_array, of_parts, stamp
 from heatsketch.io.columns import arrow_table
-from heatsketch.io.files import blame, check_target, listed, need, suffix_of, write_atomically
+from heatsketch.io.files import PIPE, blame, check_target, listed, need, suffix_of, write_atomically
 from heatsketch.io.metadata import encoded
 from heatsketch.io.refine import Learned, refined, with_label
 from heatsketch.io.table import WITH_ARRAYS, Reading, Table, as_float, default_names
-from heatsketch.io.text import STDIN
-
-STDOUT = "-"
 
 # Modules with `read(path, how)`, `write(draft, embedding, names, table, key, note)` and perhaps
 # `blocks(path, how)`. The note is metadata or ""; text and .npy have no place for it and drop it.
@@ -192,7 +189,7 @@ def _read(source: str | Path, how: Reading) -> Table:
         extra = dict(zip(names, coordinates.reshape(len(values), -1).T, strict=True))
         return Table(values, default_names(values), extra, names[0], source)
     path = Path(source)
-    if str(path) != STDIN and not path.exists():
+    if str(path) != PIPE and not path.exists():
         beside = map(str, path.parent.iterdir()) if path.parent.is_dir() else ()
         raise FileNotFoundError(
             f"{path} does not exist and is not a built-in set; the sets are "
@@ -207,7 +204,7 @@ def _read(source: str | Path, how: Reading) -> Table:
 
 def _format_of(path: Path, formats: dict[str, Any], how: Reading = Reading()) -> Any:
     """Return the module for a path, after a check that its format has arrays if a key is given."""
-    suffix = ".txt" if str(path) == STDIN else suffix_of(path)
+    suffix = ".txt" if str(path) == PIPE else suffix_of(path)
     if suffix not in formats:
         raise ValueError(f"{path} has no known suffix; choose from {', '.join(formats)}.")
     if suffix not in WITH_ARRAYS:
@@ -332,7 +329,7 @@ def write_table(
     if not np.isfinite(embedding).all():
         raise ValueError("the embedding has NaN or infinite entries; nothing was written.")
     path = Path(path)
-    if str(path) == STDOUT:
+    if str(path) == PIPE:
         lines = need("pyarrow.csv", Path("stdout.csv"))
         lines.write_csv(arrow_table(embedding, names, table), sys.stdout.buffer)
         sys.stdout.flush()

@@ -13,7 +13,7 @@ from heatsketch.io.table import Reading, Table, require
 
 # Features, medians and scales of a table, for other rows of the same kind: "columns" (their d
 # names), "medians" (d,), which fill gaps if this was requested, and "mean" and "scale" (d,) of
-# columns that were standardised (sparse ones have no mean). Files of models hold it with the
+# columns that were standardised (sparse ones keep their mean: 0). Files of models hold it with the
 # "suffix" of the source and the "options" of reading it.
 Learned = dict[str, Any]
 
@@ -53,13 +53,13 @@ def refined(
         from sklearn.preprocessing import StandardScaler
 
         scaler = StandardScaler(with_mean=not is_sparse).fit(values)
-        learned |= {"mean": getattr(scaler, "mean_", None), "scale": scaler.scale_}
-    mean, scale = learned.get("mean"), learned.get("scale")
-    if scale is not None:  # constant columns become 0; sparse ones are not centred
-        if is_sparse:
-            scaled = sparse.csr_matrix(values.multiply(1 / scale))
-        else:
-            scaled = (values - (0 if mean is None else mean)) / scale
+        learned |= {"mean": 0.0 if is_sparse else scaler.mean_, "scale": scaler.scale_}
+    if "scale" in learned:  # constant columns become 0; sparse ones are not centred
+        mean, scale = learned["mean"], learned["scale"]
+        if is_sparse and np.any(mean):
+            what = f"{table.source} is sparse, but its columns are to be centred as in the fit"
+            raise ValueError(f"{what}; store it as a dense array.")
+        scaled = values.multiply(1 / scale).tocsr() if is_sparse else (values - mean) / scale
         values = scaled.astype(values.dtype, copy=False)
         table = replace(table, values=values, notes=(*table.notes, "columns standardised"))
     return replace(table, learned=learned)
@@ -67,10 +67,9 @@ def refined(
 
 def in_units_of_source(table: Table) -> Any:
     """Return the values (n, d) as they were before they were standardised."""
-    mean, scale = table.learned.get("mean"), table.learned.get("scale")
-    if scale is None or sparse.issparse(table.values):
+    if "scale" not in table.learned or sparse.issparse(table.values):
         return table.values
-    return table.values * scale + (0 if mean is None else mean)
+    return table.values * table.learned["scale"] + table.learned["mean"]
 
 
 def with_label(table: Table, how: Reading) -> Table:

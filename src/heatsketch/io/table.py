@@ -186,6 +186,11 @@ def is_id(name: str) -> bool:
     return name.strip().lower() in ID_NAMES
 
 
+def are_row_numbers(ids: list[str]) -> bool:
+    """Return whether ids are the numbers of rows, from 0 or 1."""
+    return ids in ([str(row) for row in range(k, k + len(ids))] for k in (0, 1))
+
+
 def is_label(name: str) -> bool:
     """Return whether a column of this name is a label."""
     name = name.strip().lower()

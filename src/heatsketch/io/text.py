@@ -18,10 +18,9 @@ from typing import Any
 from heatsketch._typing import Array
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.columns import arrow_table, blocks_of, names_of_columns, rows_from, table_of
-from heatsketch.io.files import blame, check_archive, check_budget, need, suffix_of
+from heatsketch.io.files import PIPE, blame, check_archive, check_budget, need, suffix_of
 from heatsketch.io.table import Names, Reading, Table, refuse_repeated, require
 
-STDIN = "-"
 SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 _UNEVEN = (
     "give every row the same number of cells, in UTF-8, or name the separator with sep "
@@ -119,7 +118,7 @@ def _opened(path: Path) -> Any:
 
 def _contents(path: Path) -> bytes:
     """Return a text file, or standard input, as UTF-8; .gz is unpacked."""
-    if str(path) == STDIN:
+    if str(path) == PIPE:
         data = sys.stdin.buffer.read()
     else:
         parts: list[bytes] = []

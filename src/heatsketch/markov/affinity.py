@@ -1,7 +1,5 @@
 """Affinities of points."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any

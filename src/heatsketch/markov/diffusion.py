@@ -1,7 +1,5 @@
 """Diffusion on data: the symmetric operator A, its stationary measure, and rows of new points."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -533,6 +531,12 @@ class Diffusion:
     def first_points(self) -> Array:
         """The first input point at each vertex, (n,)."""
         return np.unique(self.vertex, return_index=True)[1]
+
+    @cached_property
+    def component_of(self) -> Array:
+        """The component of each input point, (points,); 0 for all where A does not know it."""
+        labels = self.operator.components()
+        return np.zeros(len(self.vertex), int) if labels is None else self.expand(labels)
 
     def sample(self, count: int) -> Array:
         """Return `count` vertices, or all if there are fewer, chosen by their content.

@@ -1,7 +1,5 @@
 """Normalisations of an affinity: A = diag(s) K diag(s), with A √π = √π."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """New points among training points: their affinities, and how new they are."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, Self

@@ -1,7 +1,5 @@
 """Diffusion distances: exact from blocks of columns of f(A), or by coordinates."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

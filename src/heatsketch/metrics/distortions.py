@@ -1,7 +1,5 @@
 """How much an embedding changes distances: extremes and quantiles of the ratios of pairs."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

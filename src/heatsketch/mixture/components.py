@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
 from sklearn.utils.extmath import row_norms
 
-from heatsketch._checks import check_points
+from heatsketch._checks import check_new_points
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch.mixture.overlaps import Mixtures, Overlaps
@@ -104,13 +104,8 @@ class Components:
 
     def checked(self, x: Any, name: str = "x") -> Array:
         """Return points (n, m) in float64, or raise if they are not points of this mixture."""
-        x = check_points(x, name, min_rows=1, accept_sparse=False).astype(np.float64, copy=False)
-        if x.shape[1] != self.n_features:
-            raise ValueError(
-                f"{name} has {x.shape[1]} columns, but the mixture has {self.n_features} features; "
-                "pass points with the same features."
-            )
-        return x
+        x = check_new_points(x, self.means, "the mixture", name, min_rows=1)
+        return x.astype(np.float64, copy=False)
 
     @property
     def pair_rows(self) -> int:

@@ -4,8 +4,6 @@
 components. Weights are responsibilities; most are negligible and are left out.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -33,7 +31,7 @@ class Mixtures(NamedTuple):
     means: Array  # (n, K, m)
     norms: Array  # (n,), squared, in L²
 
-    def take(self, rows: Any) -> Mixtures:
+    def take(self, rows: Any) -> "Mixtures":
         """Return the mixtures of some rows."""
         return Mixtures(*(part[rows] for part in self))
 

@@ -1,8 +1,7 @@
 """Whitening: leading principal components, the coordinates of the mixture in a default fit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from sklearn.decomposition import PCA
@@ -45,7 +44,7 @@ class Whitening:
     rest_deviation: float
 
     @classmethod
-    def from_points(cls, X: Array, seed: int) -> Whitening:
+    def from_points(cls, X: Array, seed: int) -> Self:
         """Return the whitening of points (n, m): at most 10 components, without vanishing ones.
 
         `seed` starts the truncated singular value decomposition, which is the cost.
@@ -69,7 +68,7 @@ class Whitening:
         rest = float(np.sqrt(max(rest, _LEAST_FRACTION * total / m)))
         return cls(centre, pca.components_[kept].T, lengths, rest)
 
-    def scaled(self, factor: float) -> Whitening:
+    def scaled(self, factor: float) -> Self:
         """Return the map to coordinates multiplied by a factor."""
         return replace(self, lengths=self.lengths / factor)
 

@@ -11,8 +11,6 @@ Far points must not cost the others their digits: the unit is the median distanc
 not the largest, and centres of cells do not follow points much farther than most.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

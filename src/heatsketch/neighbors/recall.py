@@ -1,7 +1,5 @@
 """The recall of a search in some of the cells: how many cells it takes, and what is found."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a search for neighbours can be asked."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any
 

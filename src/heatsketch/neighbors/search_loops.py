@@ -6,8 +6,6 @@ less |query - centroid|², which float32 represents well even where the centroid
 Both squares are stored minus the largest rounding error: sums are bounds from below.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from heatsketch._compile import compiled

@@ -1,7 +1,5 @@
 """Matrices and graphs of other libraries as operators: the one door through which they come in."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

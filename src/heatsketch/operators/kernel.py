@@ -1,7 +1,5 @@
 """The Gaussian kernel of points, made on the fly in tiles: n x n numbers are never stored."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

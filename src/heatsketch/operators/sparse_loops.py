@@ -1,7 +1,5 @@
 """Compiled loops: the product of a sparse matrix (CSR), and 2^x of a whole tile."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import factorial, log
 from typing import Any

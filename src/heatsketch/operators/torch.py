@@ -1,7 +1,5 @@
 """Operators with products on a device of torch: stored matrices, and Gaussian kernels in tiles."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any
 

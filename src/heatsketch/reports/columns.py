@@ -1,7 +1,5 @@
 """Columns of a report, as plain JSON: colours of points, their ids, features and images."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Mapping
 from typing import Any

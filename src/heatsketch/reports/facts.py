@@ -1,7 +1,5 @@
 """A report on an embedding: what its page says, as plain numbers and text."""
 
-from __future__ import annotations
-
 import platform
 import sys
 from collections.abc import Mapping, Sequence
@@ -46,9 +44,9 @@ from heatsketch.reports.frames import (
     beside_facts,
     diffusion_of,
     distortion_facts,
+    fit_times_of,
     frames,
     slider_times,
-    times_of,
 )
 from heatsketch.reports.summary import explained, parameters, summary
 from heatsketch.reports.writer import Report, check_suffix
@@ -160,9 +158,9 @@ def report(
         check_suffix(path)
     if hasattr(est, "fit"):
         check_is_fitted(est)
-    if len(times_of(est)) > 1:
+    if len(fit_times_of(est)) > 1:
         raise ValueError(
-            f"est has the coordinates of {len(times_of(est))} times side by side; fit it with "
+            f"est has the coordinates of {len(fit_times_of(est))} times side by side; fit it with "
             "one time, the report moves through others."
         )
     features = getattr(X, "columns", getattr(est, "feature_names_in_", None))
@@ -183,6 +181,8 @@ def report(
         column(name, values, shown, (colors or {}).get(name))
         for name, values in columns_of(labels, "label", n).items()
     ]
+    diffusion = diffusion_of(model)
+    components = np.zeros(n, int) if diffusion is None else diffusion.component_of
     own = facts.pop("own columns")
     columns = own + columns if is_audit else columns + own
     facts |= {
@@ -201,7 +201,7 @@ def report(
             **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
             "platform": f"{sys.platform} {platform.machine()}",
         },
-        "sketch": sketch_facts(sketch_of(model, leading=leading), _components_of(model, n), shown),
+        "sketch": sketch_facts(sketch_of(model, leading=leading), components, shown),
         "beside": beside_facts(beside, shown, n),
         "images": image_facts(X, images, shown),
     }
@@ -252,8 +252,9 @@ def of_estimator(est: Any, X: Any, shown: Array) -> dict[str, Any]:
     share, scales = None, None
     if diffusion is not None:
         share, scales = explained(est), _scale_facts(est, diffusion)
-        if scales["components"] > 1 and (labels := _components_of(est, len(est.embedding_))).any():
-            columns.append(column("component", _names_of_components(labels), shown))
+        if scales["components"] > 1 and diffusion.component_of.any():
+            names = _names_of_components(diffusion.component_of)
+            columns.append(column("component", names, shown))
     lines = summary(est, share)
     return {
         "title": name,
@@ -293,19 +294,12 @@ def _scale_facts(est: Any, diffusion: Any) -> dict[str, Any]:
     low, high = trace.effective_rank_interval
     return {
         "times": times,
-        "time": times_of(est)[0],
+        "time": fit_times_of(est)[0],
         "effective_rank": trace.effective_rank,
         "low": low,
         "high": high,
         "components": diffusion.diagnostics.get("components", 1),
     }
-
-
-def _components_of(est: Any, n: int) -> Array:
-    """Return the component of each of n points; that of all where the diffusion cannot tell."""
-    diffusion = diffusion_of(est)
-    labels = None if diffusion is None else diffusion.operator.components()
-    return np.zeros(n, int) if labels is None else diffusion.expand(labels)
 
 
 def _names_of_components(labels: Array) -> Array:
@@ -326,7 +320,7 @@ def distances_of(est: Any) -> tuple[Any, float, str] | None:
     A diffusion map may have any time, because it can use powers of the modulus of an eigenvalue.
     Distances exist from one step on, and for parts of steps only if no eigenvalue is negative.
     """
-    diffusion, (time,) = diffusion_of(est), times_of(est)
+    diffusion, (time,) = diffusion_of(est), fit_times_of(est)
     if diffusion is None:
         return None
     whole = time == int(time) or diffusion.operator.ends[0][0] >= 0

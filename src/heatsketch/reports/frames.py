@@ -1,7 +1,5 @@
 """The points of an embedding at other diffusion times, for the slider of a report."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,7 +31,7 @@ _PAIRS = 16_000  # for the distortion of distances
 _DEGENERATE = 1e-12  # distance of a pair next to the largest, from which on it counts
 
 
-def times_of(est: Any) -> list[Any]:
+def fit_times_of(est: Any) -> list[Any]:
     """Return the times of an embedding at its fit; [None] for methods without a time."""
     times: Any = getattr(est, "_fit_times", getattr(est, "time", None))
     return np.atleast_1d(times).tolist()
@@ -51,7 +49,7 @@ def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
     Times at which f(A) is beyond the range of numbers are left out. A free layout has one time: at
     others its points would move in ways that say nothing of the time.
     """
-    (own,), diffusion = times_of(est), diffusion_of(est)
+    (own,), diffusion = fit_times_of(est), diffusion_of(est)
     if times is not None and not hasattr(est, "diffusion_"):
         raise ValueError(
             f"times={times!r} but {type(est).__name__} has no diffusion; leave it out."
@@ -82,7 +80,7 @@ def frames(
     beyond three coordinates on its principal axes. `distances` (T,) has the distortions of a
     `HeatEmbedding` over random pairs at the other times. `leading` computes eigenpairs.
     """
-    at = list(times).index(times_of(est)[0])
+    at = list(times).index(fit_times_of(est)[0])
     distances: Sequence[Distortion | None] = [None] * len(times)
     Y = np.asarray(Y, dtype=float)
     blocks, centres = Y[None], np.zeros_like(Y)

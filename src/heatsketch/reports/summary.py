@@ -1,7 +1,5 @@
 """Facts as text: the same lines on the command line and in reports."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

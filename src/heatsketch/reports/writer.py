@@ -1,7 +1,5 @@
 """The writer of a report: one file of HTML from its facts."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

@@ -1,7 +1,5 @@
 """The bandwidth ε of a Gaussian affinity: the Ksum test, other rules, and the density by it."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The ε at which the Gaussian affinity of points becomes connected."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

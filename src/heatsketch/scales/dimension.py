@@ -1,7 +1,5 @@
 """The intrinsic dimension of points, from the distances to their nearest neighbours."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

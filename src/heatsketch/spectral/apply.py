@@ -1,7 +1,5 @@
 """Filters of an operator applied to a block, many in one pass."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Classical scaling: coordinates from squared distances, also of further points."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

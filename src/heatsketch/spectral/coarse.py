@@ -3,8 +3,6 @@
 It is made on the host, from the stored matrix.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import sparse
 

@@ -4,8 +4,6 @@ Few points use the dense matrix; many use a block iteration, which starts from v
 graph if there is one.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -3,8 +3,6 @@
 Lanczos steps give the distribution of the eigenvalues.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

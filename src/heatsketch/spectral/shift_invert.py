@@ -1,7 +1,5 @@
 """The largest eigenvalues by shift and invert, for narrow graphs such as those of surfaces."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee

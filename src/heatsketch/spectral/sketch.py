@@ -1,7 +1,5 @@
 """The sketch f(A) G / √k, whose row distances are diffusion distances in expectation."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ They are exact for few points; beyond, they are means of gᵀ w(A) g over random
 1990), with intervals by the chi-square distribution.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

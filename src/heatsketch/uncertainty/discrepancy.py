@@ -1,7 +1,5 @@
 """How much two diffusions on the same points differ, and where: without aligning anything."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -201,7 +199,7 @@ def diffusion_discrepancy(
     own_ids, rows, points = _matched(ids, sizes)
     exact, seed = k >= len(points), np.random.SeedSequence(seed_entropy(rng))
     sketches = [
-        sketch_of(matrix, f, own, k, seed, points if exact else None)[at]
+        sketch_by_ids(matrix, f, own, k, seed, points if exact else None)[at]
         for matrix, own, at in zip(matrices, own_ids, rows, strict=True)
     ]
     n_first, p = len(groups[0]), None
@@ -211,10 +209,10 @@ def diffusion_discrepancy(
         inner = vectors * np.sqrt(np.maximum(values, 0.0))
         p = labelling_p_value(inner, n_first, _MOST_LABELLINGS, seed)
     Y, Z = (np.mean(group, axis=0) for group in (sketches[:n_first], sketches[n_first:]))
-    return summary(Y, Z, None if ids[0] is None else ids[0][rows[0]], p, exact)
+    return discrepancy_of(Y, Z, None if ids[0] is None else ids[0][rows[0]], p, exact)
 
 
-def summary(
+def discrepancy_of(
     Y: Array, Z: Array, ids: Array | None, p: float | None = None, exact: bool = False
 ) -> Discrepancy:
     """Return the discrepancy of two sketches (n, k) with the same G."""
@@ -229,7 +227,9 @@ def summary(
     return Discrepancy(math.sqrt(total), error, per_point, size, ids, p, k)
 
 
-def sketch_of(matrix: Any, f: Filter, ids: Array, k: int, rng: Rng, points: Array | None) -> Array:
+def sketch_by_ids(
+    matrix: Any, f: Filter, ids: Array, k: int, rng: Rng, points: Array | None
+) -> Array:
     """Return f(A) G / √k of the input points.
 
     Rows of G are drawn by the ids. With the numbers of all N points, sorted, the result is exact:

@@ -4,8 +4,6 @@ Everything follows from one ratio, d²/D²: the squared distance in the sketch o
 is a mean of k independent, non-negative terms of mean 1 whose variance is at most 2.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Pseudotime: how far the diffusion says that points are from where something starts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -79,17 +77,17 @@ def rows_of_component(
             f"indices (r,), or a mask ({n},) of at least one point."
         )
     check_in_range(roots, "root", n)
-    labels = diffusion.operator.components()
-    if labels is None or not labels.any():
+    labels = diffusion.component_of
+    if not labels.any():
         return rows, roots, np.arange(rows.n_points)
-    of_points = labels[rows.vertex]
-    label = of_points[roots[0]]
-    if (of_points[roots] != label).any():
+    count = len(np.unique(labels[roots]))
+    if count > 1:
         raise ValueError(
-            f"root has points of {len(np.unique(of_points[roots]))} components of the graph, "
-            "between which nothing diffuses; pass points of one component."
+            f"root has points of {count} components of the graph, between which nothing diffuses; "
+            "pass points of one component."
         )
-    vertices, points = np.flatnonzero(labels == label), np.flatnonzero(of_points == label)
+    points = np.flatnonzero(labels == labels[roots[0]])
+    vertices = np.unique(rows.vertex[points])
     inside = DiffusionRows(
         within_component(diffusion, vertices),
         rows.filter,

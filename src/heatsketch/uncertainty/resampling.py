@@ -1,7 +1,5 @@
 """Intervals of anything computed from an embedding, by drawing columns or points again."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from itertools import combinations

@@ -1,7 +1,5 @@
 """How much the diffusions on two samples of different points differ."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from dataclasses import dataclass
