@@ -9,11 +9,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
 
-import heatsketch as hs
 from heatsketch.graphs.shortest_paths import shortest_paths
-from heatsketch.metrics.picture import sampled_geodesics
 from heatsketch.neighbors import pair_distances
-from problems.clouds import cloud
 from problems.devices import every_device, refuse_arrays
 
 torch = pytest.importorskip("torch")
@@ -104,22 +101,3 @@ def test_lengths_of_edges_are_distances(how, device, monkeypatch):
     found = pair_distances(points, points, *graph.places())
     rows, columns = graph.host.nonzero()
     assert_allclose(found.cpu().numpy(), cdist(X, X)[rows, columns], rtol=1e-13)
-
-
-@every_device
-@pytest.mark.parametrize("metric", ["euclidean", "precomputed"])
-def test_geodesics_of_a_verdict_are_found_where_the_diffusion_is(metric, device):
-    X = cloud(400, 5)
-    X = np.concatenate([X, X[:7]])
-    given = metric == "precomputed"
-    X = cdist(X, X) if given else X
-    own, other = (
-        sampled_geodesics(X, hs.diffusion(X, metric=metric, device=where), distances=given)
-        for where in (None, device)
-    )
-    assert_array_equal(other[0], own[0])
-    assert_allclose(other[1], own[1], rtol=1e-13)
-    model = hs.HeatEmbedding(metric=metric, random_state=0, device=device).fit(X)
-    assert model.diffusion_.operator.device is None
-    again = sampled_geodesics(X, model.diffusion_, distances=given)
-    assert_allclose(again[1], own[1], rtol=1e-13)

@@ -13,6 +13,7 @@ from heatsketch._typing import Array
 from heatsketch.operators.blocks import HOST, DeviceCSR, blocks_of
 
 _VERTICES_AT_A_TIME = 2**15  # of several searches; to hand one to a thread costs time, too
+_WINDOW = 2.0  # mean edges: a wider one makes vertices take part again, a narrower one more rounds
 
 
 def shortest_paths(graph: Any, sources: Array) -> Array:
@@ -56,12 +57,12 @@ def _by_rounds(graph: DeviceCSR, sources: Array) -> Array:
     """Return the same from a device, by rounds in which many vertices lower their neighbours.
 
     All sources are searched at once, each in a copy of the graph. In a round these vertices take
-    part: those lowered since their last one, and no farther than the nearest of them plus the mean
-    length of an edge, as what lies farther is likely to be lowered again (Meyer and Sanders 2003).
+    part: those lowered since their last one, and no farther than two mean edges behind the nearest
+    of these, as vertices farther away are likely to be lowered again (Meyer and Sanders 2003).
     """
     blocks, n = graph.blocks, graph.shape[0]
     xp, starts, lengths = blocks.xp, graph.indptr.long(), graph.data.double()
-    width = lengths.sum() / max(1, len(lengths))
+    width = _WINDOW * lengths.sum() / max(1, len(lengths))
     first = blocks.native(np.arange(len(sources)) * n + sources)
     d = xp.full((len(sources) * n,), np.inf, dtype=lengths.dtype, device=blocks.device)
     d[first] = 0.0

@@ -234,13 +234,18 @@ class DeviceBlocks(_Blocks):
         return self.csr((data, place % n, starts), K.shape)
 
     @property
-    def free(self) -> float:
-        """The bytes of a step of work: a quarter of what is free, at most 1 GB."""
+    def room(self) -> float:
+        """The bytes that are free; on the processor four times the working memory."""
         if self.xp.device(self.device).type != "cuda":
-            return float(get_config()["working_memory"] * 2**20)
+            return 4 * float(get_config()["working_memory"] * 2**20)
         cuda = self.xp.cuda
         unused = cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device)
-        return min(2.0**30, (cuda.mem_get_info(self.device)[0] + unused) / 4)
+        return float(cuda.mem_get_info(self.device)[0] + unused)
+
+    @property
+    def free(self) -> float:
+        """The bytes of a step of work: a quarter of what is free, at most 1 GB."""
+        return min(2.0**30, self.room / 4)
 
 
 class DeviceCSR:
