@@ -94,7 +94,7 @@ def test_points_larger_than_the_memory_of_a_device_give_the_same(device, limits,
     make = partial(hs.HeatSketch, 4, random_state=0, device=device)
     model = make().fit(points)
     expected = model.transform(new)
-    monkeypatch.setattr(DeviceBlocks, "available", points.nbytes / 2)
+    monkeypatch.setattr(DeviceBlocks, "room", points.nbytes / 2)
     other = make().fit(points)
     np.testing.assert_allclose(other.embedding_, model.embedding_, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(other.transform(new), expected, rtol=1e-9, atol=1e-12)

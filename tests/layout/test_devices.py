@@ -1,5 +1,7 @@
 """Free layouts and places of new points on a device: the numbers of the host, and its quality."""
 
+import math
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -20,6 +22,9 @@ torch = pytest.importorskip("torch")
 every_precision = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 dimensions = pytest.mark.parametrize("c", [2, 3])
 TOO_LARGE = ("two dots", "heavy tails", "heavy tails, solid")
+SMALL = {name: U for name, U in SHAPES.items() if name not in TOO_LARGE}
+SMALL["blob, solid"] = SHAPES["blob, solid"] / 3  # whose grid would be too large
+SMALL["disc in space"] = np.column_stack([SHAPES["disc"], 0.3 * SHAPES["blob, solid"][:, 0] / 8])
 
 
 @pytest.fixture(autouse=True)
@@ -33,10 +38,9 @@ def _no_arrays(monkeypatch):
 
 @every_device
 @every_precision
-@pytest.mark.parametrize("name", [name for name in SHAPES if name not in TOO_LARGE])
+@pytest.mark.parametrize("name", SMALL)
 def test_the_grid_is_within_a_thousandth(name, dtype, device):
-    U, blocks = SHAPES[name], blocks_on(device)
-    U = U / 3 if name == "blob, solid" else U  # whose grid would fill the memory
+    U, blocks = SMALL[name], blocks_on(device)
     force, total, size = sums(U)
     there = blocks.native(U + 5.0, dtype)
     found, found_total = Grid(blocks).repulsion(there)
@@ -59,6 +63,21 @@ def test_the_grid_gives_the_same_bits_on_the_processor_and_keeps_its_kernels():
     assert not torch.equal(one[0], again[0])
     grid.repulsion(U * 2)
     assert grid._kernels is not kernels
+
+
+@every_device
+@pytest.mark.parametrize("name", ["disc", "blob, solid"])
+def test_the_grid_takes_points_by_tiles_and_no_more_memory_than_there_is(name, device, monkeypatch):
+    U, blocks = blocks_on(device).native(SMALL[name]), blocks_on(device)
+    force, total = Grid(blocks).repulsion(U)
+    monkeypatch.setattr(type(blocks), "free", 16 * 4 ** U.shape[1] * 300.0)  # 300 points at a time
+    again, total_again = Grid(blocks).repulsion(U)
+    atol = 1e-12 * float(force.abs().max())
+    assert_allclose(blocks.host(again), blocks.host(force), rtol=0, atol=atol)
+    assert total_again == pytest.approx(total, rel=1e-12)
+    size = math.prod(force.shape)
+    monkeypatch.setattr(type(blocks), "room", 8.0 * size)
+    assert Grid(blocks).repulsion(U) is None
 
 
 @every_device

@@ -16,7 +16,8 @@ POOR = "Poor, this picture does not show the neighbours of the data"
 
 def quality(X, Y, **options):
     d = hs.diffusion(X, **options)
-    return module.picture_quality(X, Y, d, hs.metrics.diffusion_distortion(Y, d))
+    distortion = hs.metrics.diffusion_distortion(Y, d)
+    return module.picture_quality(X, Y, d, distortion, module.sampled_geodesics(X, d))
 
 
 @pytest.fixture(scope="module")

@@ -156,7 +156,7 @@ def test_points_larger_than_the_memory_of_the_device_stay_on_the_host(
     new = X[:40] + 0.1
     own, own_rows, own_place = ordered_search(NeighborIndex(X, recall=recall, device=device), X)
     expected = *own.query(None, K), *own.query(new, K), own_rows, own_place
-    monkeypatch.setattr(DeviceBlocks, "available", X.nbytes / 2)
+    monkeypatch.setattr(DeviceBlocks, "room", X.nbytes / 2)
     traffic = Traffic(monkeypatch)
     search, rows, place = ordered_search(NeighborIndex(X, recall=recall, device=device), X)
     assert isinstance(search.points, np.ndarray)

@@ -6,6 +6,7 @@ import time as clock
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -35,7 +36,7 @@ from heatsketch.graphs.shortest_paths import shortest_paths
 from heatsketch.io.files import write_atomically, write_rows
 from heatsketch.io.numpy_files import write_arrays
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.metrics.picture import picture_quality, shown
+from heatsketch.metrics.picture import PictureQuality, picture_quality, sampled_geodesics, shown
 from heatsketch.neighbors import NeighborIndex, ordered_search, pair_distances
 from heatsketch.plot import check_picture, panels
 from heatsketch.spectral.filters import Power
@@ -361,6 +362,8 @@ def compare(
     chosen = resolve_time(diffusion, time, n_components=n_components)
     logger.info("reference distances between %d points", len(sample))
     known = reference_distances(X, sample, diffusion, n_neighbors, index, chosen)
+    geodesics = sampled_geodesics(X, diffusion)
+    judge = partial(picture_quality, X, diffusion=diffusion, geodesics=geodesics)
     sharing = [name for name, one in estimators.items() if _shares_neighbors(one)]
     rows, embeddings = [], {}
     named = track(estimators.items(), "comparison", len(estimators), "methods")
@@ -369,7 +372,7 @@ def compare(
         try:
             with silenced(type(estimator)):
                 runs, used, peak = _runs(estimator, X, groups, index, seeds, random_state)
-            rows.append(_scored(Row(name, used, peak), X, runs, groups, sample, known, diffusion))
+            rows.append(_scored(Row(name, used, peak), X, runs, groups, sample, known, judge))
             embeddings[name] = runs[0]
         except Exception as error:  # of whatever kind: the other methods go on
             logger.info("%s failed: %s", name, error)
@@ -524,14 +527,14 @@ def _scored(
     groups: Array,
     sample: Array,
     known: dict[str, Array],
-    diffusion: Diffusion,
+    judge: Callable[..., PictureQuality],
 ) -> Row:
     """Fill in how well the first run keeps neighbours and distances, and the stability."""
     Y = np.asarray(check_points(runs[0], "the embedding"))
     k = min(_SCORED_NEIGHBORS, (X.shape[0] - 1) // 2)
     distances = pdist(Y[sample])
     distortion = metrics.distortion(Y[sample], known["diffusion"])
-    judged = picture_quality(X, np.asarray(Y, dtype=float), diffusion, distortion)
+    judged = judge(np.asarray(Y, dtype=float), distortion=distortion)
     found = {
         "trustworthiness": metrics.trustworthiness(X, Y, k).value,
         "continuity": metrics.continuity(X, Y, k).value,

@@ -252,9 +252,9 @@ class DiffusionEstimator(Embedder):
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
         dtype = A.dtype if isinstance(X, Diffusion) else X.dtype
         self.embedding_ = diffusion.expand(self._checked(Y, dtype))
+        self._judge(X, wanted)
         if place.device is not None:  # a model may be used without its device
             self.diffusion_ = diffusion.landed()
-        self._judge(X, wanted)
         self.diagnostics_["embed_seconds"] = time.perf_counter() - started
         return self
 

@@ -21,7 +21,8 @@ from heatsketch.operators.blocks import Block, DeviceBlocks, DeviceCSR
 
 _SPACING = 0.28  # of the nodes: forces are within a thousandth of all their parts, as by the tree
 _NODES = 4  # of a spline, in each direction
-_GRIDS = 4  # of so many the bytes are those of a step of work
+_GRIDS = 7  # as large, at most, take half of what is free
+_MOST_FOR_A_POINT, _MOST = 2**13, 2**30  # nodes: beyond, a tree is as fast; sizes untried
 
 
 class Grid:
@@ -34,29 +35,39 @@ class Grid:
 
     def repulsion(self, U: Block) -> tuple[Block, float] | None:
         """Return what `free.repulsion` returns of U (n, c), or None if the grid is too large."""
-        xp = self.blocks.xp
+        xp, (n, c) = self.blocks.xp, U.shape
         U = (U - U.amin(0)) / _SPACING
         # Twice the box: what leaves it at one end comes back at the other.
         shape = tuple(_rounded_up(2 * (int(extent) + 2 * _NODES)) for extent in U.amax(0).tolist())
-        if _GRIDS * math.prod(shape) * U.element_size() > self.blocks.free:
+        size, bytes_each = math.prod(shape), _GRIDS * U.element_size()
+        if size > min(_MOST, _MOST_FOR_A_POINT * n) or bytes_each * size > self.blocks.room / 2:
             return None
         if shape != self._shape:
+            self._kernels = []  # first: two sizes need not fit
             self._shape, self._kernels = shape, self._transformed_kernels(shape, U.dtype)
-        grid = U.new_zeros(math.prod(shape))
-        nodes = list(_nodes_of(U, shape))
-        for at, weight in nodes:
-            grid.index_add_(0, at, weight)
+        tiles = list(row_tiles(n, max(1, int(self.blocks.free / (16 * _NODES**c)))))
+        grid = U.new_zeros(size)
+        for rows in tiles:
+            for at, weight in _nodes_of(U[rows], shape):
+                grid.index_add_(0, at, weight)
         density = xp.fft.rfftn(grid.view(shape))
-        power = density.abs().square() * self._kernels[0].real  # of one half of all frequencies
+        del grid
+        power = density.abs().square() * self._kernels[0]  # of one half of all frequencies
         total = 2 * power.sum() - power[..., 0].sum() - power[..., -1].sum()
-        forces = []
-        for kernel in self._kernels[1:]:
+        density *= 1j
+        forces = xp.empty_like(U)
+        for a, kernel in enumerate(self._kernels[1:]):
             field = xp.fft.irfftn(density * kernel, shape).flatten()
-            forces.append(sum(weight * field[at] for at, weight in nodes))
-        return xp.stack(forces, 1), float(total) / math.prod(shape) - len(U)
+            for rows in tiles:
+                nodes = _nodes_of(U[rows], shape)
+                forces[rows, a] = sum(weight * field[at] for at, weight in nodes)
+        return forces, float(total) / size - n
 
     def _transformed_kernels(self, shape: tuple[int, ...], dtype: Any) -> list[Block]:
-        """Return the transforms of q and of q² u_a, divided by those of both splines."""
+        """Return the transforms of q, and of q² u_a without their factor i.
+
+        They are divided by those of both splines.
+        """
         xp = self.blocks.xp
         steps = [np.fft.fftfreq(side, 1 / side) for side in shape]  # from a node to the others
         axes = xp.meshgrid(*(self.blocks.native(_SPACING * s, dtype) for s in steps), indexing="ij")
@@ -67,8 +78,9 @@ class Grid:
             *(self.blocks.native(((2 + np.cos(k)) / 3) ** 2, dtype) for k in waves), indexing="ij"
         )
         # Half of the way around is neither before nor behind a node.
-        pulls = [q.square() * u * (u > u.min()) for u in axes]
-        return [xp.fft.rfftn(kernel) / math.prod(smoothed) for kernel in (q, *pulls)]
+        pulls = (xp.fft.rfftn(q.square() * u * (u > u.min())).imag for u in axes)
+        smoothing = math.prod(smoothed)
+        return [xp.fft.rfftn(q).real / smoothing, *(pull / smoothing for pull in pulls)]
 
 
 def _rounded_up(side: int) -> int:
@@ -85,12 +97,12 @@ def _nodes_of(U: Block, shape: tuple[int, ...]) -> Iterator[tuple[Block, Block]]
     cells = U.floor()
     t = U - cells
     splines = [(1 - t) ** 3, 4 - 6 * t**2 + 3 * t**3, 1 + 3 * t + 3 * t**2 - 3 * t**3, t**3]
+    weights = [list((spline / 6).T.contiguous()) for spline in splines]
+    strides = [math.prod(shape[a + 1 :]) for a in range(len(shape))]
+    first = sum(column.long() * stride for column, stride in zip(cells.T, strides, strict=True))
     for node in product(range(_NODES), repeat=len(shape)):
-        at, weight = 0, 1
-        for a, (step, side) in enumerate(zip(node, shape, strict=True)):
-            at = at * side + cells[:, a].long() + step
-            weight = weight * splines[step][:, a] / 6
-        yield at, weight
+        own = [weights[step][a] for a, step in enumerate(node)]
+        yield first + sum(map(math.prod, zip(node, strides, strict=True))), math.prod(own)
 
 
 def medians_on(Y: Array, rows: DeviceCSR) -> Array:

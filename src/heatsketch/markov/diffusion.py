@@ -565,15 +565,17 @@ class Diffusion:
         M = self.operator if M is None else M
         return Step(M, self.measure, self.normalization == "markov")
 
-    def sparse_step(self) -> sparse.csr_matrix | None:
+    def sparse_step(self) -> Any:
         """Return the 64 largest entries of each row of the last step M, CSR (n, n).
 
-        None where entries of A are not known without products.
+        It is where M is, if that has no larger rows, else on the host. None where entries of A are
+        not known without products.
         """
-        M, A = (on_device(one, None) for one in (self.directed_step, self.operator))
-        M = A.sparse_matrix() if M is None else M
-        if M is not None:
-            return largest_of_rows(M, _STEP_ENTRIES)
+        if self.directed_step is not None:
+            return largest_of_rows(self.directed_step, _STEP_ENTRIES)
+        A = on_device(self.operator, None)
+        if A.sparse_matrix() is not None:
+            return largest_of_rows(A.sparse_matrix(), _STEP_ENTRIES)
         if A.matrix_rows(slice(1)) is None:
             return None
         tiles = row_tiles(self.n, max(1, min(ROW_TILE, _DENSE_ENTRIES // self.n)))
@@ -711,8 +713,7 @@ class Diffusion:
         """
         X, first = self._checked(X), self.first_points
         rows = self.out_of_sample.nearness(X, first, blocks)  # type: ignore[union-attr]
-        there = blocks_of(rows) is not HOST and len(rows.data) <= N_NEAREST * rows.shape[0]
-        return rows if there else largest_of_rows(on_device(rows, None), N_NEAREST)
+        return largest_of_rows(rows, N_NEAREST)
 
     def _by_tiles(self, X: Any, Y: Array, rows_of: Callable[[Any], Array], blocks: Blocks) -> Array:
         """Return the rows (m, k) of new points, like those of Y (n, k), computed by tiles."""

@@ -4,7 +4,6 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from scipy.spatial.distance import pdist
 from scipy.stats import t as student
 
@@ -391,7 +390,7 @@ def compare_distances(
     sampled = sampled_pairs(n, n_pairs or RANDOM_PAIRS, rng, labels)
     points = rng.permutation(n)[:_NEIGHBOR_ROWS]
     step = None if wanted is None else wanted.rows.step
-    if wanted is not None and step is not None and sparse.issparse(step.matrix):
+    if wanted is not None and step is not None and hasattr(step.matrix, "tocsr"):
         near = _near_in_graph(step.matrix, wanted.rows.vertex, points)
     else:
         near = nearest_pairs(S, points, _N_NEIGHBORS)
@@ -439,7 +438,7 @@ def _extremes(F: Array, S: Array, candidates: dict[str, Pairs]) -> Pairs:
     return i[ends], j[ends]
 
 
-def _near_in_graph(graph: sparse.csr_matrix, vertex: Array, points: Array) -> Pairs:
+def _near_in_graph(graph: Any, vertex: Array, points: Array) -> Pairs:
     """Return pairs of some points with those that a graph joins them to, and with duplicates."""
     first = np.unique(vertex, return_index=True)[1]  # point at each vertex
     row, column = graph[vertex[points]].nonzero()

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
 from sklearn.metrics import euclidean_distances
@@ -17,10 +16,13 @@ from sklearn.metrics import euclidean_distances
 from heatsketch._checks import check_number, check_points, grouped
 from heatsketch._tiles import filled
 from heatsketch._typing import Array, Points, Rng
+from heatsketch.graphs.shortest_paths import shortest_paths
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics.distortions import Distortion
 from heatsketch.neighbors import NeighborIndex, pair_distances
+from heatsketch.operators.blocks import blocks_of
 from heatsketch.operators.kernel import centre_of, centred
+from heatsketch.operators.torch import on_device
 
 _MAX_POINTS_ALL_ROWS, _SAMPLE_ROWS = 5_000, 2_000
 _TILE_DISTANCES = 2**22  # for each thread and each of the two sets of points
@@ -565,21 +567,47 @@ def shown(numbers: Mapping[str, float]) -> list[str]:
     return [text.replace(" 0.", " .") for text in known]
 
 
+def sampled_geodesics(
+    X: Points, diffusion: Diffusion, *, distances: bool = False
+) -> tuple[Array, Array] | None:
+    """Return up to 50 vertices (s,), and the lengths (s, n) of the shortest paths from them.
+
+    They go along the graph of neighbours of points X (n, d), and are found where the diffusion is.
+    None for fewer than 50 vertices, or without such a graph. `distances` as in `picture_quality`.
+    """
+    n, step, first = diffusion.n, diffusion.directed_step, diffusion.first_points
+    if n < LEAST_JUDGED or step is None:
+        return None
+    graph = blocks_of(step).both_ways(step)
+    graph = on_device(graph, None) if distances else graph
+    blocks = blocks_of(graph)
+    i, j = blocks.repeated(blocks.native(np.arange(n)), graph), graph.indices
+    if distances:
+        lengths = np.minimum(X[first[i], first[j]], X[first[j], first[i]])
+    else:
+        points = X[first]
+        lengths = pair_distances(points, points, i, j)
+    sources = diffusion.sample(min(_SOURCES, max(_LEAST_SOURCES, _VISITS // n)))
+    graph = blocks.csr((lengths, graph.indices, graph.indptr), graph.shape)
+    return sources, shortest_paths(graph, sources)
+
+
 def picture_quality(
     X: Points,
     Y: Array,
     diffusion: Diffusion,
     distortion: Distortion,
+    geodesics: tuple[Array, Array] | None,
     *,
     distances: bool = False,
     is_free: bool = False,
 ) -> PictureQuality:
-    """Judge a picture Y (n, k) of points X (n, d) by the points and their graph of neighbours.
+    """Judge a picture Y (n, k) of points X (n, d) by the points and their `sampled_geodesics`.
 
     With `distances` X (n, n) has the distances between the points. `is_free` is only passed on.
 
     The points looked at are chosen by their content, see `Diffusion.sample`. Cost: distances of up
-    to 300 points to all, and shortest paths from up to 50.
+    to 300 points to all.
     """
     X, Y = X[diffusion.first_points], Y[diffusion.first_points]
     X = X[:, diffusion.first_points] if distances else X
@@ -588,19 +616,15 @@ def picture_quality(
     k = min(NEIGHBORS, (n - 1) // 2)
     radii = np.linalg.norm(Y - np.median(Y, axis=0), axis=1)
     frame = np.quantile(radii, _FRAME)
-    trust, correlation, graph = math.nan, math.nan, diffusion.directed_step
+    trust, correlation = math.nan, math.nan
     if n >= LEAST_JUDGED:
         trust = 1.0 - float(losses(X, Y, k, judged, distances=distances).mean())
-    if n >= LEAST_JUDGED and graph is not None:
-        rows, columns = np.repeat(np.arange(n), np.diff(graph.indptr)), graph.indices
-        lengths = X[rows, columns] if distances else pair_distances(X, X, rows, columns)
-        edges = sparse.csr_matrix((lengths, graph.indices, graph.indptr), graph.shape)
-        sources = diffusion.sample(min(_SOURCES, max(_LEAST_SOURCES, _VISITS // n)))
-        geodesics = dijkstra(edges, directed=False, indices=sources)
-        reached = np.isfinite(geodesics) & (geodesics > 0)
+    if geodesics is not None:
+        sources, lengths = geodesics
+        reached = np.isfinite(lengths) & (lengths > 0)
         if np.count_nonzero(reached) >= 2:
             embedded = euclidean_distances(Y[sources], Y)
-            correlation = rank_correlation(geodesics[reached], embedded[reached])
+            correlation = rank_correlation(lengths[reached], embedded[reached])
     return PictureQuality(
         trust,
         correlation,

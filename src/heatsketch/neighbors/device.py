@@ -218,7 +218,7 @@ class DeviceSearch(Search):
         if is_tensor(points):
             points = points[order]
             return lambda cell: points[parts[cell]]
-        kept = int(self.blocks.available / 4 * len(parts) / points.nbytes)
+        kept = int(self.blocks.room / 4 * len(parts) / points.nbytes)
         return lru_cache(kept)(lambda cell: self._rows(points, order[parts[cell]]))
 
     def _cells_of(self, x: Block, centroids: Block) -> Block:

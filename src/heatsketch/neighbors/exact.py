@@ -17,7 +17,7 @@ from sklearn.utils.extmath import row_norms
 
 from heatsketch._tiles import for_each_tile, row_tiles, single_threaded_blas, track
 from heatsketch._typing import Array, Points
-from heatsketch.operators.blocks import blocks_of
+from heatsketch.operators.blocks import HOST, Block, blocks_of
 from heatsketch.operators.kernel import centre_of
 
 EXACT_POINTS = 16_384  # up to here all pairs are compared
@@ -159,13 +159,27 @@ def smallest_of_rows(i: Array, j: Array, d: Array, k: int) -> tuple[Array, Array
     return d[chosen], j[chosen]
 
 
-def pair_distances(x: Points, y: Points, rows: Array, columns: Array) -> Array:
-    """Return the distances |x[rows] - y[columns]| of pairs, from explicit differences."""
-    distances = np.empty(len(rows))
-    for pairs in row_tiles(len(rows), max(1, DIFFERENCES_AT_A_TIME // y.shape[1])):
-        difference = x[rows[pairs]] - y[columns[pairs]]
-        distances[pairs] = row_norms(difference)
-    return distances
+def pair_distances(x: Points, y: Points, rows: Block, columns: Block) -> Block:
+    """Return the distances |x[rows] - y[columns]| of pairs, from explicit differences.
+
+    They are where the numbers of the pairs are. To a device points come by some features at a time,
+    and sums are in float64.
+    """
+    blocks: Any = blocks_of(rows)
+    d = y.shape[1]
+    if blocks is HOST:
+        distances = np.empty(len(rows))
+        for pairs in row_tiles(len(rows), max(1, DIFFERENCES_AT_A_TIME // d)):
+            distances[pairs] = row_norms(x[rows[pairs]] - y[columns[pairs]])
+        return distances
+    squares = blocks.native(np.zeros(len(rows)))
+    for features in row_tiles(d, max(1, int(blocks.free / (8 * (x.shape[0] + y.shape[0]))))):
+        parts = [P[:, features] for P in (x, y)]
+        one, other = (blocks.native(P.toarray() if sparse.issparse(P) else P) for P in parts)
+        for pairs in row_tiles(len(rows), max(1, int(blocks.free / (32 * one.shape[1])))):
+            differences = one[rows[pairs]].double() - other[columns[pairs]]
+            squares[pairs] += differences.square_().sum(1)
+    return squares.sqrt_()
 
 
 def all_distances(x: Array) -> Array:

@@ -244,8 +244,8 @@ class DeviceBlocks(_Blocks):
         return self.csr((data, place % n, starts), K.shape)
 
     @property
-    def available(self) -> float:
-        """The bytes that are free on the device; elsewhere four times scikit-learn's limit."""
+    def room(self) -> float:
+        """The bytes that are free; on the processor four times scikit-learn's working memory."""
         if self.xp.device(self.device).type != "cuda":
             return float(4 * get_config()["working_memory"] * 2**20)
         cuda = self.xp.cuda
@@ -255,11 +255,11 @@ class DeviceBlocks(_Blocks):
     @property
     def free(self) -> float:
         """The bytes of a step of work: a quarter of what is free, at most 1 GB."""
-        return min(2.0**30, self.available / 4)
+        return min(2.0**30, self.room / 4)
 
     def native_if_small(self, X: Block) -> Block:
         """Return points (n, d) on the device, if they are there or take an eighth of its memory."""
-        return self.native(X) if is_tensor(X) or 8 * X.nbytes <= self.available else X
+        return self.native(X) if is_tensor(X) or 8 * X.nbytes <= self.room else X
 
 
 class DeviceCSR:

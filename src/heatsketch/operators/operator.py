@@ -755,11 +755,16 @@ def scale_both_sides(matrix: Any, left: Array, right: Array, dtype: Any = np.flo
     return blocks.csr((data, matrix.indices, matrix.indptr), matrix.shape)
 
 
-def largest_of_rows(matrix: Any, count: int) -> sparse.csr_matrix:
+def largest_of_rows(matrix: Any, count: int) -> Any:
     """Return the `count` largest entries of each row, and those equal to the last of them, as CSR.
 
-    Which ones does not depend on the order of the columns.
+    Which ones does not depend on the order of the columns. On the host, unless `matrix` is on a
+    device and has no larger rows.
     """
+    if blocks_of(matrix) is not HOST:
+        if int(matrix.indptr.diff().max()) <= count:
+            return matrix
+        matrix = matrix.host
     rows = sparse.csr_matrix(matrix)
     kept = np.ones(len(rows.data), bool)
     for i in np.flatnonzero(np.diff(rows.indptr) > count):
