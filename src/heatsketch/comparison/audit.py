@@ -402,10 +402,9 @@ def audit(
 
 def _components_of(model: HeatSketch) -> list[Array]:
     """Return the points of each component of the graph of a sketch."""
-    n, labels = len(model.embedding_), model.diffusion_.operator.components()
-    if labels is None or not labels.any():
+    n, labels = len(model.embedding_), model.diffusion_.component_of
+    if not labels.any():
         return [np.arange(n)]
-    labels = model.diffusion_.expand(labels)
     if len(labels) != n:
         raise ValueError("X has been updated, and its graph has several components; call refresh.")
     return members_of(labels)
