@@ -557,8 +557,9 @@ class PictureQuality(NamedTuple):
         if self.crowding > _CROWDED:
             line += " Most points are crowded in 1 % of the frame."
         kept = math.floor(100 * self.within + 1e-9)
-        besides = "neighbours and the order of distances, and " if self.is_free else ""
-        return f"{line} It keeps {besides}{kept} % of distances within a factor of {FACTOR:g}."
+        free = "A free layout, for neighbours and the order of distances; it"
+        subject = free if self.is_free else "It"
+        return f"{line} {subject} keeps {kept} % of distances within a factor of {FACTOR:g}."
 
 
 def shown(numbers: Mapping[str, float]) -> list[str]:
