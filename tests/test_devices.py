@@ -17,6 +17,7 @@ from scipy import sparse
 
 import heatsketch as hs
 from heatsketch.cli import main
+from heatsketch.estimators.heat_embedding import _PAIRS_OF_A_POINT
 from heatsketch.layout import free
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.operators.torch import device_csr
@@ -361,6 +362,13 @@ def test_more_products_are_no_more_copies_and_waits(card):
     assert few == many
 
 
+def test_the_graph_of_an_embedding_does_not_go_there_again(card, short_search):
+    model = hs.HeatEmbedding(random_state=0, device="cuda")
+    model.fit(LARGE)
+    sent = sum(size for place, size in card.to_card.items() if place.endswith("device_csr"))
+    assert sent == 2 * 8 * _PAIRS_OF_A_POINT * len(LARGE)  # distances of pairs, both ways
+
+
 def test_eigenpairs_bring_small_matrices_to_the_host(card):
     d = hs.diffusion(LARGE, device="cuda")
     card.clear()
@@ -394,6 +402,7 @@ def test_more_new_points_are_no_more_waits(card, short_search, make):
     new = LARGE[700:] + 0.01
     model.transform(new[:2])  # the index goes there once
     few, many = (traffic(card, lambda m=m: model.transform(new[:m])) for m in (100, 800))
+    assert card.operations
     assert many[0] <= few[0] + 5  # some medians take more rounds, eight for each wait
     assert many[3] - few[3] <= 700 * (new[0].nbytes + 8)  # and the order of some
     assert many[2] - few[2] <= 700 * 8 * (4 + 2)  # coordinates, and what the host checks

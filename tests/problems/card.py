@@ -223,8 +223,9 @@ class Card(TorchFunctionMode):
         if name == "_local_scalar_dense":
             self._left(torch.empty(1))
             return
-        self.operations[place] += 1
-        self.kinds[name] += 1
+        if "empty" not in name:  # which takes memory alone
+            self.operations[place] += 1
+            self.kinds[name] += 1
         for x in found if isinstance(found, tuple | list) else (found,):
             if isinstance(x, torch.Tensor):
                 self._keep(x)

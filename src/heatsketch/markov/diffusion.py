@@ -43,7 +43,7 @@ from heatsketch.mixture import MixtureKernel
 from heatsketch.mixture.kernel import affinity_factor
 from heatsketch.neighbors import Distances, NeighborIndex, in_metric
 from heatsketch.neighbors.metric import Metric
-from heatsketch.operators.blocks import HOST, Blocks, blocks_of, device_memory
+from heatsketch.operators.blocks import HOST, Blocks, DeviceCSR, blocks_of, device_memory
 from heatsketch.operators.graph import as_graph
 from heatsketch.operators.graph import graph as read_graph
 from heatsketch.operators.operator import (
@@ -562,12 +562,16 @@ class Diffusion:
         M = self.operator if M is None else M
         return Step(M, self.measure, self.normalization == "markov")
 
-    def sparse_step(self) -> sparse.csr_matrix | None:
+    def sparse_step(self) -> Any:
         """Return the 64 largest entries of each row of the last step M, CSR (n, n).
 
-        None where entries of A are not known without products.
+        M itself, on a device if it is there, where no row has more. None where entries of A are not
+        known without products.
         """
-        M, A = (on_device(one, None) for one in (self.directed_step, self.operator))
+        M = self.directed_step
+        if isinstance(M, DeviceCSR) and int(M.indptr.diff().max()) <= _STEP_ENTRIES:
+            return M
+        M, A = (on_device(one, None) for one in (M, self.operator))
         M = A.sparse_matrix() if M is None else M
         if M is not None:
             return largest_of_rows(M, _STEP_ENTRIES)
