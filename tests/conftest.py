@@ -62,6 +62,18 @@ def short_search(monkeypatch):
 
 
 @pytest.fixture
+def device(request):
+    """Return a device of torch; of the stand-in for a card, "cuda"."""
+    if request.param != "stand-in":
+        yield request.param
+        return
+    from problems.card import card
+
+    with card():
+        yield "cuda"
+
+
+@pytest.fixture
 def blood():
     """Return scanpy, and the 700 cells that ship inside it with their neighbours."""
     sc = pytest.importorskip("scanpy")

@@ -606,8 +606,10 @@ def device_of(X: Any) -> Any:
 
 
 def to_device(values: Any, device: Any) -> Any:
-    """Return an array as a tensor of the same precision on a device."""
-    return sys.modules["torch"].from_numpy(np.array(values, order="C")).to(device)
+    """Return an array as a tensor of the same precision on a device, copied once."""
+    entries = np.require(np.ravel(values), requirements="W")
+    tensor = sys.modules["torch"].from_numpy(entries).to(device, copy=True)
+    return tensor.view(np.shape(values))
 
 
 def returned_for(Y: Any, X: Any) -> Any:

@@ -128,7 +128,7 @@ def test_the_graph_of_a_tensor_is_on_its_device_and_so_are_its_sketches(device, 
     product = TorchSparse._matmul
 
     def watched(A, block):
-        used.append(type(block))
+        used.append(isinstance(block, torch.Tensor))
         return product(A, block)
 
     monkeypatch.setattr(TorchSparse, "_matmul", watched)
@@ -137,7 +137,8 @@ def test_the_graph_of_a_tensor_is_on_its_device_and_so_are_its_sketches(device, 
     before = len(used)
     F = hs.sketch(d, hs.Power(5), 4, rng=0)
     assert isinstance(F, torch.Tensor)
-    assert set(used[before:]) == {torch.Tensor}
+    assert used[before:]
+    assert all(used[before:])
     expected = hs.sketch(hs.diffusion(X), hs.Power(5), 4, rng=0)
     np.testing.assert_allclose(F.cpu().numpy(), expected, atol=1e-12)
     dense = hs.diffusion(cloud(5000, 2), affinity="dense", epsilon=0.5, device=device)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -47,6 +47,7 @@ def random_graph(seed, n, m, kind):
 
 @every_device
 @every_kind
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the device
 @given(st.integers(0, 10**6), st.integers(1, 40), st.integers(0, 120), st.integers(1, 5))
 def test_paths_have_the_bits_of_scipy_in_every_place(kind, device, seed, n, m, s):
     graph = random_graph(seed, n, m, kind)

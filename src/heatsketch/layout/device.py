@@ -9,8 +9,6 @@ Essmann et al. (1995).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ _SPACING = 0.28  # of the nodes: forces are within a thousandth of all their par
 _NODES = 4  # of a spline, in each direction
 _GRIDS = 7  # as large, at most, take half of what is free
 _MOST_FOR_A_POINT, _MOST = 2**13, 2**30  # nodes: beyond, a tree is as fast; sizes untried
+_ROUNDS = 8  # of the descent to medians, most of which need no more
 
 
 class Grid:
@@ -45,11 +44,11 @@ class Grid:
         if shape != self._shape:
             self._kernels = []  # first: two sizes need not fit
             self._shape, self._kernels = shape, self._transformed_kernels(shape, U.dtype)
-        tiles = list(row_tiles(n, max(1, int(self.blocks.free / (16 * _NODES**c)))))
+        tiles = list(row_tiles(n, max(1, int(self.blocks.free / (32 * _NODES**c)))))
         grid = U.new_zeros(size)
         for rows in tiles:
-            for at, weight in _nodes_of(U[rows], shape):
-                grid.index_add_(0, at, weight)
+            at, weight = _nodes_of(U[rows], shape, xp)
+            grid.index_add_(0, at.flatten(), weight.flatten())
         density = xp.fft.rfftn(grid.view(shape))
         del grid
         power = density.abs().square() * self._kernels[0]  # of one half of all frequencies
@@ -59,8 +58,8 @@ class Grid:
         for a, kernel in enumerate(self._kernels[1:]):
             field = xp.fft.irfftn(density * kernel, shape).flatten()
             for rows in tiles:
-                nodes = _nodes_of(U[rows], shape)
-                forces[rows, a] = sum(weight * field[at] for at, weight in nodes)
+                at, weight = _nodes_of(U[rows], shape, xp)
+                forces[rows, a] = (weight * field[at]).sum(0)
         return forces, float(total) / size - n
 
     def _transformed_kernels(self, shape: tuple[int, ...], dtype: Any) -> list[Block]:
@@ -92,77 +91,100 @@ def _rounded_up(side: int) -> int:
     return -(-side // unit) * unit
 
 
-def _nodes_of(U: Block, shape: tuple[int, ...]) -> Iterator[tuple[Block, Block]]:
-    """Yield the nodes (n,) of each point U (n, c), in units of the spacing, and their weights."""
+def _nodes_of(U: Block, shape: tuple[int, ...], xp: Any) -> tuple[Block, Block]:
+    """Return 4^c nodes (nodes, n) of each point U (n, c), in units of the spacing, and weights."""
     cells = U.floor()
     t = U - cells
+    cells = cells.long() + xp.arange(_NODES, device=U.device)[:, None, None]  # (4, n, c)
     splines = [(1 - t) ** 3, 4 - 6 * t**2 + 3 * t**3, 1 + 3 * t + 3 * t**2 - 3 * t**3, t**3]
-    weights = [list((spline / 6).T.contiguous()) for spline in splines]
-    strides = [math.prod(shape[a + 1 :]) for a in range(len(shape))]
-    first = sum(column.long() * stride for column, stride in zip(cells.T, strides, strict=True))
-    for node in product(range(_NODES), repeat=len(shape)):
-        own = [weights[step][a] for a, step in enumerate(node)]
-        yield first + sum(map(math.prod, zip(node, strides, strict=True))), math.prod(own)
+    weights = xp.stack(splines) / 6
+    at, weight = cells[..., 0], weights[..., 0]
+    for a, side in enumerate(shape[1:], 1):
+        at = (at[:, None] * side + cells[..., a]).flatten(0, 1)
+        weight = (weight[:, None] * weights[..., a]).flatten(0, 1)
+    return at, weight
 
 
 def medians_on(Y: Array, rows: DeviceCSR) -> Array:
     """Return what `free.geometric_medians` returns, for rows of k entries each, some at a time."""
+    from heatsketch.layout.median_loops import MOST_ROUNDS
+
     blocks, m, c = rows.blocks, rows.shape[0], Y.shape[1]
     k = len(rows.data) // m
-    positions, places = blocks.native(Y, float), np.empty((m, c))
+    positions = blocks.native(Y, float)
+    places = positions.new_empty(m, c)
     indices, weights = (part.view(-1, k) for part in (rows.indices, rows.data.double()))
+
+    def data(chosen: Any) -> tuple[Block, Block]:
+        w = weights[chosen]
+        heaviest = w.amax(1, keepdim=True)
+        w = blocks.xp.where(w < heaviest, w / heaviest, 1.0)  # a finite one of infinite ones: 0
+        return positions[indices[chosen]], w
+
     step = max(1, int(blocks.free / (64 * k * max(k, 10) * (c + 2))))
-    for tile in row_tiles(m, step):
-        places[tile] = blocks.host(_medians(positions[indices[tile]], weights[tile], blocks.xp))
-    return places
+    moving = [t.start + _start(*data(t), places[t], blocks.xp) for t in row_tiles(m, step)]
+    for _ in range(0, MOST_ROUNDS, _ROUNDS):
+        left = blocks.xp.cat(moving)  # the few of many tiles go on together
+        tiles = [left[t] for t in row_tiles(len(left), step)]
+        moving = [t[_descended(*data(t), places, t, blocks.xp)] for t in tiles]
+        if not moving:
+            break
+    return blocks.host(places)
 
 
-def _medians(data: Block, w: Block, xp: Any) -> Block:
-    """Return the medians (m, c) of data (m, k, c), by the rules of `median_loops.medians`."""
-    from heatsketch.layout.median_loops import HALVINGS, MOST_ROUNDS, ROUNDING, STILL
+def _start(data: Block, w: Block, places: Block, xp: Any) -> Block:
+    """Set the places (m, c) of medians of data (m, k, c), by the rules of `median_loops.medians`.
 
-    heaviest = w.amax(1, keepdim=True)
-    w = xp.where(w < heaviest, w / heaviest, 1.0)  # a finite one of infinite ones: 0
-    cost, own, inverse, pull, _ = _slopes(data, w, data, xp)
+    Return the rows whose place is a start alone.
+    """
+    from heatsketch.layout.median_loops import ROUNDING
+
+    cost, own, inverse, pull, _, _ = _slopes(data, w, data, xp)
     strength = pull.norm(dim=-1)
     least = (strength <= own * (1 + ROUNDING)) & (w > 0)
     every = xp.arange(len(w), device=w.device)
     first = data[every, least.int().argmax(1)]
     count = least.sum(1)
     beside = xp.where(least[..., None], data - first[:, None], 0.0).sum(1)
-    places = first + beside / count.clip(min=1)[:, None]
+    places.copy_(first + beside / count.clip(min=1)[:, None])
     rows = (count == 0).nonzero()[:, 0]
     best = xp.where(w > 0, cost, math.inf).argmin(1)[rows]
-    data, w = data[rows], w[rows]
     own, inverse, strength, pull = (x[rows, best] for x in (own, inverse, strength, pull))
-    y = data[every[: len(rows)], best] - ((1 - own / strength) / inverse)[:, None] * pull
+    places[rows] = data[rows, best] - ((1 - own / strength) / inverse)[:, None] * pull
+    return rows
+
+
+def _descended(data: Block, w: Block, places: Block, rows: Block, xp: Any) -> Block:
+    """Make some rounds from the places of some rows (m,), without waits; say which still move."""
+    from heatsketch.layout.median_loops import HALVINGS, ROUNDING, STILL
+
+    every, y = xp.arange(len(w), device=w.device), places[rows]
     halves = 0.5 ** xp.arange(HALVINGS, device=w.device, dtype=w.dtype)[:, None]
-    for _ in range(MOST_ROUNDS):
-        _, _, inverse, pull, curvature = (x[:, 0] for x in _slopes(data, w, y[:, None], xp))
-        curvature.diagonal(dim1=1, dim2=2).add_(ROUNDING * inverse[:, None])
-        newton = xp.linalg.solve(curvature, pull)
+    for _ in range(_ROUNDS):
+        _, _, inverse, pull, over, units = (x[:, 0] for x in _slopes(data, w, y[:, None], xp))
+        curvature = -xp.einsum("mk,mki,mkj->mij", over, units, units)
+        curvature.diagonal(dim1=1, dim2=2).add_((1 + ROUNDING) * inverse[:, None])
+        newton = xp.linalg.solve_ex(curvature, pull)[0]
         plain = (y - pull / inverse[:, None])[:, None]
         tried = xp.cat([y[:, None] - halves * newton[:, None], plain], 1)
-        cost = _slopes(data, w, tried, xp)[0]
+        cost = (w[:, None] * (tried[:, :, None] - data[:, None]).norm(dim=-1)).sum(-1)
         lower = (cost <= cost[:, -1:]).int().argmax(1)  # the first; the last one is Weiszfeld's
-        before, y = y, tried[every[: len(y)], lower]
-        places[rows] = y
-        moving = (y - before).abs().amax(1) > STILL * (data - before[:, None]).abs().amax((1, 2))
-        rows, data, w, y = rows[moving], data[moving], w[moving], y[moving]
-        if not len(rows):
-            break
-    return places
+        before, y = y, tried[every, lower]
+    places[rows] = y
+    extent = (data - before[:, None]).abs().amax((1, 2))
+    still = STILL * extent + np.finfo(float).eps * y.abs().amax(1)  # or rounding goes on for ever
+    return (y - before).abs().amax(1) > still
 
 
 def _slopes(data: Block, w: Block, y: Block, xp: Any) -> tuple[Block, ...]:
-    """Return Σ w d, the weight at y, Σ w / d of the others, slope and curvature at y (m, p, c)."""
+    """Return Σ w d, the weight at y, Σ w / d of the others, the slope (m, p, c) at points y.
+
+    Then w / d of each datum, and the unit vectors from there (m, p, k, c).
+    """
     u = y[:, :, None] - data[:, None]  # (m, p, k, c)
     d = u.norm(dim=-1)
     w = w[:, None].expand(d.shape)
     over = xp.where(d > 0, w / d, 0.0)
     units = xp.where(d[..., None] > 0, u / d[..., None], 0.0)
-    inverse = over.sum(-1)
-    curvature = xp.einsum("mpk,mpki,mpkj->mpij", -over, units, units)
-    curvature.diagonal(dim1=2, dim2=3).add_(inverse[..., None])
     pull = xp.einsum("mpk,mpki->mpi", w, units)
-    return (w * d).sum(-1), (w * (d == 0)).sum(-1), inverse, pull, curvature
+    return (w * d).sum(-1), (w * (d == 0)).sum(-1), over.sum(-1), pull, over, units

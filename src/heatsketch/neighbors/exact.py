@@ -45,7 +45,7 @@ class Neighbors(NamedTuple):
     def as_csr(self, n: int) -> Any:
         """Return the distances where they are, as entries of CSR (m, n), zeros stored."""
         (m, k), blocks = self.indices.shape, blocks_of(self.indices)
-        starts = blocks.native(np.arange(m + 1) * k)
+        starts = blocks.arange(m + 1) * k
         return blocks.csr((self.distances.ravel(), self.indices.ravel(), starts), (m, n))
 
 

@@ -67,6 +67,10 @@ class HostBlocks(_Blocks):
         """Return values in this place, in their own precision or one that NumPy names."""
         return np.asarray(on_host(values), dtype)
 
+    def arange(self, n: int) -> Block:
+        """Return 0, ..., n - 1 in this place."""
+        return np.arange(n)
+
     def combine(self, *sums: tuple[Block, float, Sequence[tuple[float, Block]]]) -> None:
         """Set the first of each (out, scale, [(c, T), ...]) to scale · out + Σ c T."""
 
@@ -136,7 +140,7 @@ class HostBlocks(_Blocks):
     def sums_by_row(self, entries: Block, matrix: Any) -> Block:
         """Return the sum of the entries of each row (m,) of a CSR matrix, which may be empty."""
         m = matrix.shape[0]
-        return np.bincount(self.repeated(np.arange(m), matrix), entries, m)
+        return np.bincount(self.repeated(self.arange(m), matrix), entries, m)
 
     def sparse_rows(self, n_features: int) -> int:
         """Return of how many new points the rows are computed at a time."""
@@ -166,6 +170,10 @@ class DeviceBlocks(_Blocks):
     def native(self, values: Any, dtype: Any = None) -> Block:
         """Return a tensor on the device."""
         return as_tensor(values, dtype, self.device)
+
+    def arange(self, n: int) -> Block:
+        """Count on the device."""
+        return self.xp.arange(n, device=self.device)
 
     def combine(self, *sums: tuple[Block, float, Sequence[tuple[float, Block]]]) -> None:
         """Combine term by term."""
@@ -240,7 +248,7 @@ class DeviceBlocks(_Blocks):
         kept = self.xp.ones_like(place, dtype=self.xp.bool)
         kept[1:] = ~same
         place, data = place[kept], data[kept]
-        starts = self.xp.searchsorted(place, n * self.xp.arange(n + 1, device=self.device))
+        starts = self.xp.searchsorted(place, n * self.arange(n + 1))
         return self.csr((data, place % n, starts), K.shape)
 
     @property
@@ -318,7 +326,7 @@ class DeviceCSR:
 
     def places(self) -> tuple[Block, Block]:
         """Return the row and the column of each entry."""
-        rows = self.blocks.xp.arange(self.shape[0], device=self.blocks.device)
+        rows = self.blocks.arange(self.shape[0])
         return self.blocks.repeated(rows, self), self.indices.long()
 
     def sum(self, axis: int) -> Block:
@@ -356,7 +364,7 @@ def as_tensor(values: Any, dtype: Any, device: Any) -> Any:
     import torch
 
     if not is_tensor(values):
-        values = to_device(np.asarray(values), "cpu")
+        values = to_device(np.asarray(values), device)
     named = dtype is None or isinstance(dtype, torch.dtype)
     kind = dtype if named else getattr(torch, np.dtype(dtype).name)
     return values.detach().to(dtype=kind, device=device)

@@ -790,8 +790,8 @@ def inverse_permutation(order: Array, n: int | None = None) -> Array:
     """Return p with p[order[i]] = i, 32-bit if it fits; (n,), of some of n numbers."""
     n, blocks = len(order) if n is None else n, blocks_of(order)
     index = sparse.get_index_dtype(maxval=n)
-    inverse = blocks.native(np.empty(n, index))
-    inverse[order] = blocks.native(np.arange(len(order)), index)
+    inverse = blocks.native(blocks.arange(n), index)
+    inverse[order] = blocks.native(blocks.arange(len(order)), index)
     return inverse
 
 

@@ -203,7 +203,7 @@ class TorchSparse(TorchOperator):
         sums = csr.sum(axis=1)
         joined = csr.data > NEGLIGIBLE * sums[rows].minimum(sums[columns])
         rows, columns = rows[joined], columns[joined]
-        found = xp.arange(self.n, device=self.device)
+        found = self.blocks.arange(self.n)
         while True:
             before = found
             least = found.scatter_reduce(0, rows, found[columns], "amin")
