@@ -16,7 +16,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import heatsketch as hs
-from heatsketch._checks import landed
 from heatsketch.cli import main
 from heatsketch.estimators.heat_embedding import _PAIRS_OF_A_POINT
 from heatsketch.layout import free
@@ -177,7 +176,7 @@ def arrays_of(found):
     """Return as a list of arrays all that has been found."""
     if isinstance(found, list | tuple):
         return [array for one in found for array in arrays_of(one)]
-    found = landed(found) if isinstance(found, DeviceCSR) else found
+    found = found.host if isinstance(found, DeviceCSR) else found
     if isinstance(found, torch.Tensor):
         found = found.cpu()
         found = found if found.layout == torch.strided else found.to_dense()
@@ -304,10 +303,8 @@ WORK |= {one.__name__: one for one in (stored, commanded)}
 
 
 @pytest.mark.parametrize("work", WORK.values(), ids=WORK)
-def test_all_that_takes_a_device_runs_on_a_card(
-    work, card, short_search, limits, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(free, "_STEPS", (20, 20))  # more would increase the rounding
+def test_all_that_takes_a_device_runs_on_a_card(work, card, short_search, limits, tmp_path):
+    limits(layout_steps=(20, 20))  # more would increase the rounding
     needs = {"limits": limits, "tmp_path": tmp_path}
     needs = {name: one for name, one in needs.items() if name in signature(work).parameters}
     expected = arrays_of(work("cpu", torch.from_numpy, **needs))

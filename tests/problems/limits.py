@@ -51,6 +51,7 @@ LIMITS = {
     "bandwidth_rows": "scales.bandwidth._SAMPLE_ROWS",
     "connecting_points": "scales.connecting_scale.EXACT_POINTS",
     # Pairs and pictures
+    "layout_steps": "layout.free._STEPS",
     "all_pairs": "layout.objective.ALL_PAIRS_UP_TO metrics.distortions.ALL_PAIRS_UP_TO",
     "compared_points": "comparison.run._SAMPLED_POINTS",
     "gram_columns": "layout.linear._WIDE",

@@ -176,7 +176,9 @@ class HeatSketch(DiffusionEstimator):
         k: Any = columns_for(self.tolerance) if self.n_components == "auto" else self.n_components
         vertex, seed = diffusion.vertex, self.random_state
         if self.ids_ is None:
-            G = random_block(len(vertex), k, self.kind, seed)[diffusion.first_points]
+            native = A.blocks.native  # a device gathers rows faster
+            G = native(random_block(len(vertex), k, self.kind, seed), A.dtype)
+            G = G[native(diffusion.first_points)]
         else:
             numbers = numbers_at(self.ids_, vertex, diffusion.n)
             G = random_block(diffusion.n, k, self.kind, seed, numbers)

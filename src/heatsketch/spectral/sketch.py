@@ -118,7 +118,7 @@ def sketch(
         k = check_number(n_components, "n_components", low=1, high=MOST_COLUMNS, integer=True)
         n, kind = len(vertex), check_choice(kind, "kind", KINDS)
         if ids is None:
-            G = random_block(n, k, kind, rng)[point_at]
+            G = A.blocks.native(random_block(n, k, kind, rng), A.dtype)[point_at]
         else:
             numbers = numbers_at(check_ids(ids, n), vertex, A.n)
             G = random_block(n, k, kind, rng, numbers)
