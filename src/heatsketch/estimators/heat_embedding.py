@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch._checks import check_choice, check_number, on_host
+from heatsketch._checks import check_choice, check_number
 from heatsketch._random import numbers_at, seed_entropy
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
@@ -439,8 +439,9 @@ class HeatEmbedding(DiffusionEstimator):
             n, ordered = len(vertices), vertices[np.argsort(place[vertices])]
             count = min(_PAIRS_OF_A_POINT * n, max(_MOST_PAIRS, n))
             i, j = (ordered[side] for side in sampled_pairs(n, count))
-            pairs = map(diffusion.operator.blocks.native, (i, j))
-            distances = on_host(pair_distances(wide, wide, *pairs))
+            blocks = diffusion.operator.blocks
+            pairs = map(blocks.native, (i, j))
+            distances = blocks.host(pair_distances(wide, wide, *pairs))
             own = M if n == diffusion.n else M[vertices][:, vertices]
             Y[vertices] = free_layout(
                 on_device(own, diffusion.operator.device),

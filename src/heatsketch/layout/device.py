@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -46,21 +45,23 @@ class Grid:
         if shape != self._shape:
             self._kernels = []  # first: two sizes need not fit
             self._shape, self._kernels = shape, self._transformed_kernels(shape, U.dtype)
-        nodes = partial(_nodes_of, U, shape, max(1, int(self.blocks.free / (16 * _NODES**c))))
+        tiles = list(row_tiles(n, max(1, int(self.blocks.free / (16 * _NODES**c)))))
         grid = U.new_zeros(size)
-        for _, at, weight in nodes():
-            grid.index_add_(0, at, weight)
+        for rows in tiles:
+            for at, weight in _nodes_of(U[rows], shape):
+                grid.index_add_(0, at, weight)
         density = xp.fft.rfftn(grid.view(shape))
         del grid
         power = density.abs().square() * self._kernels[0]  # of one half of all frequencies
         total = 2 * power.sum() - power[..., 0].sum() - power[..., -1].sum()
         density *= 1j
-        forces = U.new_zeros(c, n)
-        for force, kernel in zip(forces, self._kernels[1:], strict=True):
+        forces = xp.empty_like(U)
+        for a, kernel in enumerate(self._kernels[1:]):
             field = xp.fft.irfftn(density * kernel, shape).flatten()
-            for rows, at, weight in nodes():
-                force[rows] += weight * field[at]
-        return forces.T, float(total) / size - n
+            for rows in tiles:
+                nodes = _nodes_of(U[rows], shape)
+                forces[rows, a] = sum(weight * field[at] for at, weight in nodes)
+        return forces, float(total) / size - n
 
     def _transformed_kernels(self, shape: tuple[int, ...], dtype: Any) -> list[Block]:
         """Return the transforms of q, and of q² u_a without their factor i.
@@ -89,17 +90,17 @@ def _rounded_up(side: int) -> int:
     return -(-side // unit) * unit
 
 
-def _nodes_of(U: Block, shape: tuple[int, ...], tile: int) -> Iterator[tuple[slice, Block, Block]]:
-    """Yield points U (n, c), in units of the spacing, a node of each, and its weight."""
+def _nodes_of(U: Block, shape: tuple[int, ...]) -> Iterator[tuple[Block, Block]]:
+    """Yield the nodes (n,) of each point U (n, c), in units of the spacing, and their weights."""
+    cells = U.floor()
+    t = U - cells
+    splines = [(1 - t) ** 3, 4 - 6 * t**2 + 3 * t**3, 1 + 3 * t + 3 * t**2 - 3 * t**3, t**3]
+    weights = [list((spline / 6).T.contiguous()) for spline in splines]
     strides = [math.prod(shape[a + 1 :]) for a in range(len(shape))]
-    for rows in row_tiles(len(U), tile):
-        cells = U[rows].floor().T
-        t = U[rows].T - cells
-        splines = [(1 - t) ** 3, 4 - 6 * t**2 + 3 * t**3, 1 + 3 * t + 3 * t**2 - 3 * t**3, t**3]
-        first = sum(cell.long() * stride for cell, stride in zip(cells, strides, strict=True))
-        for node in product(range(_NODES), repeat=len(shape)):
-            weight = math.prod(splines[step][a] / 6 for a, step in enumerate(node))
-            yield rows, first + sum(map(math.prod, zip(node, strides, strict=True))), weight
+    first = sum(column.long() * stride for column, stride in zip(cells.T, strides, strict=True))
+    for node in product(range(_NODES), repeat=len(shape)):
+        own = [weights[step][a] for a, step in enumerate(node)]
+        yield first + sum(map(math.prod, zip(node, strides, strict=True))), math.prod(own)
 
 
 def medians_on(Y: Array, rows: DeviceCSR) -> Array:
