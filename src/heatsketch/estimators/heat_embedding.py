@@ -21,7 +21,6 @@ from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.metrics.distortions import Distortion, compare_distances
 from heatsketch.metrics.picture import PictureQuality, picture_quality, sampled_geodesics
 from heatsketch.neighbors import COORDINATES, in_metric, pair_distances
-from heatsketch.operators.blocks import blocks_of
 from heatsketch.operators.operator import Deflated
 from heatsketch.operators.torch import on_device
 from heatsketch.spectral.filters import FILTERS
@@ -365,10 +364,9 @@ class HeatEmbedding(DiffusionEstimator):
         given = self.metric == "precomputed"
         if self.affinity != "precomputed" and (given or self.metric in COORDINATES):
             X = X if given else in_metric(X, self.metric)
-            diffusion = self.diffusion_
-            geodesics = sampled_geodesics(X, diffusion, distances=given)
+            geodesics = sampled_geodesics(X, self.diffusion_, distances=given)
             self.quality_ = picture_quality(
-                X, Y, diffusion, distortion, geodesics, distances=given, is_free=is_free
+                X, Y, self.diffusion_, distortion, geodesics, distances=given, is_free=is_free
             )
 
     def _maps(
@@ -436,14 +434,13 @@ class HeatEmbedding(DiffusionEstimator):
         for vertices in large:
             n, ordered = len(vertices), vertices[np.argsort(place[vertices])]
             count = min(_PAIRS_OF_A_POINT * n, max(_MOST_PAIRS, n))
-            own = M if n == diffusion.n else M[vertices][:, vertices]
-            own = on_device(own, diffusion.operator.device)
-            blocks = blocks_of(own)
             i, j = (ordered[side] for side in sampled_pairs(n, count))
+            blocks = diffusion.operator.blocks
             pairs = map(blocks.native, (i, j))
             distances = blocks.host(pair_distances(wide, wide, *pairs))
+            own = M if n == diffusion.n else M[vertices][:, vertices]
             Y[vertices] = free_layout(
-                own,
+                on_device(own, diffusion.operator.device),
                 diffusion.root[vertices],
                 Y[vertices],
                 (np.searchsorted(vertices, i), np.searchsorted(vertices, j)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,9 +62,8 @@ def _by_rounds(graph: DeviceCSR, sources: Array) -> Array:
     blocks, n = graph.blocks, graph.shape[0]
     xp, starts, lengths = blocks.xp, graph.indptr.long(), graph.data.double()
     width = _WINDOW * lengths.sum() / max(1, len(lengths))
-    first = blocks.native(np.arange(len(sources)) * n + sources)
     d = xp.full((len(sources) * n,), np.inf, dtype=lengths.dtype, device=blocks.device)
-    d[first] = 0.0
+    d[blocks.native(np.arange(len(sources)) * n + sources)] = 0.0
     lowered = xp.isfinite(d)
     tile = max(1, int(blocks.free * n / (64 * max(n, len(lengths)))))
     while len(waiting := d[lowered]):
@@ -77,11 +75,10 @@ def _by_rounds(graph: DeviceCSR, sources: Array) -> Array:
             vertex = here % n
             ends = starts[vertex + 1]
             counts = ends - starts[vertex]
-            total = int(counts.sum())
-            each = partial(xp.repeat_interleave, repeats=counts, output_size=total)
-            entries = each(ends - counts.cumsum(0)) + xp.arange(total, device=blocks.device)
-            there = each(here - vertex) + graph.indices[entries]
-            d.scatter_reduce_(0, there, each(d[here]) + lengths[entries], "amin")
+            each = xp.repeat_interleave(counts)  # the place in `here` of each edge
+            entries = (ends - counts.cumsum(0))[each] + xp.arange(len(each), device=blocks.device)
+            there = (here - vertex)[each] + graph.indices[entries]
+            d.scatter_reduce_(0, there, d[here[each]] + lengths[entries], "amin")
         lowered |= d < before
     return blocks.host(d).reshape(len(sources), n)
 

@@ -73,12 +73,10 @@ class Grid:
         q = 1 / (1 + sum(u.square() for u in axes))
         waves = [2 * math.pi * s / side for s, side in zip(steps, shape, strict=True)]
         waves[-1] = waves[-1][: shape[-1] // 2 + 1]
-        smoothed = xp.meshgrid(
-            *(self.blocks.native(((2 + np.cos(k)) / 3) ** 2, dtype) for k in waves), indexing="ij"
-        )
+        splines = (self.blocks.native(((2 + np.cos(k)) / 3) ** 2, dtype) for k in waves)
+        smoothing = math.prod(xp.meshgrid(*splines, indexing="ij"))
         # Half of the way around is neither before nor behind a node.
         pulls = (xp.fft.rfftn(q.square() * u * (u > u.min())).imag for u in axes)
-        smoothing = math.prod(smoothed)
         return [xp.fft.rfftn(q).real / smoothing, *(pull / smoothing for pull in pulls)]
 
 

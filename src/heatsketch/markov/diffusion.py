@@ -571,11 +571,10 @@ class Diffusion:
         It is where M is, if that has no larger rows, else on the host. None where entries of A are
         not known without products.
         """
-        if self.directed_step is not None:
-            return largest_of_rows(self.directed_step, _STEP_ENTRIES)
-        A = on_device(self.operator, None)
-        if A.sparse_matrix() is not None:
-            return largest_of_rows(A.sparse_matrix(), _STEP_ENTRIES)
+        M, A = self.directed_step, on_device(self.operator, None)
+        M = A.sparse_matrix() if M is None else M
+        if M is not None:
+            return largest_of_rows(M, _STEP_ENTRIES)
         if A.matrix_rows(slice(1)) is None:
             return None
         tiles = row_tiles(self.n, max(1, min(ROW_TILE, _DENSE_ENTRIES // self.n)))

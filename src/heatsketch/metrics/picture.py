@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
 from sklearn.metrics import euclidean_distances
 
-from heatsketch._checks import check_number, check_points, grouped
+from heatsketch._checks import check_number, check_points, grouped, landed
 from heatsketch._tiles import filled
 from heatsketch._typing import Array, Points, Rng
 from heatsketch.graphs.shortest_paths import shortest_paths
@@ -22,7 +22,6 @@ from heatsketch.metrics.distortions import Distortion
 from heatsketch.neighbors import NeighborIndex, pair_distances
 from heatsketch.operators.blocks import blocks_of
 from heatsketch.operators.kernel import centre_of, centred
-from heatsketch.operators.torch import on_device
 
 _MAX_POINTS_ALL_ROWS, _SAMPLE_ROWS = 5_000, 2_000
 _TILE_DISTANCES = 2**22  # for each thread and each of the two sets of points
@@ -580,7 +579,7 @@ def sampled_geodesics(
     if n < LEAST_JUDGED or step is None:
         return None
     graph = blocks_of(step).both_ways(step)
-    graph = on_device(graph, None) if distances else graph
+    graph = landed(graph) if distances else graph
     blocks = blocks_of(graph)
     i, j = blocks.repeated(blocks.native(np.arange(n)), graph), graph.indices
     if distances:
@@ -589,7 +588,7 @@ def sampled_geodesics(
         points = X[first]
         lengths = pair_distances(points, points, i, j)
     sources = diffusion.sample(min(_SOURCES, max(_LEAST_SOURCES, _VISITS // n)))
-    graph = blocks.csr((lengths, graph.indices, graph.indptr), graph.shape)
+    graph.data = lengths
     return sources, shortest_paths(graph, sources)
 
 

@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.extmath import row_norms
 
-from heatsketch._checks import as_floats, is_tensor
+from heatsketch._checks import as_floats, is_tensor, landed
 from heatsketch._random import random_block
 from heatsketch._tiles import for_each_tile, single_threaded_blas
 from heatsketch._typing import Array
@@ -761,11 +761,9 @@ def largest_of_rows(matrix: Any, count: int) -> Any:
     Which ones does not depend on the order of the columns. On the host, unless `matrix` is on a
     device and has no larger rows.
     """
-    if blocks_of(matrix) is not HOST:
-        if int(matrix.indptr.diff().max()) <= count:
-            return matrix
-        matrix = matrix.host
-    rows = sparse.csr_matrix(matrix)
+    if blocks_of(matrix) is not HOST and int(matrix.indptr.diff().max()) <= count:
+        return matrix
+    rows = sparse.csr_matrix(landed(matrix))
     kept = np.ones(len(rows.data), bool)
     for i in np.flatnonzero(np.diff(rows.indptr) > count):
         entries = slice(rows.indptr[i], rows.indptr[i + 1])
