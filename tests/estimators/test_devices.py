@@ -110,14 +110,14 @@ def test_where_its_device_is_missing_a_model_computes_on_the_host():
 
 @every_device
 def test_a_fit_copies_to_the_host_what_the_model_holds_and_no_more(device, monkeypatch):
-    """The points once, if they are a tensor; H, the coordinates, two matrices and some vectors."""
+    """The points, if they are a tensor; those of the search, H, coordinates, matrices, vectors."""
     n, k = 1500, 8
     points = torch.from_numpy(cloud(n, 5)).to(device)
     traffic = Traffic(monkeypatch)
     refuse_arrays(monkeypatch)
     model = hs.HeatSketch(k, random_state=0, device=device).fit(points)
     d = model.diffusion_
-    held = points.numel() + n * (k + 1) + n * k
+    held = 2 * points.numel() + n * (k + 1) + n * k
     held += sum(2 * M.nnz + n + 1 for M in (d.operator.matrix, d.directed_step))
     assert sum(size for size in traffic.to_host if size >= n) <= held + 9 * n
 

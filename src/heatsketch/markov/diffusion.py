@@ -530,7 +530,9 @@ class Diffusion:
     @cached_property
     def first_points(self) -> Array:
         """The first input point at each vertex, (n,)."""
-        return np.unique(self.vertex, return_index=True)[1]
+        first = np.empty(self.n, int)
+        first[self.vertex[::-1]] = np.arange(len(self.vertex))[::-1]  # the last one written stays
+        return first
 
     @cached_property
     def component_of(self) -> Array:

@@ -114,7 +114,7 @@ class DeviceSearch(Search):
         if not self.approximate:
             return self._in_all(self.points if x is None else x, k)
         own = self._cells.own if x is None else self._cells_of(x, self._cells.centroids)
-        return self._in_cells(self.points if x is None else x, own, self._probes_for(k))
+        return self._in_cells(x, own, self._probes_for(k))
 
     def within(self, x: Block | None, radius: float) -> sparse.csr_matrix:
         """Search on the host."""
@@ -182,11 +182,11 @@ class DeviceSearch(Search):
     def _distances(self, x: Block, points: Block, near: Block) -> Block:
         """Return the distances (m, c) of x to some of the points, from differences in float64."""
         step = max(1, int(self._room / (24 * near.shape[1] * x.shape[1])))
-        found = [
-            (x[rows, None].double() - points[near[rows]]).square_().sum(-1).sqrt_()
-            for rows in row_tiles(len(x), step)
-        ]
-        return self.blocks.xp.cat(found)
+        found = near.new_empty(near.shape, dtype=self._centre.dtype)
+        for rows in row_tiles(len(x), step):
+            differences = x[rows, None].double() - points[near[rows]]
+            self.blocks.xp.linalg.vector_norm(differences, dim=-1, out=found[rows])
+        return found
 
     # Cells
 
@@ -252,10 +252,13 @@ class DeviceSearch(Search):
         squares.scatter_(1, cells[:, None], -np.inf)
         return squares.argsort(1)
 
-    def _in_cells(self, x: Block, own: Block, probes: Probes) -> Neighbors:
-        """Compare each row of x, in the cell `own`, with the points of the nearest cells."""
+    def _in_cells(self, x: Block | None, own: Block, probes: Probes) -> Neighbors:
+        """Compare each row of x, in the cell `own`, with the points of the nearest cells.
+
+        None: the points themselves.
+        """
         k, cells, xp = probes.k, self._cells, self.blocks.xp
-        distances = xp.full((len(x), k), np.inf, dtype=xp.float64, device=self.blocks.device)
+        distances = xp.full((len(own), k), np.inf, dtype=xp.float64, device=self.blocks.device)
         indices = xp.zeros_like(distances, dtype=xp.int64)
         order, starts = self._by_cell(own, len(cells.centroids))
         walk = probes.walk
@@ -272,12 +275,17 @@ class DeviceSearch(Search):
             step = max(1, int(self._room / (12 * len(y))))
             for tile in row_tiles(len(members), step):
                 rows = members[tile]
-                own_points = self._rows(x, rows)
-                z = self._scaled(own_points) - cells.centroids[c]
-                distances[rows], indices[rows] = self._nearest(own_points, z, others, k)
+                if x is None:  # the cell itself comes first
+                    found = self._nearest(points[tile], y[tile], others, k)
+                else:
+                    own_points = self._rows(x, rows)
+                    z = self._scaled(own_points) - cells.centroids[c]
+                    found = self._nearest(own_points, z, others, k)
+                distances[rows], indices[rows] = found
         lost = (~(distances[:, -1] <= probes.far)).nonzero()[:, 0]
         if len(lost):
-            distances[lost], indices[lost] = self._in_all(self._rows(x, lost), k)
+            again = self._rows(self.points if x is None else x, lost)
+            distances[lost], indices[lost] = self._in_all(again, k)
         return Neighbors(distances, indices)
 
     def _probes_for(self, k: int) -> Probes:

@@ -159,19 +159,23 @@ class NeighborIndex(Search):
         blocks = blocks_on(self.device)
         points = blocks.native_if_small(self.points)
         rows, place = distinct_rows_on(points, blocks)
+        points = points[rows if is_tensor(points) else on_host(rows)]
 
         def landed() -> NeighborIndex:
-            return self.subset(on_host(rows))
+            return self.subset(on_host(rows), on_host(points))
 
-        points = points[rows] if is_tensor(points) else landed().points
         return DeviceSearch(points, blocks, self.recall, landed), rows, place
 
-    def subset(self, rows: Array) -> NeighborIndex:
-        """Return the index of some rows in this order; the last one is cached."""
+    def subset(self, rows: Array, points: Points | None = None) -> NeighborIndex:
+        """Return the index of some rows in this order; the last one is cached.
+
+        `points` are these rows, if they have been taken already.
+        """
         # The points are in the metric already, and `_n_kept` counts each point itself.
         if self._subset is None or not np.array_equal(self._subset[0], rows):
             others = max(0, self._n_kept - 1)
-            index = NeighborIndex(self.points[rows], recall=self.recall, n_neighbors=others)
+            points = self.points[rows] if points is None else points
+            index = NeighborIndex(points, recall=self.recall, n_neighbors=others)
             self._subset = rows, index
         return self._subset[1]
 
