@@ -1,7 +1,5 @@
 """Audit of a picture: where it can be believed, and how far points truly are from each other."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, compress

@@ -1,7 +1,5 @@
 """Shortest paths in a graph of distances, from given vertices or from some spread over it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -65,7 +63,7 @@ def _by_rounds(graph: DeviceCSR, sources: Array) -> Array:
     d = xp.full((len(sources) * n,), np.inf, dtype=lengths.dtype, device=blocks.device)
     d[blocks.native(np.arange(len(sources)) * n + sources)] = 0.0
     lowered = xp.isfinite(d)
-    tile = max(1, int(blocks.free * n / (64 * max(n, len(lengths)))))
+    tile = max(1, int(blocks.step_bytes * n / (64 * max(n, len(lengths)))))
     while len(waiting := d[lowered]):
         near = (lowered & (d <= waiting.min() + width)).nonzero()[:, 0]
         lowered[near] = False

@@ -6,8 +6,6 @@ products of Fourier transforms, and the same splines read them at the points: th
 Essmann et al. (1995).
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -44,7 +42,7 @@ class Grid:
         if shape != self._shape:
             self._kernels = []  # first: two sizes need not fit
             self._shape, self._kernels = shape, self._transformed_kernels(shape, U.dtype)
-        tiles = list(row_tiles(n, max(1, int(self.blocks.free / (32 * _NODES**c)))))
+        tiles = list(row_tiles(n, max(1, int(self.blocks.step_bytes / (32 * _NODES**c)))))
         grid = U.new_zeros(size)
         for rows in tiles:
             at, weight = _nodes_of(U[rows], shape, xp)
@@ -119,7 +117,7 @@ def medians_on(Y: Array, rows: DeviceCSR) -> Array:
         w = blocks.xp.where(w < heaviest, w / heaviest, 1.0)  # a finite one of infinite ones: 0
         return positions[indices[chosen]], w
 
-    step = max(1, int(blocks.free / (64 * k * max(k, 10) * (c + 2))))
+    step = max(1, int(blocks.step_bytes / (64 * k * max(k, 10) * (c + 2))))
     moving = [t.start + _start(*data(t), places[t], blocks.xp) for t in row_tiles(m, step)]
     for _ in range(0, MOST_ROUNDS, _ROUNDS):
         left = blocks.xp.cat(moving)  # the few of many tiles go on together

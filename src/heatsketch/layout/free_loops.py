@@ -6,8 +6,6 @@ number of points m, its centre and its second moments C. A node is far enough if
 most θ √(1 + distance²), so that a dense dot counts as one place. θ = 0 gives exact sums.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import log
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Compiled loop: weighted geometric medians, the places of new points in a free layout."""
 
-from __future__ import annotations
-
 from math import sqrt
 
 import numpy as np

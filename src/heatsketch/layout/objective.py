@@ -4,8 +4,6 @@ Losses are functions of the log distance ratios ℓ of pairs. They do not change
 are multiplied by one number.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, Protocol

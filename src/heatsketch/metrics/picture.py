@@ -1,7 +1,5 @@
 """How far an embedding agrees with the data: neighbours, the order of distances, a verdict."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations

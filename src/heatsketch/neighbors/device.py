@@ -9,8 +9,6 @@ neighbours are known, as in `inverted_lists`. Points far from all others are com
 Points that take too much of the device's memory stay on the host, and are read cell by cell.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -91,7 +89,7 @@ class DeviceSearch(Search):
         norms = (sample - self._centre).norm(dim=1)
         self._unit = 1 / norms.median().clip(min=np.finfo(float).tiny)
         self._probes: dict[int, Probes] = {}
-        self._room = self.blocks.free
+        self._step_bytes = self.blocks.step_bytes
 
     def landed(self) -> Any:
         """Return the search on the host."""
@@ -110,7 +108,7 @@ class DeviceSearch(Search):
 
     def query(self, x: Block | None, k: int) -> Neighbors:
         """Return the k nearest points of each row of x (m, k), None: of the points themselves."""
-        self._room = self.blocks.free
+        self._step_bytes = self.blocks.step_bytes
         if not self.approximate:
             return self._in_all(self.points if x is None else x, k)
         own = self._cells.own if x is None else self._cells_of(x, self._cells.centroids)
@@ -132,9 +130,9 @@ class DeviceSearch(Search):
         """Compare each row of x with all points, by lower bounds of squares in float64."""
         xp, d = self.blocks.xp, x.shape[1]
         error = (d + 16) * float(np.finfo(float).eps)
-        part = min(self.n, max(1, int(self._room / (24 * d))))
+        part = min(self.n, max(1, int(self._step_bytes / (24 * d))))
         found = []
-        for rows in row_tiles(len(x), max(1, int(self._room / (24 * max(part, d))))):
+        for rows in row_tiles(len(x), max(1, int(self._step_bytes / (24 * max(part, d))))):
             own = self._rows(x, rows)
             z = own - self._centre
             norms = (1 - error) * z.square().sum(1)
@@ -181,7 +179,7 @@ class DeviceSearch(Search):
 
     def _distances(self, x: Block, points: Block, near: Block) -> Block:
         """Return the distances (m, c) of x to some of the points, from differences in float64."""
-        step = max(1, int(self._room / (24 * near.shape[1] * x.shape[1])))
+        step = max(1, int(self._step_bytes / (24 * near.shape[1] * x.shape[1])))
         found = near.new_empty(near.shape, dtype=self._centre.dtype)
         for rows in row_tiles(len(x), step):
             differences = x[rows, None].double() - points[near[rows]]
@@ -223,7 +221,7 @@ class DeviceSearch(Search):
 
     def _cells_of(self, x: Block, centroids: Block) -> Block:
         """Return the cell of the nearest centroid of each row of x (m,)."""
-        step = max(1, int(self._room / (8 * len(centroids) + 24 * x.shape[1])))
+        step = max(1, int(self._step_bytes / (8 * len(centroids) + 24 * x.shape[1])))
         tiles = row_tiles(len(x), step)
         return self.blocks.xp.cat(
             [
@@ -272,7 +270,7 @@ class DeviceSearch(Search):
             numbers = xp.cat([cells.order[cells.starts[j] : cells.starts[j + 1]] for j in near])
             others = Candidates(points, numbers, y, y.square().sum(1))
             members = order[starts[c] : starts[c + 1]]
-            step = max(1, int(self._room / (12 * len(y))))
+            step = max(1, int(self._step_bytes / (12 * len(y))))
             for tile in row_tiles(len(members), step):
                 rows = members[tile]
                 if x is None:  # the cell itself comes first
@@ -344,7 +342,7 @@ def distinct_rows_on(X: Block, blocks: DeviceBlocks) -> tuple[Block, Block]:
     exponent = int(np.frexp(max(float(X.max()), -float(X.min())))[1])
     factors = _mixed_bits(blocks.xp.arange(1, d + 1, device=blocks.device)) | 1
     keys = blocks.xp.empty(n, dtype=blocks.xp.int64, device=blocks.device)
-    for rows in row_tiles(n, max(1, int(blocks.free / (40 * d)))):
+    for rows in row_tiles(n, max(1, int(blocks.step_bytes / (40 * d)))):
         scaled = blocks.native(X[rows]).double() * 2.0**-exponent + 0.0  # -0.0 + 0.0 is 0.0
         keys[rows] = (_mixed_bits(scaled.view(blocks.xp.int64)) * factors).sum(1)
     keys, order = (_mixed_bits(keys) ^ np.iinfo(np.int64).min).sort(stable=True)

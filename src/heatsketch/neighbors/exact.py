@@ -172,10 +172,10 @@ def pair_distances(x: Points, y: Points, rows: Block, columns: Block) -> Block:
             distances[pairs] = row_norms(x[rows[pairs]] - y[columns[pairs]])
         return distances
     squares = blocks.native(np.zeros(len(rows)))
-    for features in row_tiles(y.shape[1], max(1, int(blocks.free / (16 * y.shape[0])))):
+    for features in row_tiles(y.shape[1], max(1, int(blocks.step_bytes / (16 * y.shape[0])))):
         parts = [P[:, features] for P in (x, y)]
         one, other = (blocks.native(P.toarray() if sparse.issparse(P) else P) for P in parts)
-        for pairs in row_tiles(len(rows), max(1, int(blocks.free / (32 * one.shape[1])))):
+        for pairs in row_tiles(len(rows), max(1, int(blocks.step_bytes / (32 * one.shape[1])))):
             squares[pairs] += (one[rows[pairs]].double() - other[columns[pairs]]).square_().sum(1)
     return squares.sqrt_()
 

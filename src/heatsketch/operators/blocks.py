@@ -235,7 +235,7 @@ class DeviceBlocks(_Blocks):
 
     def sparse_rows(self, n_features: int) -> int:
         """Fill a step of work: each one visits all cells."""
-        return max(1, int(self.free / (_SPARSE_ROW_BYTES + 24 * n_features)))
+        return max(1, int(self.step_bytes / (_SPARSE_ROW_BYTES + 24 * n_features)))
 
     def both_ways(self, K: DeviceCSR, kind: str = "max") -> DeviceCSR:
         """Sort the entries of K and Kᵀ by their place i n + j, where equal ones meet."""
@@ -261,7 +261,7 @@ class DeviceBlocks(_Blocks):
         return float(cuda.mem_get_info(self.device)[0] + unused)
 
     @property
-    def free(self) -> float:
+    def step_bytes(self) -> float:
         """The bytes of a step of work: a quarter of what is free, at most 1 GB."""
         return min(2.0**30, self.room / 4)
 

@@ -1,7 +1,5 @@
 """Labels as categories or as numbers, and their colours."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any

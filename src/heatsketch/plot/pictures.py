@@ -1,7 +1,5 @@
 """An embedding in the plane or in space, its density, or several embeddings side by side."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
