@@ -85,7 +85,7 @@ def test_paths_do_not_depend_on_numbers_units_blocks_or_detours(device, monkeypa
     two = device_csr(sparse.block_diag([graph, 3 * graph], format="csr"), device)
     assert_array_equal(shortest_paths(two, sources)[:, :300], expected)
     assert np.isinf(shortest_paths(two, sources)[:, 300:]).all()
-    monkeypatch.setattr(DeviceBlocks, "free", 1_000.0)
+    monkeypatch.setattr(DeviceBlocks, "step_bytes", 1_000.0)
     assert_array_equal(shortest_paths(device_csr(graph, device), sources), expected)
 
 
@@ -94,7 +94,7 @@ def test_paths_do_not_depend_on_numbers_units_blocks_or_detours(device, monkeypa
 def test_lengths_of_edges_are_distances(how, device, monkeypatch):
     X = 1e3 + np.random.default_rng(0).normal(size=(60, 7))
     if how == "by features":
-        monkeypatch.setattr(DeviceBlocks, "free", 60 * 16 * 2.0)
+        monkeypatch.setattr(DeviceBlocks, "step_bytes", 60 * 16 * 2.0)
     if how == "float32":
         X = X.astype(np.float32)
     graph = device_csr(sparse.random(60, 60, 0.3, "csr", rng=1), device)
