@@ -70,7 +70,9 @@ def test_the_grid_gives_the_same_bits_on_the_processor_and_keeps_its_kernels():
 def test_the_grid_takes_points_by_tiles_and_no_more_memory_than_there_is(name, device, monkeypatch):
     U, blocks = blocks_on(device).native(SMALL[name]), blocks_on(device)
     force, total = Grid(blocks).repulsion(U)
-    monkeypatch.setattr(type(blocks), "free", 16 * 4 ** U.shape[1] * 300.0)  # 300 points at a time
+    monkeypatch.setattr(
+        type(blocks), "step_bytes", 16 * 4 ** U.shape[1] * 300.0
+    )  # 300 points at a time
     again, total_again = Grid(blocks).repulsion(U)
     atol = 1e-12 * float(force.abs().max())
     assert_allclose(blocks.host(again), blocks.host(force), rtol=0, atol=atol)
@@ -191,7 +193,9 @@ def test_a_median_depends_on_its_row_alone(device, monkeypatch):
     Y, indices, weights = draws(0, 2, m=50)
     rows = device_csr(weights_of(weights, indices, len(Y)), device)
     whole = free.geometric_medians(Y, rows)
-    monkeypatch.setattr(type(rows.blocks), "free", 64 * 7 * 10 * 4 * 3)  # three rows at a time
+    monkeypatch.setattr(
+        type(rows.blocks), "step_bytes", 64 * 7 * 10 * 4 * 3
+    )  # three rows at a time
     assert_allclose(free.geometric_medians(Y, rows), whole, rtol=0, atol=1e-13)
 
 

@@ -18,6 +18,7 @@ from heatsketch.layout.objective import (
 )
 from heatsketch.metrics.distances import DiffusionDistances, Pairs, check_pairs
 from heatsketch.neighbors import all_distances, pair_distances
+from heatsketch.operators.blocks import HOST, Blocks
 
 LEVELS = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 FACTORS = (1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
@@ -401,14 +402,15 @@ def compare_distances(
         "nearest in the embedding": nearest_pairs(F, rows, _N_NEIGHBORS),
     }
     candidates = {name: within_labels(i, j, labels) for name, (i, j) in candidates.items()}
+    blocks = HOST if wanted is None else wanted.rows.operator.blocks
     left_out = None
     if wanted is None or error <= _NEGLIGIBLE:
-        extremes = _extremes(F, S, candidates)
+        extremes = _extremes(F, S, candidates, blocks)
         D = pair_distances(S, S, *np.hstack([sampled, extremes]))
         looked_at = f"{len(sampled[0]):,} random pairs"
     else:
         candidates["random pairs"] = sampled
-        extremes = _extremes(F, S, candidates)
+        extremes = _extremes(F, S, candidates, blocks)
         m = min(_SAMPLED_POINTS, max(_FEWEST_POINTS, _SAMPLE_ENTRIES // wanted.rows.operator.n))
         if n_pairs is not None:
             m = min(n, math.ceil((1 + math.sqrt(1 + 8 * n_pairs)) / 2))
@@ -426,11 +428,15 @@ def compare_distances(
     return _summary(after, D, i, j, looked_at, n_sampled, left_out=left_out)
 
 
-def _extremes(F: Array, S: Array, candidates: dict[str, Pairs]) -> Pairs:
-    """Return the different pairs whose ratios |f_i - f_j| / |s_i - s_j| are extreme."""
+def _extremes(F: Array, S: Array, candidates: dict[str, Pairs], blocks: Blocks) -> Pairs:
+    """Return the different pairs whose ratios |f_i - f_j| / |s_i - s_j| are extreme.
+
+    Differences of S, which has many columns, are taken where `blocks` are.
+    """
     low, high = np.sort(np.hstack(list(candidates.values())), axis=0)
     i, j = np.divmod(np.unique(low * np.int64(len(F)) + high), len(F))
-    after, before = pair_distances(F, F, i, j), pair_distances(S, S, i, j)
+    after = pair_distances(F, F, i, j)
+    before = blocks.host(pair_distances(S, S, blocks.native(i), blocks.native(j)))
     kept = np.flatnonzero((after > _ROUNDING * after.max()) | (before > _ROUNDING * before.max()))
     with np.errstate(divide="ignore"):
         order = kept[np.argsort(after[kept] / before[kept], kind="stable")]
