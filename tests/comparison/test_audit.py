@@ -336,15 +336,18 @@ def test_drawn_places_are_counted_by_large_p_values(n):
     assert not module._drawn(near, n).any()
     uniform = (np.arange(n) + 0.5) / n
     assert np.mean(module._drawn(uniform, n)) >= 0.99
+    worst = np.where(np.arange(n) < 3, 1.0, right)  # no random place is worse than theirs
+    np.testing.assert_array_equal(module._drawn(worst, n), worst == 1)
     some = np.r_[np.linspace(0.1, 1, n // 5), right[n // 5 :]]
     np.testing.assert_array_equal(module._drawn(some, n), some >= 0.1)
 
 
 def test_half_of_the_dubious_points_are_drawn_by_the_estimate():
-    """The definition, for all sets of largest p-values."""
+    """The definition, for all sets of largest p-values: half, or all, as of those above ½."""
     p = np.round(np.random.default_rng(0).random(80) ** 3, 2)  # some are equal
     count = 2 * np.sum(p > 0.5)
     sets = [p >= least for least in p if 2 * count * (1 - least) >= np.sum(p >= least)]
+    sets += [p >= least for least in p if least > 0.5]
     largest = max(sets, key=np.sum)
     assert 0 < largest.sum() < 80
     np.testing.assert_array_equal(module._drawn(p, 80), largest)

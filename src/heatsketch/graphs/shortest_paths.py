@@ -4,11 +4,13 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
 
 from heatsketch._tiles import for_each_tile, row_tiles, track
 from heatsketch._typing import Array
 from heatsketch.operators.blocks import HOST, DeviceCSR, blocks_of
 
+_FEW = 2**17  # vertices of all searches, which wait for no compiler
 _VERTICES_AT_A_TIME = 2**15  # of several searches; to hand one to a thread costs time, too
 _WINDOW = 2.0  # mean edges: a wider one makes vertices take part again, a narrower one more rounds
 
@@ -36,9 +38,11 @@ def shortest_paths(graph: Any, sources: Array) -> Array:
     """
     if blocks_of(graph) is not HOST:
         return _by_rounds(graph, sources)
+    n = graph.shape[0]
+    if len(sources) * n <= _FEW:
+        return dijkstra(graph, indices=sources)
     from heatsketch.graphs.path_loops import lower  # compiled loops
 
-    n = graph.shape[0]
     lengths = np.full((len(sources), n), np.inf)
 
     def work(one: slice) -> None:

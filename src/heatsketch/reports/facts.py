@@ -229,7 +229,7 @@ def of_audit(audit: Audit, shown: Array) -> dict[str, Any]:
     groups = {"torn": audit.torn, "merged": audit.merged}
     names = "trust", "neighbours", "groups"
     measures = {name.replace("_", " "): getattr(audit, name) for name in AUDITED}
-    measures |= {name: getattr(audit, name).astype(str) for name in ("dubious", "undecided")}
+    measures["dubious"] = np.where(audit.undecided, "undecided", audit.dubious.astype(str))
     return {
         "title": "Audit of a picture",
         "command": "heatsketch.audit(X, Y)",
