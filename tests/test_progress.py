@@ -119,7 +119,8 @@ def test_a_program_that_logs_more_still_does(monkeypatch):
 # The long loops of the library
 
 
-def test_the_long_loops_show_bars(at_once, stream):
+def test_the_long_loops_show_bars(at_once, stream, limits):
+    limits(few_steps=0)
     X = np.random.default_rng(0).standard_normal((150, 3))
     model = hs.HeatEmbedding(time=4, random_state=0).fit(X)
     hs.sketch(model.diffusion_, hs.Power(2), n_components=4, rng=0)
