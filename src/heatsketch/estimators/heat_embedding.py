@@ -440,7 +440,7 @@ class HeatEmbedding(DiffusionEstimator):
             distances = blocks.host(pair_distances(wide, wide, *pairs))
             own = M if n == diffusion.n else M[vertices][:, vertices]
             Y[vertices] = free_layout(
-                on_device(own, diffusion.operator.device),
+                on_device(own, blocks.device),
                 diffusion.root[vertices],
                 Y[vertices],
                 (np.searchsorted(vertices, i), np.searchsorted(vertices, j)),

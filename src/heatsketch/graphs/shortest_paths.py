@@ -78,7 +78,7 @@ def _by_rounds(graph: DeviceCSR, sources: Array) -> Array:
             ends = starts[vertex + 1]
             counts = ends - starts[vertex]
             each = xp.repeat_interleave(counts)  # the place in `here` of each edge
-            entries = (ends - counts.cumsum(0))[each] + xp.arange(len(each), device=blocks.device)
+            entries = (ends - counts.cumsum(0))[each] + blocks.arange(len(each))
             there = (here - vertex)[each] + graph.indices[entries]
             d.scatter_reduce_(0, there, d[here[each]] + lengths[entries], "amin")
         lowered |= d < before

@@ -240,7 +240,7 @@ class FreeObjective:
 def _edges(M: Any, dtype: Any) -> Any:
     """Return p (n, n): rows of M without the diagonal, of sum 1, then symmetric and of sum 1."""
     blocks = blocks_of(M)
-    others = blocks.repeated(blocks.arange(M.shape[0]), M) != M.indices
+    others = blocks.row_numbers(M) != M.indices
     data = blocks.native(M.data, dtype) * others
     P = blocks.csr((data, M.indices + 0, M.indptr + 0), M.shape)  # copies, which change
     P.eliminate_zeros()
@@ -263,7 +263,7 @@ def _symmetric(n: int, pairs: tuple[Array, Array], values: Array) -> sparse.csr_
 def _forces(Y: Block, matrix: Any, weight: Callable[[Block, Block], Block]) -> Block:
     """Return Σ_j weight(|y_i - y_j|², value) (y_i - y_j) (n, c) over entries of a CSR matrix."""
     blocks = blocks_of(Y)
-    xp, row = blocks.xp, blocks.repeated(blocks.arange(len(Y)), matrix)
+    xp, row = blocks.xp, blocks.row_numbers(matrix)
     columns = xp.stack(list(Y.T))
     differences = columns[:, row] - columns[:, matrix.indices]
     differences *= weight(xp.square(differences).sum(axis=0), matrix.data)

@@ -579,7 +579,7 @@ def sampled_geodesics(
     graph = blocks_of(step).both_ways(step)
     graph = landed(graph) if distances else graph
     blocks = blocks_of(graph)
-    i, j = blocks.repeated(blocks.native(np.arange(n)), graph), graph.indices
+    i, j = blocks.row_numbers(graph), graph.indices
     if distances:
         lengths = np.minimum(X[first[i], first[j]], X[first[j], first[i]])
     else:

@@ -305,7 +305,7 @@ class DeviceSearch(Search):
         farthest = blocks.host(nearest.distances[:, -1:]) * (1 + 1e-12)
         far = far_distance(farthest)
         while True:
-            every = blocks.xp.arange(n_cells, device=blocks.device)
+            every = blocks.arange(n_cells)
             lists = [self._by_distance(every[part])[:, :count] for part in row_tiles(n_cells)]
             probes = Probes(k, blocks.host(blocks.xp.cat(lists)), far)
             found = blocks.host(self._in_cells(x, own, probes).distances)

@@ -44,6 +44,10 @@ class _Blocks:
         """Return a block as an array."""
         return np.asarray(on_host(X))
 
+    def row_numbers(self: Any, matrix: Any) -> Block:
+        """Return the row (nnz,) of each entry of a CSR matrix."""
+        return self.repeated(self.arange(matrix.shape[0]), matrix)
+
     def times_rows(self, s: Block, X: Block) -> Block:
         """Return diag(s) X, s (n,) in this place."""
         return (s if X.ndim == 1 else s[:, None]) * X
@@ -139,8 +143,7 @@ class HostBlocks(_Blocks):
 
     def sums_by_row(self, entries: Block, matrix: Any) -> Block:
         """Return the sum of the entries of each row (m,) of a CSR matrix, which may be empty."""
-        m = matrix.shape[0]
-        return np.bincount(self.repeated(self.arange(m), matrix), entries, m)
+        return np.bincount(self.row_numbers(matrix), entries, matrix.shape[0])
 
     def sparse_rows(self, n_features: int) -> int:
         """Return of how many new points the rows are computed at a time."""
@@ -326,8 +329,7 @@ class DeviceCSR:
 
     def places(self) -> tuple[Block, Block]:
         """Return the row and the column of each entry."""
-        rows = self.blocks.arange(self.shape[0])
-        return self.blocks.repeated(rows, self), self.indices.long()
+        return self.blocks.row_numbers(self), self.indices.long()
 
     def sum(self, axis: int) -> Block:
         """Return the sums of rows (m,), axis 1."""
