@@ -9,6 +9,9 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+
 import heatsketch
 
 LAYERS = (  # a folder or module of the package may import those of its layer and before
@@ -174,6 +177,17 @@ def test_compiled_loops_stand_in_files_that_are_named_so():
     imported = {module: {m for _, m in own_imports(module, tree)} for module, tree in TREES.items()}
     compiled = {module for module, modules in imported.items() if "_compile" in modules}
     assert compiled == {module for module in TREES if module.endswith("_loops")}
+
+
+def test_compiled_loops_close_over_numbers_only():
+    """A compiled function has another number in each process, so that the cache on disk misses."""
+    loops = [importlib.import_module(f"heatsketch.{m}") for m in TREES if m.endswith("_loops")]
+    values = [value for module in loops for value in vars(module).values()]
+    values += [v for value in values if isinstance(value, dict) for v in value.values()]
+    closures = [v.py_func.__closure__ or () for v in values if isinstance(v, Dispatcher)]
+    assert len(closures) > 20
+    kept = {type(cell.cell_contents) for closure in closures for cell in closure}
+    assert kept <= {type, tuple, int, float, np.float32, np.float64, np.int32, np.int64}
 
 
 def test_limits_are_changed_by_their_table_alone():

@@ -3,6 +3,7 @@
 import ast
 import os
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,19 +18,20 @@ from problems.clouds import cloud
 HEAVY = ("numpy", "scipy", "sklearn", "numba", "matplotlib", "pandas", "joblib")
 
 
-def run(code, **environment):
+def run(*arguments, **environment):
     """Return what a new interpreter prints."""
-    command, env = [sys.executable, "-c", code], os.environ | environment
+    command, env = [sys.executable, *arguments], os.environ | environment
     return subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
 
 
 def test_nothing_heavy_is_imported_before_it_is_used():
     printed = run(
+        "-c",
         "import heatsketch; dir(heatsketch), heatsketch.__version__\n"
         "from heatsketch.cli import main\n"
         "codes = [main([word]) for word in ('--version', '--help', 'no-such-command')]\n"
         "assert codes == [0, 0, 2]\n"
-        "import sys\nprint()\nprint(*sys.modules)"
+        "import sys\nprint()\nprint(*sys.modules)",
     )
     found = set(printed.splitlines()[-1].split())
     assert {name for name in found if name.split(".")[0] in HEAVY} == set()
@@ -62,9 +64,24 @@ def test_pickles_are_found_and_small_data_wait_for_no_compiler(tmp_path):
         f"    options = ['-o', {str(tmp_path)!r} + f'/{{method}}.npy', '--method', method, '-q']\n"
         f"    assert main(['embed', {points!r}, *options]) == 0\n"
     )
-    printed = run(code, NUMBA_CACHE_DIR=str(tmp_path / "compiled"))
+    printed = run("-c", code, NUMBA_CACHE_DIR=str(tmp_path / "compiled"))
     assert printed.startswith("scatter read_table\n[HeatSketch(n_components=5), Power(")
     assert not list(tmp_path.glob("compiled/**/*.nb*"))
+
+
+@pytest.mark.slow
+def test_what_one_process_compiles_no_other_compiles_again(tmp_path):
+    """The default ways, in two processes; between them the cache on disk stays as it is."""
+    cache = tmp_path / "compiled"
+    program = Path(__file__).parent / "problems" / "every_loop.py"
+    printed, files = [], []
+    for _ in range(2):
+        printed.append(run(str(program), str(tmp_path), NUMBA_CACHE_DIR=str(cache)))
+        files.append({p.name: p.stat().st_mtime_ns for p in cache.rglob("*") if p.is_file()})
+    assert re.search(r"compiled heatsketch.layout.free_loops \S*repulsion\n", printed[0])
+    assert "left out []" in printed[0]
+    assert "compiled" not in printed[1]
+    assert files[0] == files[1]
 
 
 @pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS)

@@ -14,11 +14,13 @@ import warnings
 
 import numpy as np
 import pytest
+from numba.core import event
 
 import heatsketch as hs
 from heatsketch import _tiles
 from heatsketch._tiles import for_each_tile, track
 from heatsketch.cli import printing
+from heatsketch.layout import free_loops
 from problems.clouds import cloud
 
 LOGGER = logging.getLogger("heatsketch")
@@ -55,6 +57,15 @@ def test_messages_wait_for_two_seconds_unless_they_are_said_at_once(stream):
     LOGGER.info("about an hour", extra={"at_once": True})
     LOGGER.info("no haste", extra={"at_once": False})
     assert re.fullmatch(r"\[ *\d+\.\d s\] about an hour\n", stream.getvalue())
+
+
+def test_clocks_of_bars_stand_while_a_loop_is_compiled(at_once, stream):
+    started = time.time()
+    with track(None, "loop", 3, "steps") as bar:
+        with event.trigger_event("numba:compile", data={"dispatcher": free_loops.pull}):
+            time.sleep(0.3)
+        assert bar.format_dict["elapsed"] <= time.time() - started - 0.3
+    assert "compiling pull, once\n" in stream.getvalue()
 
 
 def test_tiles_are_counted_by_rows(at_once, stream):

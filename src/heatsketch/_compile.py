@@ -1,9 +1,14 @@
 """Compilation of loops; only modules of loops import this one, because it imports numba."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 from numba import njit
+from numba.core import event
+
+from heatsketch._checks import logger
+from heatsketch._tiles import stop_clocks
 
 # Sums may be computed in any order, as vector instructions need; infinities are kept. Division
 # follows NumPy: a check of every divisor would prevent vector instructions. Loops release the lock
@@ -25,3 +30,31 @@ def compiled(
 def compiled_as_written(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile without reordering of operations, for algorithms that depend on rounding."""
     return compiled(function, frozenset({"contract"}))
+
+
+class _Compilation(event.Listener):
+    """Say that a function is compiled, and stop the clocks of bars meanwhile.
+
+    Numba compiles under a lock, and functions that a function calls while it compiles that one.
+    """
+
+    def __init__(self) -> None:
+        self._depth, self._started = 0, 0.0
+
+    def on_start(self, event: Any) -> None:
+        """Report a function of this package, at its first call on this machine."""
+        function = event.data["dispatcher"].py_func
+        if function.__module__.startswith("heatsketch."):
+            logger.info("compiling %s, once", function.__qualname__)
+        if self._depth == 0:
+            self._started = time.time()
+        self._depth += 1
+
+    def on_end(self, event: Any) -> None:
+        """Let the clocks go on."""
+        self._depth -= 1
+        if self._depth == 0:
+            stop_clocks(time.time() - self._started)
+
+
+event.register("numba:compile", _Compilation())

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from typing import Any, TextIO
+from weakref import WeakSet
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -147,6 +148,7 @@ _logger = logging.getLogger("heatsketch")
 _DELAY = 2.0  # seconds before anything is shown, and between messages
 _SECONDS, _SECONDS_IN_A_FILE = 0.5, 30.0  # between updates of a bar; a file keeps each
 _streams: list[TextIO] = []  # of the `progress()` blocks that are open
+_bars: WeakSet[tqdm] = WeakSet()  # that exist
 
 
 def track(items: Iterable[Any] | None, name: str, total: int | None, unit: str) -> tqdm:
@@ -157,7 +159,7 @@ def track(items: Iterable[Any] | None, name: str, total: int | None, unit: str) 
     """
     stream = _streams[-1] if _streams else sys.stderr
     rare = not (stream.isatty() or "ipykernel" in sys.modules)
-    return tqdm(
+    bar = tqdm(
         items,
         desc=name,
         total=total,
@@ -168,6 +170,16 @@ def track(items: Iterable[Any] | None, name: str, total: int | None, unit: str) 
         mininterval=_SECONDS_IN_A_FILE if rare else _SECONDS,
         dynamic_ncols=True,
     )
+    _bars.add(bar)
+    return bar
+
+
+def stop_clocks(seconds: float) -> None:
+    """Leave out the seconds just past of the time that bars count: they say nothing of a step."""
+    for bar in list(_bars):
+        if not bar.disable:
+            bar.start_t += seconds
+            bar.last_print_t += seconds
 
 
 @contextmanager

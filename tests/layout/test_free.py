@@ -12,6 +12,7 @@ from scipy.spatial import cKDTree
 from scipy.stats import spearmanr
 
 from heatsketch._tiles import in_one_thread
+from heatsketch.layout import free_loops
 from heatsketch.layout.free import (
     FreeObjective,
     free_layout,
@@ -100,6 +101,20 @@ def test_arrays_and_compiled_loops_agree(c, a):
     size = np.abs(found[0]).max()
     assert_allclose(found[0], objective.gradient(Y, 0.2), rtol=0, atol=1e-11 * size)
     assert found[1] == objective.edge_length(Y)
+
+
+@pytest.mark.parametrize("loop", ["pull", "repulsion"])
+def test_small_data_are_work_for_several_threads(monkeypatch, loop):
+    M, _, start, pairs, logs = problem(1_800)
+    compiled, tiles = getattr(free_loops, loop), []
+
+    def counted(*arguments):
+        tiles.append(arguments)
+        compiled(*arguments)
+
+    monkeypatch.setattr(free_loops, loop, counted)
+    FreeObjective(M, pairs, logs, 0.3).gradient(start, 0.5)
+    assert len(tiles) >= 3
 
 
 @dimensions

@@ -36,7 +36,8 @@ OPENING = 0.25  # θ of the tree: forces are within a thousandth of all their pa
 _UNCOMPILED_UP_TO = 320  # points, which wait for no compiler: that takes seconds, once
 _EXACT_UP_TO = 1_000  # points, whose sums over all pairs are exact
 _STEPS, _LARGE = (300, 150), 20_000  # of the descent, up to so many points and beyond
-_TILE, _NODES, _MEDIANS = 4_096, 512, 1_024  # rows, nodes of the tree and medians of a tile
+_TILES = 8  # no bit depends on the tiles, so that small data, too, use all threads
+_TILE, _NODES, _MEDIANS = (512, 4_096), (64, 512), 1_024  # rows, nodes of the tree, medians
 _MEASURED = 6  # times that s is measured
 _SHORTEST = 1e-6  # s, relative to the median distance
 _FAST, _SLOW = 0.9, 0.99  # memory of the two moments of Adam
@@ -128,7 +129,12 @@ def _descend(Z: Block, gradient: Block, moments: tuple[Block, Block], size: floa
         root = xp.sqrt(second[rows] / (1 - _SLOW**t)) + least
         Z[rows] -= size / (1 - _FAST**t) * first[rows] / root
 
-    for_each_tile(work, len(Z), _TILE if blocks is HOST else len(Z))
+    for_each_tile(work, len(Z), _tile(len(Z), *_TILE) if blocks is HOST else len(Z))
+
+
+def _tile(n: int, least: int, most: int) -> int:
+    """Return the size of a tile of n rows."""
+    return min(max(n // _TILES, least), most)
 
 
 class FreeObjective:
@@ -177,12 +183,12 @@ class FreeObjective:
         from heatsketch.layout import free_loops  # imports numba
 
         gradient, scale = np.empty_like(Y), 4 * self.neighbor_weight / s
-        pull, edges, pairs = free_loops.pull[Y.shape[1]], _csr(self.edges), _csr(self.pairs)
+        edges, pairs, axes = _csr(self.edges), _csr(self.pairs), tuple(range(Y.shape[1]))
 
         def work(rows: slice) -> None:
-            pull(Y, edges, pairs, s, scale / s, rows.start, rows.stop, gradient)
+            free_loops.pull(Y, edges, pairs, s, scale / s, axes, rows.start, rows.stop, gradient)
 
-        for_each_tile(work, len(Y), _TILE)
+        for_each_tile(work, len(Y), _tile(len(Y), *_TILE))
         if self.neighbor_weight:
             force, total = repulsion(Y / s, self.opening)
             gradient -= (scale / max(total, np.finfo(float).tiny)) * force
@@ -233,7 +239,7 @@ class FreeObjective:
             entries = slice(starts[0], starts[-1])
             squares[entries] = np.square(Y[row] - Y[indices[entries]]).sum(axis=1)
 
-        for_each_tile(work, len(Y), _TILE)
+        for_each_tile(work, len(Y), _tile(len(Y), *_TILE))
         return max(math.sqrt(float(np.median(squares))), _SHORTEST)
 
 
@@ -291,17 +297,21 @@ def repulsion(U: Array, theta: float = OPENING) -> tuple[Array, float]:
         cells[rows] = (U[rows] - low) * scale
         free_loops.interleave(cells, rows.start, rows.stop, codes)
 
-    for_each_tile(encode, n, _TILE)
+    for_each_tile(encode, n, _tile(n, *_TILE))
     order = np.argsort(codes, kind="stable")
     points = U[order]
-    nodes = free_loops.nodes_of(codes[order])
-    tree = free_loops.Tree(*nodes, *free_loops.measure_nodes(points, *nodes))
+    nodes = [np.empty(2 * n, kind) for kind in (np.int32, np.int32, np.int32, bool)]
+    count = free_loops.divide(codes[order], *nodes)
+    sizes = (count, 2, c), (count, 2 + c + c**2)
+    tree = free_loops.Tree(*(each[:count] for each in nodes), *map(np.empty, sizes))
+    axes = tuple(range(c))
+    free_loops.measure(points, tree, axes)
     force, q = np.empty_like(points), np.empty(n)
 
     def work(rows: slice) -> None:
-        free_loops.repulsion[c](points, tree, theta, rows.start, rows.stop, force, q)
+        free_loops.repulsion(points, tree, theta, axes, rows.start, rows.stop, force, q)
 
-    for_each_tile(work, len(tree.low), _NODES)
+    for_each_tile(work, count, _tile(count, *_NODES))
     forces = np.empty_like(force)
     forces[order] = force
     return forces, float(q.sum()) - n

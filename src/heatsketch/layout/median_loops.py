@@ -1,4 +1,8 @@
-"""Compiled loop: weighted geometric medians, the places of new points in a free layout."""
+"""Compiled loop: weighted geometric medians, the places of new points in a free layout.
+
+Plain loops throughout: products, slices and solvers of NumPy would take the compiler ten times as
+long.
+"""
 
 from math import sqrt
 
@@ -24,69 +28,114 @@ def medians(
     lead lower than Weiszfeld's.
     """
     c = Y.shape[1]
-    pull, curvature, total, y = np.empty(c), np.empty((c, c)), np.empty(c), np.empty(c)
+    y, tried, newton = np.empty(c), np.empty(c), np.empty(c)
+    total, pull, curvature = np.empty(c), np.empty(c), np.empty((c, c))
+    longest = 0
     for i in range(start, stop):
-        data, w = Y[indices[indptr[i] : indptr[i + 1]]], weights[indptr[i] : indptr[i + 1]].copy()
-        heaviest = w.max()
-        for e in range(len(w)):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    every_w = np.empty(longest)
+    for i in range(start, stop):
+        data = indices[indptr[i] : indptr[i + 1]]
+        w = every_w[: len(data)]
+        heaviest = 0.0
+        for e in range(len(data)):
+            w[e] = weights[indptr[i] + e]
+            heaviest = max(heaviest, w[e])
+        for e in range(len(data)):
             w[e] = w[e] / heaviest if w[e] < heaviest else 1.0  # a finite one of infinite ones: 0
-        count, first, least = 0, 0, np.inf
-        total[:] = 0.0
-        for e in range(len(w)):
+        count, first, least = 0, data[0], np.inf
+        for a in range(c):
+            total[a] = 0.0
+        for e in range(len(data)):
             if w[e] > 0.0:
-                cost, own, inverse = _slopes(data, w, data[e], pull, curvature)
-                strength = sqrt(np.sum(pull**2))
+                for a in range(c):
+                    tried[a] = Y[data[e], a]
+                cost, own, inverse = _slopes(Y, data, w, tried, pull, curvature)
+                strength = 0.0
+                for a in range(c):
+                    strength += pull[a] ** 2
+                strength = sqrt(strength)
                 if strength <= own * (1 + ROUNDING):
-                    first = first if count else e
+                    first = first if count else data[e]
                     count += 1
-                    total += data[e] - data[first]
+                    for a in range(c):
+                        total[a] += tried[a] - Y[first, a]
                 elif cost < least:
                     least = cost
-                    y[:] = data[e] - (1 - own / strength) / inverse * pull
-        out[i] = data[first] + total / max(count, 1)
+                    for a in range(c):
+                        y[a] = tried[a] - (1 - own / strength) / inverse * pull[a]
         if count:
-            continue
-        cost, own, inverse = _slopes(data, w, y, pull, curvature)
-        for _ in range(MOST_ROUNDS):
-            out[i] = y - pull / inverse
             for a in range(c):
+                out[i, a] = Y[first, a] + total[a] / count
+            continue
+        cost, own, inverse = _slopes(Y, data, w, y, pull, curvature)
+        for _ in range(MOST_ROUNDS):
+            for a in range(c):
+                out[i, a] = y[a] - pull[a] / inverse
+                newton[a] = pull[a]
                 curvature[a, a] += ROUNDING * inverse
-            newton = np.linalg.solve(curvature, pull)
-            cost, own, inverse = _slopes(data, w, out[i], pull, curvature)
+            _solve(curvature, newton)
+            cost, own, inverse = _slopes(Y, data, w, out[i], pull, curvature)
             for _ in range(HALVINGS):
-                if _slopes(data, w, y - newton, pull, curvature)[0] <= cost:
-                    out[i] = y - newton
+                for a in range(c):
+                    tried[a] = y[a] - newton[a]
+                    newton[a] /= 2
+                if _slopes(Y, data, w, tried, pull, curvature)[0] <= cost:
+                    for a in range(c):
+                        out[i, a] = tried[a]
                     break
-                newton /= 2
-            moved, extent = np.abs(out[i] - y).max(), np.abs(data - y).max()
-            y[:] = out[i]
-            cost, own, inverse = _slopes(data, w, y, pull, curvature)
+            moved = extent = 0.0
+            for a in range(c):
+                moved = max(moved, abs(out[i, a] - y[a]))
+                for e in range(len(data)):
+                    extent = max(extent, abs(Y[data[e], a] - y[a]))
+                y[a] = out[i, a]
+            cost, own, inverse = _slopes(Y, data, w, y, pull, curvature)
             if moved <= STILL * extent:
                 break
 
 
 @compiled
 def _slopes(
-    data: Array, w: Array, y: Array, pull: Array, curvature: Array
+    Y: Array, data: Array, w: Array, y: Array, pull: Array, curvature: Array
 ) -> tuple[float, float, float]:
     """Return Σ w d, the weight at y and Σ w / d of the others; write slope and curvature at y."""
+    c = len(y)
     cost = own = inverse = 0.0
-    pull[:] = 0.0
-    curvature[:] = 0.0
-    for e in range(len(w)):
+    for a in range(c):
+        pull[a] = 0.0
+        for b in range(c):
+            curvature[a, b] = 0.0
+    for e in range(len(data)):
         square = 0.0
-        for a in range(len(y)):
-            square += (y[a] - data[e, a]) ** 2
+        for a in range(c):
+            square += (y[a] - Y[data[e], a]) ** 2
         if square > 0.0:
             d = sqrt(square)
             cost += w[e] * d
             inverse += w[e] / d
-            for a in range(len(y)):
-                along = w[e] / d * (y[a] - data[e, a])
+            for a in range(c):
+                along = w[e] / d * (y[a] - Y[data[e], a])
                 pull[a] += along
                 curvature[a, a] += w[e] / d
-                for b in range(len(y)):
-                    curvature[a, b] -= along * (y[b] - data[e, b]) / square
+                for b in range(c):
+                    curvature[a, b] -= along * (y[b] - Y[data[e], b]) / square
         else:
             own += w[e]
     return cost, own, inverse
+
+
+@compiled
+def _solve(A: Array, x: Array) -> None:
+    """Replace x (c,) by A⁻¹ x, A (c, c) positive definite, which is overwritten."""
+    c = len(x)
+    for a in range(c):
+        for b in range(a + 1, c):
+            factor = A[b, a] / A[a, a]
+            x[b] -= factor * x[a]
+            for j in range(a, c):
+                A[b, j] -= factor * A[a, j]
+    for a in range(c - 1, -1, -1):
+        for j in range(a + 1, c):
+            x[a] -= A[a, j] * x[j]
+        x[a] /= A[a, a]
