@@ -1,7 +1,6 @@
 """A fit that raises or is interrupted, at any moment, leaves an estimator as it was."""
 
 import sys
-import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import heatsketch as hs
+from heatsketch.classical import TSNE
 from problems.clouds import cloud
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "io"))
@@ -69,7 +69,10 @@ def assert_unchanged(model, new, before):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", CASES)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=pytest.mark.slow if kind is TSNE else ()) for kind in CASES],
+)
 def test_a_fit_is_kept_whole_or_not_at_all_whenever_it_is_interrupted(kind):
     asked, X, new = CASES[kind]
     model = kind(**asked.get_params(deep=False)).fit(X, fitted.LABELS)

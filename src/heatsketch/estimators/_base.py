@@ -491,7 +491,7 @@ class DiffusionEstimator(Embedder):
             time,
             filter=self._fitted_as.filter,
             level=level,
-            rng=np.random.default_rng(seed_entropy(self.random_state)),
+            rng=np.random.default_rng(seed_entropy(self._fitted_as.random_state)),
         )
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
