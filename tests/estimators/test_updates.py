@@ -75,6 +75,8 @@ def test_what_speaks_of_the_diffusion_asks_for_a_refresh():
         lambda: model.explained_diffusion_variance(),
         lambda: hs.diffusion_discrepancy(model, same, rng=0),
         lambda: hs.data_interval(model, X[:3], np.ptp, rng=0),
+        lambda: hs.audit(model, X[:, :2], random_state=0),
+        lambda: hs.report(model),
     ]
     for ask in questions:
         with pytest.raises(ValueError, match=r"call refresh\(\) first"):
@@ -83,6 +85,22 @@ def test_what_speaks_of_the_diffusion_asks_for_a_refresh():
     assert hs.diffusion_discrepancy(model, same, rng=0).value < 1e-6
     assert model.pseudotime(299).value[299] == 0
     assert model.ids_[299] == "p7"
+
+
+def test_an_audit_stays_that_of_the_sketch_that_it_was_given():
+    """Whatever becomes of the sketch: an update, other parameters, another fit."""
+    X = cloud(200, 3, seed=1)
+    expected = hs.audit(fitted(X), X[:, :2], random_state=0).describe()
+    changes = [
+        lambda model: model.update(X[7:8], removed=7, ids=["p7"]),
+        lambda model: model.set_params(time=1, filter="heat"),
+        lambda model: model.fit(X[::-1] ** 3, ids=names(200)),
+    ]
+    for change in changes:
+        model = fitted(X)
+        audit = hs.audit(model, X[:, :2], random_state=0)
+        change(model)
+        assert audit.describe() == expected
 
 
 def test_sparse_points_come_and_go():

@@ -20,8 +20,11 @@ class Embedding(Embedder):
     """
 
     diagnostics_: dict[str, Any]
-    _fit_metric: Any = "euclidean"
     _takes_graphs = False  # sparse distances, those between neighbours
+
+    @property
+    def _fit_metric(self) -> Any:
+        return getattr(self._fitted_as, "metric", "euclidean")
 
     @property
     def _precomputed(self) -> bool:
@@ -30,16 +33,12 @@ class Embedding(Embedder):
 
     def _read(self, X: Any, reset: bool) -> Any:
         """Return X as finite float32 or float64, or raise; also raises before `fit`."""
-        metric = getattr(self, "metric", "euclidean")
         if reset:
-            Distances.from_metric(metric)  # raises for an unknown one
+            Distances.from_metric(self._fit_metric)  # raises for an unknown one
         else:
             check_is_fitted(self)
         sparse_too = self.__sklearn_tags__().input_tags.sparse
-        points = read_points(self, X, reset, accept_sparse=sparse_too)
-        if reset:
-            self._fit_metric = metric  # that of a fitted model, whatever `set_params` says
-        return points
+        return read_points(self, X, reset, accept_sparse=sparse_too)
 
     def _read_points(self, X: Any, reset: bool) -> Any:
         """Return points (m, d) whose Euclidean distances are those of the metric, or raise."""

@@ -11,7 +11,6 @@ from scipy.optimize import isotonic_regression
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._checks import check_number, check_parameters, grouped, warn
 from heatsketch._tiles import filled, row_tiles
@@ -171,7 +170,11 @@ class Audit:
         """How the picture changes the diffusion distances: `within`, `log_L`, as `score` has it."""
         model = self.model
         return diffusion_distortion(
-            self.picture, model.diffusion_, model.time, filter=model.filter, rng=0
+            self.picture,
+            model._current_diffusion(),
+            model._fit_times[0],
+            filter=model._fitted_as.filter,
+            rng=0,
         )
 
     def describe(self) -> str:
@@ -235,7 +238,7 @@ def audit(
     X : {array-like, sparse matrix} of shape (n_samples, n_features), graph or fitted estimator
         Points; a symmetric affinity or graph with ``affinity="precomputed"``, or any graph that
         `heatsketch.graph` reads; or an estimator with a `diffusion_`. A fitted `HeatSketch` of one
-        time is used as it is, with its own filter and time.
+        time is used as it was fitted, with its own filter and time.
     Y : array-like of shape (n_samples, n_coordinates)
         The picture of the same rows, made by any method; usually c is 2 or 3.
     labels : array-like of shape (n_samples,), default=None
@@ -400,11 +403,9 @@ def audit(
 
 def _components_of(model: HeatSketch) -> list[Array]:
     """Return the points of each component of the graph of a sketch."""
-    n, labels = len(model.embedding_), model.diffusion_.component_of
+    n, labels = len(model.embedding_), model._current_diffusion().component_of
     if not labels.any():
         return [np.arange(n)]
-    if len(labels) != n:
-        raise ValueError("X has been updated, and its graph has several components; call refresh.")
     return members_of(labels)
 
 
@@ -452,12 +453,13 @@ def _drawn(p: Array, places: int) -> Array:
 def _sketch_of(X: Any, k: int, time: Any, random_state: Any, parameters: Any) -> HeatSketch:
     """Return a sketch whose distances are the true ones."""
     if isinstance(X, HeatSketch):
-        check_is_fitted(X)
+        X._current_diffusion()  # that of these points, or raises
         if len(X._fit_times) > 1:
             raise ValueError("X is a HeatSketch of several times; fit one with a single time.")
-        return X
+        return X._as_fitted()
     options = {"filter": "accumulated", "random_state": random_state} | parameters
-    X = getattr(X, "diffusion_", X)
+    if hasattr(X, "diffusion_"):
+        X = X._current_diffusion()
     if isinstance(X, Diffusion):
         options |= {"affinity": "precomputed", "normalization": X.normalization}
     elif is_graph(X):

@@ -1,10 +1,12 @@
 """The abstract bases of estimators: of all, and of those whose coordinates are products by A."""
 
+import copy
 import numbers
 import time
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
+from functools import wraps
 from pickle import PicklingError
 from typing import Any, Self, cast
 
@@ -27,6 +29,7 @@ from heatsketch._checks import (
     warn,
 )
 from heatsketch._random import check_ids, seed_entropy
+from heatsketch._state import at_once
 from heatsketch._typing import Array
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.layout.free import geometric_medians
@@ -44,19 +47,39 @@ from heatsketch.uncertainty.intervals import Interval
 from heatsketch.uncertainty.pseudotimes import pseudotime
 
 
+def _fitting(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Make `fit` remember its parameters, and change the estimator at its end, at once."""
+
+    @at_once
+    @wraps(fit)
+    def whole(self: Any, *args: Any, **options: Any) -> None:
+        self._fitted_as = type(self)(**self.get_params(deep=False))
+        fit(self, *args, **options)
+
+    return whole
+
+
 class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Abstract base: `fit` sets `embedding_` (n, k); `transform`, where it exists, maps any points.
 
+    A fit that raises or is interrupted leaves the estimator as it was.
     Coordinates have the precision of the points, float32 or float64. `fit` reads arrays of Dask,
     zarr and h5py whole. Given a tensor of torch, `fit_transform` returns a tensor on its device;
     fitted attributes are arrays.
     """
 
     embedding_: Array
+    _fitted_as: Any  # an estimator with the parameters of the fit, whatever `set_params` says since
     _takes_sparse: bool = False
     # Whether summaries state the explained variance. That of a `HeatSketch` takes as long as the
     # sketch, and its distances are right on average however small it is.
     _states_variance: bool = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let every fit change the estimator at its end, at once, or not at all."""
+        super().__init_subclass__(**options)
+        if "fit" in vars(cls):
+            cls.fit = _fitting(cls.fit)  # type: ignore[method-assign]
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
         """Make an estimator, or suggest the name of a parameter in place of an unknown one."""
@@ -118,6 +141,11 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def __sklearn_is_fitted__(self) -> bool:
         """Say whether a fit has ended."""
         return hasattr(self, "embedding_")
+
+    def _as_fitted(self) -> Self:
+        """Return a copy with the parameters of the fit, which later calls do not change."""
+        check_is_fitted(self)
+        return copy.copy(self).set_params(**self._fitted_as.get_params(deep=False))
 
     @property
     def _n_features_out(self) -> int:
@@ -223,7 +251,7 @@ class DiffusionEstimator(Embedder):
         self._check_parameters(times)
         X, diffusion = self._read(X)
         self.ids_ = None if ids is None else check_ids(ids, len(diffusion.vertex))
-        self.diffusion_, self._fit_filter = diffusion, self.filter
+        self.diffusion_ = diffusion
         self._points: Any = None  # after an update: the current points, not those of the fit
         self.diagnostics_ = dict(diffusion.diagnostics)
         if "bipartite" in diffusion.diagnostics and self.filter != "heat":
@@ -385,7 +413,7 @@ class DiffusionEstimator(Embedder):
             columns = A.project(self.diffusion_.root[:, None] * self._positions)
         return explained_variance(
             A,
-            make_filter(self._fit_filter, times[index]).minus_constant(),
+            make_filter(self._fitted_as.filter, times[index]).minus_constant(),
             columns,
             check_level(level),
             values=getattr(self, "eigenvalues_", None),
@@ -461,9 +489,9 @@ class DiffusionEstimator(Embedder):
             self._current_diffusion(),
             root,
             time,
-            filter=self._fit_filter,
+            filter=self._fitted_as.filter,
             level=level,
-            rng=np.random.default_rng(seed_entropy(self.random_state)),
+            rng=np.random.default_rng(seed_entropy(self._fitted_as.random_state)),
         )
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
@@ -490,7 +518,7 @@ class DiffusionEstimator(Embedder):
         done once.
         """
         diffusion, times = self._current_diffusion(), self._fit_times
-        seed = self.random_state
+        seed = self._fitted_as.random_state
         if not isinstance(seed, numbers.Integral):
             if hasattr(self, "_independent_columns"):
                 raise TypeError(
@@ -501,11 +529,10 @@ class DiffusionEstimator(Embedder):
         X = read_points(self, X, reset=False, accept_sparse=True)
         free = self._positions is not None
         rows = diffusion.nearness(X) if free else diffusion.kernel_rows(X, self._H.dtype)
-        copy = clone(self).set_params(
+        fresh = clone(self._fitted_as).set_params(
             affinity="precomputed",
             neighbors=None,
             normalization=diffusion.normalization,
-            filter=self._fit_filter,
             metric="euclidean",
             time=times if len(times) > 1 else times[0],
             n_components=self._n_features_out // len(times),
@@ -514,7 +541,7 @@ class DiffusionEstimator(Embedder):
 
         def embed(weights: Array) -> Array:
             weighed, columns = reweighted(diffusion, weights)
-            model = copy.fit(weighed, ids=self.ids_)
+            model = fresh.fit(weighed, ids=self.ids_)
             if free:  # a point that counts w times has w times its weight
                 return geometric_medians(model._positions, times_columns(rows, weights))
             step = Step(times_columns(rows, columns), weighed.measure, is_markov=True)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._checks import check_choice, check_in_range, check_number, read_points
 from heatsketch._random import check_ids, numbers_at, random_block
+from heatsketch._state import at_once
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.markov.diffusion import Diffusion
@@ -251,8 +252,8 @@ class HeatSketch(DiffusionEstimator):
         When a fraction s of the points has been replaced by others of the same distribution, rows
         differ from those of a new fit by about √s of their size; `refresh` makes this fit. Until
         `refresh`, `transform` and `novelty` compare with the points of the fit, and `pseudotime`,
-        `explained_diffusion_variance`, `data_interval` and `diffusion_discrepancy` raise
-        ValueError.
+        `explained_diffusion_variance`, `data_interval`, `diffusion_discrepancy`, `audit` and
+        `report` raise ValueError.
 
         Parameters
         ----------
@@ -310,6 +311,7 @@ class HeatSketch(DiffusionEstimator):
         self._points, self.embedding_, self.ids_ = points, Y, all_ids
         return self
 
+    @at_once
     def refresh(self) -> Self:
         """Fit the current points with their ids, as `fit` would.
 
@@ -350,7 +352,7 @@ class HeatSketch(DiffusionEstimator):
     def neighbor_confidence_(self) -> Array:
         """Fraction of the nearest points that stay the same when columns are drawn again, (n,)."""
         check_is_fitted(self)
-        return neighbor_confidence(self, min(self.n_neighbors, len(self.embedding_) - 1))
+        return neighbor_confidence(self, min(self._fitted_as.n_neighbors, len(self.embedding_) - 1))
 
     def _independent_columns(self) -> Array:
         """Return the numbers of the columns of each time (T, k); these columns are independent."""

@@ -27,7 +27,7 @@ from heatsketch.io.files import blame, check_archive, write_atomically
 from heatsketch.io.metadata import plain
 from heatsketch.io.numpy_files import write_arrays
 
-FORMAT = 7
+FORMAT = 8
 _HEADER, _MODEL = "header.json", "model.json"
 _WHAT_TO_DO = "pass a file that save_model (or --save-model) wrote, or write it again"
 _REFUSED = (
@@ -148,7 +148,8 @@ def write_model(
     if hasattr(model, "fit"):
         check_is_fitted(model, msg="model is not fitted; call fit first.")
     contents, arrays = _contents([model, reading])
-    parameters = model.get_params(deep=False) if hasattr(model, "get_params") else {}
+    fitted_as = getattr(model, "_fitted_as", None)
+    parameters = {} if fitted_as is None else fitted_as.get_params(deep=False)
     distortion = getattr(model, "distortion_", None)
     facts: dict[str, Any] = {
         "kind": type(model).__name__,

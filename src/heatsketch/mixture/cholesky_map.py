@@ -8,6 +8,7 @@ from scipy.linalg import solve_triangular
 from sklearn.exceptions import NotFittedError
 
 from heatsketch._checks import ConvergenceWarning, check_number, logger, warn
+from heatsketch._state import at_once
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch.mixture.cholesky import pivoted_cholesky
@@ -80,6 +81,7 @@ class CholeskyMap:
     def __init__(self, max_features: int = 1000) -> None:
         self.max_features = check_number(max_features, "max_features", low=1, integer=True)
 
+    @at_once
     def fit(self, kernel: MixtureKernel, tolerance: float = 0.01, points: Any = None) -> Self:
         """Choose the coordinates, and return the map.
 

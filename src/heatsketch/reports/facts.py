@@ -15,7 +15,6 @@ from scipy.sparse.csgraph import (
     connected_components,
     minimum_spanning_tree,
 )
-from sklearn.utils.validation import check_is_fitted
 
 from heatsketch import __version__
 from heatsketch._checks import logger
@@ -157,7 +156,7 @@ def report(
     if path is not None:
         check_suffix(path)
     if hasattr(est, "fit"):
-        check_is_fitted(est)
+        est = est._as_fitted()
     if len(fit_times_of(est)) > 1:
         raise ValueError(
             f"est has the coordinates of {len(fit_times_of(est))} times side by side; fit it with "
@@ -324,8 +323,8 @@ def distances_of(est: Any) -> tuple[Any, float, str] | None:
     if diffusion is None:
         return None
     whole = time == int(time) or diffusion.operator.ends[0][0] >= 0
-    exist = est._fit_filter == "heat" or (time >= 1 and whole)
-    return (diffusion, time, est._fit_filter) if exist else None
+    exist = est._fitted_as.filter == "heat" or (time >= 1 and whole)
+    return (diffusion, time, est._fitted_as.filter) if exist else None
 
 
 def fitted_distortion(est: Any, leading: LeadingPairs = leading_pairs) -> Distortion | None:
@@ -342,7 +341,7 @@ def fitted_distortion(est: Any, leading: LeadingPairs = leading_pairs) -> Distor
 def sketch_of(est: Any, seed: int = 0, leading: LeadingPairs = leading_pairs) -> Sketch | None:
     """Return a sketch of the diffusion distances of an estimator; None if it has none."""
     if isinstance(est, HeatSketch):
-        return est.embedding_, est._fit_filter, est._fit_times[0]
+        return est.embedding_, est._fitted_as.filter, est._fit_times[0]
     if (kept := distances_of(est)) is None:
         return None
     logger.info("a sketch of the distances")

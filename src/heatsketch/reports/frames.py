@@ -39,8 +39,10 @@ def fit_times_of(est: Any) -> list[Any]:
 
 def diffusion_of(est: Any) -> Any:
     """Return the diffusion of an estimator; None without one, or if points do not differ."""
-    diffusion = getattr(est, "diffusion_", None)
-    return None if diffusion is None or diffusion.diagnostics["is_constant"] else diffusion
+    if not hasattr(est, "diffusion_"):
+        return None
+    diffusion = est._current_diffusion()
+    return None if diffusion.diagnostics["is_constant"] else diffusion
 
 
 def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
@@ -59,7 +61,7 @@ def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
         raise ValueError(f"times={times!r} but a free layout has one time; pass layout='linear'.")
     if is_free or diffusion is None:
         return [own]
-    filter = est._fit_filter
+    filter = est._fitted_as.filter
     if times is None:
         middle = np.log2(own or 1)
         powers = 2.0 ** np.arange(np.ceil(middle) - _DOUBLINGS, np.floor(middle) + _DOUBLINGS + 1)
@@ -129,7 +131,8 @@ def _of_a_copy(est: Any, times: list[Any], at: int) -> Array:
     k = est.embedding_.shape[1]
     fixed = {"affinity": "precomputed", "neighbors": None, "metric": "euclidean"}
     with warnings.catch_warnings(action="ignore"):  # those at other times do not matter
-        copy = clone(est).set_params(**fixed, time=times, n_components=k).fit(est.diffusion_)
+        copy = clone(est).set_params(**fixed, time=times, n_components=k)
+        copy.fit(est._current_diffusion())
     blocks = np.asarray(copy.embedding_, float).reshape(-1, len(times), k).swapaxes(0, 1).copy()
     blocks[at] = est.embedding_
     return blocks
@@ -146,7 +149,7 @@ def _mapped(
     one before. Results are blocks (T, n, k) around the centres of their components, the centres (n,
     k), and the distortions at the other times.
     """
-    diffusion, filter = est.diffusion_, est._fit_filter
+    diffusion, filter = est._current_diffusion(), est._fitted_as.filter
     wanted = DiffusionDistances.from_operator(diffusion, times[at], filter, within_components=True)
     operator, labels = wanted.rows.operator, wanted.labels
     coordinates = leading(operator, N_LEADING)
