@@ -78,7 +78,8 @@ def test_short_runs_show_nothing(stream):
     assert stream.getvalue() == ""
 
 
-def test_messages_are_shown_every_two_seconds_at_most(monkeypatch):
+def test_messages_are_shown_every_two_seconds_at_most(monkeypatch, limits, usual_delay):
+    limits(show_after=usual_delay)
     now = [0.0]
     monkeypatch.setattr(_tiles.time, "monotonic", lambda: now[0])
     stream = io.StringIO()

@@ -73,8 +73,8 @@ class Row(NamedTuple):
     seconds : float
         The time of one fit, without the search for neighbours where these are shared.
     peak_bytes : float
-        Largest memory of the process during the fit, less that before. If the process has had more
-        before, it is the largest seen in looks every 20 ms, which may miss the largest for a moment.
+        Largest memory of the process during the fit, less that before. Where the process has had
+        more, it is the largest of looks every 20 ms.
     trustworthiness, continuity : float
         Of 10 nearest neighbours [1]_: 1 if no neighbour is false, or lost.
     log_L_diffusion, log_L_geodesic : float
