@@ -166,6 +166,40 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+HANGING = """
+import os
+import sys
+import time
+from heatsketch.cli import main
+
+def hang(_):
+    print("hangs", flush=True)
+    time.sleep(60)
+
+os.fsync = hang
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGTERM")
+def test_a_run_that_is_terminated_removes_its_draft(tmp_path):
+    np.save(tmp_path / "points.npy", cloud(20, 2))
+    command = ["embed", "points.npy", "-o", "out.npy", "--method", "pca", "-q"]
+    run = subprocess.Popen(
+        [sys.executable, "-c", HANGING, *command],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert run.stdout.readline() == "hangs\n"
+    run.terminate()
+    _, printed = run.communicate(timeout=60)
+    assert run.returncode == 128 + signal.SIGTERM
+    assert printed == "heatsketch: interrupted; no file was left half-written\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["points.npy"]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGINT for one process")
 def test_an_interrupt_ends_a_run_at_once_and_leaves_no_file(tmp_path):
     """In the middle of the search of `heatsketch embed`: it is not finished, nothing follows."""
