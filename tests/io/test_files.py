@@ -96,6 +96,14 @@ def test_any_text_survives_csv(tmp_path_factory, words):
     assert back.extra["name"].tolist() == words
 
 
+def test_cells_that_spreadsheets_run_are_written_as_they_are(tmp_path):
+    """SECURITY.md says so: another program compares ids."""
+    words = np.array(["=1+1", "+1", "-x", "@SUM(A1)"], object)
+    table = io.Table(np.eye(4), tuple("abcd"), {"id": words}, None, "made up")
+    assert read_back(tmp_path / "t.csv", table).extra["id"].tolist() == words.tolist()
+    assert (tmp_path / "t.csv").read_text().splitlines()[1].split(",")[0].strip('"') == "=1+1"
+
+
 # Sources
 
 
