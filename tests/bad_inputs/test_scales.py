@@ -62,6 +62,11 @@ SCALES = [
         ("40 of 60 points", "bandwidth is too small", "larger epsilon"),
     ),
     Case(
+        "`neighbors` beside `affinity='dense'` or `'radius'`",
+        lambda: sketch(X, affinity="dense", neighbors=hs.neighbors.NeighborIndex(X)),
+        ("neighbors is given but affinity='dense' uses none", "or leave out neighbors"),
+    ),
+    Case(
         "time 1e6",
         lambda: hs.DiffusionMap(2, 1e6, affinity="dense").fit(X),
         ("time is too large", "range of float64", "pass a smaller time, by a factor"),
@@ -86,6 +91,11 @@ SCALES = [
     ),
 ]
 OTHERS = [  # which the page does not list
+    Case(
+        "neighbours beside a radius",
+        lambda: hs.diffusion(X, affinity="radius", epsilon=4.0, neighbors=sparse.csr_matrix(X)),
+        ("neighbors is given but affinity='radius' uses none",),
+    ),
     Case(
         "sparse points with a large offset, dense kernel",
         lambda: hs.gaussian_affinity(sparse.csr_matrix(X + 1e8), epsilon=4.0),

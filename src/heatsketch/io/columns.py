@@ -54,10 +54,10 @@ _NOT_A_NUMBER = (
     "with missing='drop' or 'median' (--missing drop or median); or, if this is no feature, name "
     "it with exclude, ids or label (--exclude, --id, --label)"
 )
+_ANOTHER_MARK = "if {0!r} marks decimals, pass decimal={0!r} (--read decimal={0}); "
 _ANOTHER_NOTATION = (
-    "if {mark!r} marks decimals, pass decimal={mark!r} (--read decimal={mark}); write numbers "
-    "without signs for thousands, currencies, per cent and units; if this is no feature, name it "
-    "with exclude (--exclude)"
+    "write numbers with one mark for decimals, and without signs for thousands, currencies, per "
+    "cent and units; if this is no feature, name it with exclude (--exclude)"
 )
 
 Place = Callable[[int], str]  # from the number of a row to the words for its place
@@ -137,6 +137,8 @@ def table_of(
     require(how.features + how.exclude, names, path)
     passed = [name for name in names if name in how.others or is_id(name) or is_label(name)]
     columns, extra, notes = {}, {}, []
+    faults: dict[str, list[str]] = {}  # by what to do
+    foreign = []
     for name in how.features or [name for name in names if name not in passed]:
         column = table[name].combine_chunks()
         try:
@@ -145,11 +147,21 @@ def table_of(
                 refuse_merged(name, found, column, place)
                 columns[name] = found
                 notes += [note] if note else []
-            elif how.features:
+            elif how.features and table.num_rows:
                 what = f"column {name!r} holds nothing that is a number"
-                raise ValueError(f"{what}; name features that are numbers.")
+                raise ValueError(what, "name features that are numbers")
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+            what, *do = error.args if type(error) is ValueError else [str(error)]
+            faults.setdefault("; ".join(["", *do]), []).append(what.removesuffix("."))
+            foreign += [name] if _ANOTHER_NOTATION in do else []
+    if faults:
+        said = " ".join(f"{listed(whats, 5)}{do}." for do, whats in faults.items())
+        mark = "," if how.decimal == "." else "."
+        helped = [name for name in (*columns, *foreign) if _may_have_mark(table[name], how, mark)]
+        if {*columns} < {*helped}:  # it mends a column and spoils none
+            hint = _ANOTHER_MARK.format(mark)
+            said = said.replace(_ANOTHER_NOTATION, hint + _ANOTHER_NOTATION)
+        raise ValueError(f"{path}: {said}")
     coded = [] if how.features else coded_labels(columns)
     coded = coded if len(coded) < len(columns) else []  # something is left
     for name in coded:
@@ -207,22 +219,32 @@ def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array 
     def complaint(bad: Array, remedy: str) -> ValueError:
         rows, cell = np.flatnonzero(bad[codes]), words[bad.argmax()]
         where = place(int(rows[0])) + (f" ({len(rows)} such cells)" if len(rows) > 1 else "")
-        return ValueError(f"column {name!r} holds {cell[:80]!r} in {where}; {remedy}.")
+        return ValueError(f"column {name!r} holds {cell[:80]!r} in {where}", remedy)
 
-    another_notation = _ANOTHER_NOTATION.format(mark="," if how.decimal == "." else ".")
     counts, numeric = np.bincount(codes), foreign | number
     half = 2 * counts @ numeric >= counts @ filled or 2 * numeric.sum() >= filled.sum()
     if not asked and not (half and numeric.any()):
         units = {word.rpartition(" ")[2] for word in np.array(words)[filled]}
         if len(units) == 1 and (kinds[filled] == "measured").all():
-            raise complaint(filled, another_notation)
+            raise complaint(filled, _ANOTHER_NOTATION)
         return None, ""
     if foreign.any():
-        raise complaint(foreign, another_notation)
+        raise complaint(foreign, _ANOTHER_NOTATION)
     if not how.fills_gaps:
         raise complaint(bad, _NOT_A_NUMBER)
     shown = listed([repr(words[i]) for i in np.flatnonzero(bad)], 3)
     return found, f"{counts[bad].sum()} cells of {name!r} count as missing: {shown}"
+
+
+def _may_have_mark(column: Any, how: Reading, mark: str) -> bool:
+    """Return whether all that looks like a number in a column is one with this decimal mark."""
+    words = [word for word in column.unique().to_pylist() if isinstance(word, str)]
+    others = ("text", "missing", "boolean")
+    return all(
+        kind_of(word, mark) == "number"
+        for word in words
+        if kind_of(word, how.decimal) not in others
+    )
 
 
 def _from_text(column: Any, decimal: str, may_be_number: bool) -> Array:
