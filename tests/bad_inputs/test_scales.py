@@ -29,6 +29,8 @@ from problems.matrices import of_points
 HEAP = np.full((20, 3), 0.1)
 LARGE = np.round(X * 1e6).astype(np.int64) + np.int64(2**53 + 2**30)
 UNEVEN = pd.DataFrame(X * [1, 1, 1e12, 1], columns=["length", "width", "mass", "age"])
+COUNTED = pd.DataFrame(X, columns=["length", "width", "mass", "age"]) * 2
+COUNTED.insert(1, "player", np.arange(1, len(X) + 1))
 GROUPS = np.r_[X, cloud(40, 4, seed=1) + 1e3]
 ISOLATED = np.r_[X[:20] * 0.1, X[20:] * 1e4]
 
@@ -48,6 +50,12 @@ SCALES = [
         "one feature with 95 % of the variance or more",
         lambda: sketch(UNEVEN),
         ("Feature 'mass' carries 100 %", "scale the features"),
+        hs.ScaleWarning,
+    ),
+    Case(
+        "one feature that counts the rows, with half of the variance or more",
+        lambda: sketch(COUNTED),
+        ("Feature 'player' counts the rows, and carries 9", "leave it out"),
         hs.ScaleWarning,
     ),
     Case(

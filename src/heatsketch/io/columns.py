@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from heatsketch._checks import is_counter
 from heatsketch._typing import Array
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import listed
@@ -123,9 +124,9 @@ def table_of(
     """Return the points of an Arrow table, with its other columns as ids and labels.
 
     Features are the requested columns, or else all numeric ones that are not ids, labels or
-    excluded; a note names labels in numbers. They are float32 if all columns are; gaps are NaN.
-    With `text_place`, which names the places of rows, all cells are text, and ids and labels that
-    are numbers become numbers.
+    excluded; a note names labels in numbers, and ids that count the rows. They are float32 if all
+    columns are; gaps are NaN. With `text_place`, which names the places of rows, all cells are
+    text, and ids and labels that are numbers become numbers.
 
     Raises
     ------
@@ -162,18 +163,19 @@ def table_of(
             hint = _ANOTHER_MARK.format(mark)
             said = said.replace(_ANOTHER_NOTATION, hint + _ANOTHER_NOTATION)
         raise ValueError(f"{path}: {said}")
-    coded = [] if how.features else coded_labels(columns)
-    coded = coded if len(coded) < len(columns) else []  # something is left
-    for name in coded:
-        del columns[name]
-        notes.append(_note_of_labels(name))
+    for found_in, what in _NO_FEATURES.items():
+        aside = [] if how.features else found_in(columns)
+        for name in aside if len(aside) < len(columns) else []:  # something is left
+            del columns[name]
+            notes.append(f"{name!r} is passed through as {what} {_UNLESS_NAMED}")
+            passed.append(name)
     if not columns:
         reason = f"no numeric column to use as a feature; its columns are {listed(names)}"
         reason = reason if table.num_rows else "no rows below its header; pass a table with some"
         raise ValueError(f"{path} has {reason}.")
     for name in [name for name in names if name not in columns]:
         if text_place:  # a column that could have been a feature holds something else
-            may_be_number = bool(how.features or name in (*passed, *coded))
+            may_be_number = bool(how.features or name in passed)
             may_be_number = may_be_number and not (name in how.ids or is_id(name))
             extra[name] = _from_text(table[name].combine_chunks(), how.decimal, may_be_number)
         else:  # in chunks, because Arrow limits the size of one
@@ -183,9 +185,16 @@ def table_of(
     return Table(values, tuple(columns), extra, label, str(path), notes=tuple(notes))
 
 
-def _note_of_labels(name: str) -> str:
-    what = f"{name!r} is passed through as labels, for it holds few whole numbers"
-    return f"{what} (to embed it, name all features: --features)"
+def _counters(columns: dict[str, Array]) -> list[str]:
+    """Return the columns (n,) that count the rows."""
+    return [name for name, column in columns.items() if is_counter(column)]
+
+
+_NO_FEATURES: dict[Callable[[dict[str, Array]], list[str]], str] = {
+    coded_labels: "labels, for it holds few whole numbers",
+    _counters: "an id, for it holds whole numbers in equal steps, all different",
+}
+_UNLESS_NAMED = "(to embed it, name all features: --features)"
 
 
 def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array | None, str]:
@@ -296,7 +305,7 @@ def blocks_of(
             yield replace(table_of(rows, known, path, first_row=start), notes=())
             start += batch.num_rows
 
-    notes = tuple(note for note in first.notes if note in map(_note_of_labels, first.extra))
+    notes = tuple(note for note in first.notes if note.endswith(_UNLESS_NAMED))
     return Blocks(n, first.columns, first.values.dtype, str(path), tables, notes=notes)
 
 
