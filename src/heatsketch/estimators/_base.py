@@ -169,6 +169,25 @@ class DiffusionEstimator(Embedder):
     The rows of A H are divided by √π in the Markov form. H is (f(A) - f(0)) A⁻¹ applied to random
     columns or eigenvectors. Rows of new points are rows of A, so `transform` is the same product,
     and gives training points the same coordinates as `fit`.
+
+    Parameters
+    ----------
+    affinity : {"knn", "variable", "dense", "radius", "precomputed"}, default="knn"
+        "knn": the graph of nearest neighbours. "variable": the same graph with weights that remove
+        the density of the sample. "dense": all pairs. "radius": pairs closer than 5 √(ε/2).
+        "precomputed": X is a symmetric affinity, or a graph of any library (`heatsketch.graph`).
+    neighbors : NeighborIndex, transformer or sparse matrix, default=None
+        Neighbours for "knn" and "variable": a `heatsketch.neighbors.NeighborIndex`, a scikit-learn
+        `KNeighborsTransformer` or another transformer that returns sparse graphs of distances, or
+        the distances to the neighbours, a sparse matrix of shape (n_samples, n_samples). None: they
+        are searched; if the search is not exact, its recall is measured.
+    memory : str or joblib.Memory, default=None
+        Folder of a cache of diffusions. Fits to the same points that differ only in time, columns
+        or seed then build one graph, for example in ``GridSearchCV`` over `time`.
+    device : str or torch.device, default=None
+        Device of torch, such as "cuda", that does the work: neighbours, graph and products. By
+        default that of X, if X is a tensor on a device, else the processor. The fitted model is
+        on the processor, and needs no device.
     """
 
     n_components: Any = 2
