@@ -74,7 +74,7 @@ class Embedding(Embedder):
     def _graph_of(self, X: Any) -> tuple[sparse.csr_matrix, Neighborhoods]:
         """Return the graph of nearest neighbours, or of a radius, of points or distances."""
         names = ("n_neighbors", "radius", "neighbors")
-        options: dict[str, Any] = {name: getattr(self, name, None) for name in names}
+        options: dict[str, Any] = {name: getattr(self, name) for name in names}
         if self._precomputed:
             options["neighbors"] = Distances("precomputed")
             if not sparse.issparse(X):
