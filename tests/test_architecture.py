@@ -15,7 +15,7 @@ from numba.core.dispatcher import Dispatcher
 import heatsketch
 
 LAYERS = (  # a folder or module of the package may import those of its layer and before
-    "_version _typing _words _state _tiles _random _checks _compile",
+    "_version _typing _words _docstrings _state _tiles _random _checks _compile",
     "operators",
     "spectral",
     "neighbors graphs scales",

@@ -1,8 +1,12 @@
 """Every public name says its parameters, results, errors, cost and source, with an example."""
 
+import ast
 import dataclasses
 import inspect
 import re
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 from pkgutil import resolve_name as object_of
 
@@ -13,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils._testing import assert_docstring_consistency
 
 import heatsketch
+from heatsketch._docstrings import texts_from
 from test_docs import public_names
 
 numpydoc = pytest.importorskip("numpydoc.validate")
@@ -44,6 +49,7 @@ def subclasses(names, of):
     return [n for n in names if inspect.isclass(object_of(n)) and issubclass(object_of(n), of)]
 
 
+SOURCES = sorted(Path(heatsketch.__file__).parent.rglob("*.py"))
 NAMES = sorted(public_names() - set(subclasses(public_names(), Exception)))
 CLASSES = subclasses(NAMES, object)
 FUNCTIONS = sorted(set(NAMES) - set(CLASSES))
@@ -122,7 +128,7 @@ FROM_THE_TEXTS = {  # functions and other classes; every estimator is
 }
 SCIKIT_LEARN = sorted(NAMES)
 NORMALIZING = ("epsilon", "n_neighbors", "metric", "normalization", "alpha", "max_iter")
-SHARED = {  # copies of one text, so that each docstring is whole
+SHARED = {  # each docstring is whole: most texts come from one place, by `texts_from`
     NORMALIZING: ("HeatSketch", "DiffusionMap", "HeatEmbedding", "diffusion"),
     ("neighbors", "memory"): ("HeatSketch", "DiffusionMap", "HeatEmbedding"),
     ("metric",): ("gaussian_affinity", "ksum", "connecting_epsilon", "intrinsic_dimension"),
@@ -181,6 +187,89 @@ def test_a_shared_parameter_is_explained_alike(parameters, names):
     assert_docstring_consistency(objects, include_params=list(parameters))
 
 
+ENTRY = re.compile(r"^(\S.*)\n((?: {4}.*\n?)+)", re.MULTILINE)  # of a section: its head and text
+
+
+def entries_as_written():
+    """Yield name, text of the entries of all docstrings of the package, as the source has them."""
+    nodes = [node for path in SOURCES for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    for node in nodes:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            found = ENTRY.findall(ast.get_docstring(node) or "")
+            yield from ((head.partition(" : ")[0], " ".join(text.split())) for head, text in found)
+
+
+def test_a_long_text_is_written_once():
+    """Of two lines or more: twice at most, where a reader gains by having it at hand."""
+    starts = Counter((name, text[:130]) for name, text in entries_as_written() if len(text) > 130)
+    assert [entry for entry, count in starts.items() if count > 2] == []
+    whole = Counter(entry for entry in entries_as_written() if len(entry[1]) > 200)
+    assert [entry for entry, count in whole.items() if count > 1] == []
+
+
+def test_a_text_is_shown_where_it_is_named():
+    def home():
+        """Do.
+
+        Parameters
+        ----------
+        a : int
+            The text {of
+            a}.
+        b : str, default="x"
+            That of b.
+        """
+
+    home.__qualname__ = "home.it"
+
+    @texts_from(home)
+    def other():
+        """Do.
+
+        Parameters
+        ----------
+        b : bytes
+            As in `home.it`. And more.
+        a : int, default=1
+            As in `home.it`.
+
+        Raises
+        ------
+        ValueError
+            As in `home.it`, but not the same.
+        """
+
+    shown = sections_of(other)
+    assert shown["Parameters"].split("\n")[1:] == [
+        "b : bytes",
+        "    That of b.",
+        "    And more.",
+        "a : int, default=1",
+        "    The text {of",
+        "    a}.",
+        "",
+        "",
+    ]
+    assert "As in `home.it`, but not the same." in shown["Raises"]
+
+
+def test_a_text_that_does_not_exist_is_an_error():
+    def other():
+        """Do.
+
+        a : int
+            As in `sections_of`.
+        """
+
+    with pytest.raises(KeyError, match="sections_of"):
+        texts_from(sections_of)(other)
+
+
+def test_without_docstrings_all_can_be_imported():
+    code = "import heatsketch as hs; [getattr(hs, name) for name in hs.__all__]"
+    subprocess.run([sys.executable, "-OO", "-c", code], check=True)
+
+
 @pytest.mark.parametrize("name", WORKING)
 def test_work_has_a_cost(name):
     assert re.search(r"\bcosts?\b|\bmemory\b", inspect.getdoc(object_of(name)), re.IGNORECASE)
@@ -199,5 +288,4 @@ def test_a_record_explains_its_fields(name):
 
 def test_headings_stand_above_their_rules():
     """Filled into one line with its text, a section would be none, and no check would miss it."""
-    sources = Path(heatsketch.__file__).parent.rglob("*.py")
-    assert [p.name for p in sources if re.search(r"[a-z] -{4,} ?", p.read_text("utf-8"))] == []
+    assert [p.name for p in SOURCES if re.search(r"[a-z] -{4,} ?", p.read_text("utf-8"))] == []

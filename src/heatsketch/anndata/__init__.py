@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from heatsketch import __version__
 from heatsketch._checks import check_number, check_parameters, warn_if_transposed
+from heatsketch._docstrings import texts_from
 from heatsketch.comparison.audit import Audit
 from heatsketch.comparison.audit import audit as audit_picture
 from heatsketch.estimators import DiffusionMap, HeatEmbedding, HeatSketch
@@ -113,6 +114,7 @@ def heat_embedding(
     return _embed(heat_embedding, adata, HeatEmbedding, key_added, copy, options)
 
 
+@texts_from(heat_embedding)
 def heat_sketch(
     adata: Any,
     n_components: int | str = 32,
@@ -147,8 +149,7 @@ def heat_sketch(
     Raises
     ------
     TypeError, ValueError
-        `adata` is no AnnData; the representation, layer or graph does not exist, or several are
-        given; errors of the estimator.
+        As in `heat_embedding`.
 
     See Also
     --------
@@ -167,6 +168,7 @@ def heat_sketch(
     return _embed(heat_sketch, adata, HeatSketch, key_added, copy, options)
 
 
+@texts_from(heat_sketch)
 def diffusion_map(
     adata: Any,
     n_components: int | str = 15,
@@ -188,11 +190,8 @@ def diffusion_map(
     key_added : str, default="diffusion_map"
         Results are in ``obsm["X_diffusion_map"]`` and ``uns["diffusion_map"]``.
     **options
-        What represents the cells: `use_rep` ("X" or a name in `obsm`), `n_pcs` (leading columns of
-        such an entry), `layer` in place of X, or `obsp`, a graph; and parameters of the estimator,
-        such as `time`, `n_neighbors` or `random_state`. With
-        ``obsp="connectivities", normalization="symmetric"`` the result is that of
-        ``sc.tl.diffmap(adata)``, up to the lengths of columns and its trivial first column.
+        As in `heat_sketch`. With ``obsp="connectivities", normalization="symmetric"`` the result is
+        that of ``sc.tl.diffmap(adata)``, up to the lengths of columns and its trivial first column.
 
     Returns
     -------
@@ -203,8 +202,7 @@ def diffusion_map(
     Raises
     ------
     TypeError, ValueError
-        `adata` is no AnnData; the representation, layer or graph does not exist, or several are
-        given; errors of the estimator.
+        As in `heat_sketch`.
 
     See Also
     --------
@@ -224,6 +222,7 @@ def diffusion_map(
     return _embed(diffusion_map, adata, DiffusionMap, key_added, copy, options)
 
 
+@texts_from(heat_sketch)
 def pseudotime(
     adata: Any,
     root: Any = None,
@@ -252,9 +251,7 @@ def pseudotime(
     key_added : str, default="heat_pseudotime"
         Results are in ``obs["heat_pseudotime"]`` and ``uns["heat_pseudotime"]``.
     **options
-        What represents the cells: `use_rep` ("X" or a name in `obsm`), `n_pcs` (leading columns of
-        such an entry), `layer` in place of X, or `obsp`, a graph; and parameters of the estimator,
-        such as `time`, `n_neighbors` or `random_state`.
+        As in `heat_sketch`.
 
     Returns
     -------
@@ -266,8 +263,7 @@ def pseudotime(
     Raises
     ------
     TypeError, ValueError
-        `adata` is no AnnData; the representation, layer or graph does not exist, or several are
-        given; errors of the estimator. No root is given; a name belongs to no cell, or to several.
+        As in `heat_sketch`. No root is given; a name belongs to no cell, or to several.
 
     See Also
     --------
@@ -303,6 +299,7 @@ def pseudotime(
     return adata if copy else None
 
 
+@texts_from(heat_sketch)
 def audit(
     adata: Any,
     basis: str = "X_umap",
@@ -321,10 +318,8 @@ def audit(
     labels : str, default=None
         A column of `obs`; the gaps between its groups are compared.
     **options
-        What represents the cells: `use_rep` ("X" or a name in `obsm`), `n_pcs` (leading columns of
-        such an entry), `layer` in place of X, or `obsp`, a graph; and parameters of the estimator,
-        such as `time`, `n_neighbors` or `random_state`. By default 64 columns,
-        ``filter="accumulated"``, time 8 and ``random_state=0``.
+        As in `heat_sketch`. By default 64 columns, ``filter="accumulated"``, time 8 and
+        ``random_state=0``.
 
     Returns
     -------
@@ -335,8 +330,7 @@ def audit(
     Raises
     ------
     TypeError, ValueError
-        `adata` is no AnnData; the representation, layer or graph does not exist, or several are
-        given; errors of the estimator. The picture or column does not exist.
+        As in `heat_sketch`. The picture or column does not exist.
 
     See Also
     --------
@@ -423,6 +417,7 @@ def coloring(adata: Any, genes: int | Sequence[str] = 20) -> dict[str, Any]:
     return {"labels": labels, "colors": colors}
 
 
+@texts_from(heat_embedding, in_metric)
 def neighbors(
     adata: Any,
     n_neighbors: int = 15,
@@ -457,8 +452,7 @@ def neighbors(
     n_neighbors : int, default=15
         Number of neighbours, without the cell itself; at most n - 1 are used.
     metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
-        Distance between points. "cosine": the chord √(2 - 2 cos(x, y)). "correlation": the chord
-        after the mean of each row has been subtracted from it.
+        As in `in_metric`.
     key_added : str, default=None
         Names of the results. By default they are in ``uns["neighbors"]``,
         ``obsp["connectivities"]`` and ``obsp["distances"]``, else in ``uns[key_added]`` and in
@@ -472,8 +466,7 @@ def neighbors(
     Raises
     ------
     TypeError, ValueError
-        `adata` is no AnnData; the representation, layer or graph does not exist, or several are
-        given; errors of the estimator. n_neighbors < 1.
+        As in `heat_embedding`. n_neighbors < 1.
 
     See Also
     --------

@@ -17,6 +17,17 @@ class Embedding(Embedder):
 
     Subclasses with a rule for new points define `transform`; those that compare points by a
     distance have a parameter `metric`; most of these accept distances instead of points.
+
+    Parameters
+    ----------
+    metric : str or callable, default="euclidean"
+        Distance between points: "euclidean"; "cosine", the chord √(2 - 2 cos(x, y)); "correlation",
+        the chord after the mean of each row has been subtracted from it; "manhattan"; "hamming";
+        "jaccard"; or a function of two rows, which is slow.
+    neighbors : NeighborIndex, transformer or sparse matrix, default=None
+        A `heatsketch.neighbors.NeighborIndex`, a transformer of scikit-learn that returns sparse
+        graphs of distances, or the distances to the neighbours, a sparse matrix of shape
+        (n_samples, n_samples). None: a search that suits the data.
     """
 
     diagnostics_: dict[str, Any]
@@ -63,7 +74,7 @@ class Embedding(Embedder):
     def _graph_of(self, X: Any) -> tuple[sparse.csr_matrix, Neighborhoods]:
         """Return the graph of nearest neighbours, or of a radius, of points or distances."""
         names = ("n_neighbors", "radius", "neighbors")
-        options: dict[str, Any] = {name: getattr(self, name, None) for name in names}
+        options: dict[str, Any] = {name: getattr(self, name) for name in names}
         if self._precomputed:
             options["neighbors"] = Distances("precomputed")
             if not sparse.issparse(X):

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._checks import check_choice, check_number, logger, require, warn_of_rows
+from heatsketch._docstrings import texts_from
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding, check_fewer_components
@@ -126,6 +127,7 @@ class PathScaling(Embedding):
         return filled(place, shape, _TILE_ENTRIES // len(self._paths) + 1)
 
 
+@texts_from(Embedding)
 @dataclass(eq=False, repr=False)
 class Isomap(PathScaling):
     """Embed points so that distances are path lengths in a neighbourhood graph.
@@ -155,15 +157,10 @@ class Isomap(PathScaling):
     radius : float > 0, optional
         Distance ε, in the units of X: join all points up to it instead of the k nearest.
     neighbors : NeighborIndex, transformer or sparse matrix, default=None
-        A `heatsketch.neighbors.NeighborIndex`, a transformer of scikit-learn that returns sparse
-        graphs of distances, or the distances to the neighbours, a sparse matrix of shape
-        (n_samples, n_samples). None: a search that suits the data.
+        As in `Embedding`.
     metric : str or callable, default="euclidean"
-        Distance between points: "euclidean"; "cosine", the chord √(2 - 2 cos(x, y)); "correlation",
-        the chord after the mean of each row has been subtracted from it; "manhattan"; "hamming";
-        "jaccard"; or a function of two rows, which is slow. "precomputed": X holds the distances
-        between all points, of shape (n_samples, n_samples), or, if it is sparse, those to at least
-        `n_neighbors` of them.
+        As in `Embedding`. "precomputed": X holds the distances between all points, of shape
+        (n_samples, n_samples), or, if it is sparse, those to at least `n_neighbors` of them.
 
     Attributes
     ----------
@@ -223,6 +220,7 @@ class Isomap(PathScaling):
         return n, np.arange(n)
 
 
+@texts_from(Embedding)
 @dataclass(eq=False, repr=False)
 class LandmarkIsomap(PathScaling):
     """Embed points by the lengths of their shortest paths to a few landmarks.
@@ -245,15 +243,10 @@ class LandmarkIsomap(PathScaling):
     radius : float > 0, default=None
         Distance ε, in the units of X: join all points up to it instead of the k nearest.
     neighbors : NeighborIndex, transformer or sparse matrix, default=None
-        A `heatsketch.neighbors.NeighborIndex`, a transformer of scikit-learn that returns sparse
-        graphs of distances, or the distances to the neighbours, a sparse matrix of shape
-        (n_samples, n_samples). None: a search that suits the data.
+        As in `Embedding`.
     metric : str or callable, default="euclidean"
-        Distance between points: "euclidean"; "cosine", the chord √(2 - 2 cos(x, y)); "correlation",
-        the chord after the mean of each row has been subtracted from it; "manhattan"; "hamming";
-        "jaccard"; or a function of two rows, which is slow. "precomputed": X holds the distances
-        between all points, of shape (n_samples, n_samples), or, if it is sparse, those to at least
-        `n_neighbors` of them.
+        As in `Embedding`. "precomputed": X holds the distances between all points, of shape
+        (n_samples, n_samples), or, if it is sparse, those to at least `n_neighbors` of them.
     n_landmarks : int > n_components, default=200
         Number of landmarks to choose; all points if there are fewer.
     landmarks : "maxmin" or array-like of int of shape (n_landmarks,), default="maxmin"

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import ndimage, sparse
 
 from heatsketch._checks import ScaleWarning, check_choice, check_number, name_rows, warn
+from heatsketch._docstrings import texts_from
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding
 from heatsketch.graphs.neighborhoods import (
@@ -19,7 +20,7 @@ from heatsketch.graphs.neighborhoods import (
 )
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.out_of_sample import OutOfSamplePoints
-from heatsketch.neighbors import NeighborIndex, pair_distances
+from heatsketch.neighbors import NeighborIndex, in_metric, pair_distances
 from heatsketch.neighbors.exact import ExactSearch
 from heatsketch.operators.operator import Sparse
 from heatsketch.scales.bandwidth import RULES, rule_epsilon
@@ -31,6 +32,7 @@ _FAR = math.sqrt(-math.log(HARDLY_ANY))  # in units of the usual lengths at neig
 _MIN_LAMBDA, _RELIABLE_LAMBDA = 1e-3, 0.1  # to embed new points at all, and without a warning
 
 
+@texts_from(Embedding, in_metric)
 @dataclass(eq=False, repr=False)
 class LaplacianEigenmap(Embedding):
     """Embed data by the lowest eigenvectors of a graph Laplacian: x_i ↦ (r_1(i), …, r_k(i)).
@@ -66,12 +68,9 @@ class LaplacianEigenmap(Embedding):
         would be a component. The others are the rules of `DiffusionMap` ("nearest": twice the mean
         of §9.2 of [1]_). Like a number, they give one ε for every edge.
     neighbors : NeighborIndex, transformer or sparse matrix, default=None
-        A `heatsketch.neighbors.NeighborIndex`, a transformer of scikit-learn that returns sparse
-        graphs of distances, or the distances to the neighbours, a sparse matrix of shape
-        (n_samples, n_samples). None: a search that suits the data.
+        As in `Embedding`.
     metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
-        Distance between points. "cosine": the chord √(2 - 2 cos(x, y)). "correlation": the chord
-        after the mean of each row has been subtracted from it.
+        As in `in_metric`.
     tol : float, default=1e-8
         Largest residual of the eigenpairs for more than 1,200 points (for fewer, they are exact);
         relative to μ where the graph is that of a curve or surface.

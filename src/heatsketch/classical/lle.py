@@ -10,11 +10,13 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
 
 from heatsketch._checks import DisconnectedWarning, check_number, name_rows, warn
+from heatsketch._docstrings import texts_from
 from heatsketch._random import seed_entropy
 from heatsketch._tiles import for_each_tile, single_threaded_blas
 from heatsketch._typing import Array, Points
 from heatsketch.classical._base import Embedding, check_fewer_components
 from heatsketch.graphs.neighborhoods import off_diagonal
+from heatsketch.neighbors import in_metric
 from heatsketch.operators.operator import members_of
 from heatsketch.spectral.eigenpairs import fix_signs
 
@@ -23,6 +25,7 @@ _EPS = float(np.finfo(float).eps)
 _MAX_DENSE_POINTS = 500  # up to here LAPACK takes no longer than iterating
 
 
+@texts_from(Embedding, in_metric)
 @dataclass(eq=False, repr=False)
 class LocallyLinearEmbedding(Embedding):
     """Embed points so that each is the same combination of its neighbours as in the data.
@@ -61,13 +64,9 @@ class LocallyLinearEmbedding(Embedding):
         less than it. This happens at every point if k exceeds the number of features, as in [1]_,
         and at points whose neighbours lie in a plane of fewer dimensions.
     neighbors : NeighborIndex, transformer or sparse matrix, default=None
-        A `heatsketch.neighbors.NeighborIndex`, a transformer of scikit-learn that returns sparse
-        graphs of distances, or the distances to the neighbours, a sparse matrix of shape
-        (n_samples, n_samples). None: a search that suits the data.
+        As in `Embedding`.
     metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
-        Distance between points. "cosine": the chord √(2 - 2 cos(x, y)). "correlation": the chord
-        after the mean of each row has been subtracted from it. With the last two the weights
-        reconstruct directions.
+        As in `in_metric`. With the last two the weights reconstruct directions.
     random_state : int, RandomState instance, Generator or None, default=None
         Seed of the start of the iteration; it changes only rotations among eigenvectors of equal
         eigenvalues.

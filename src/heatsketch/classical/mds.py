@@ -10,6 +10,7 @@ from sklearn.manifold import smacof
 from sklearn.preprocessing import KernelCenterer
 
 from heatsketch._checks import ConvergenceWarning, check_number, logger, require, warn
+from heatsketch._docstrings import texts_from
 from heatsketch._tiles import filled, single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding, check_fewer_components
@@ -78,6 +79,7 @@ class ProjectiveScaling(Embedding):
         return Y.astype(X.dtype)
 
 
+@texts_from(Embedding)
 @dataclass(eq=False, repr=False)
 class ClassicalMDS(ProjectiveScaling):
     """Embed points so that Euclidean distances approximate given ones, by projection.
@@ -101,10 +103,8 @@ class ClassicalMDS(ProjectiveScaling):
         Number of coordinates k; for points at most the number of features. If B of distances has
         fewer positive eigenvalues, the last coordinates are zero, with a warning.
     metric : str or callable, default="euclidean"
-        Distance between points: "euclidean"; "cosine", the chord √(2 - 2 cos(x, y)); "correlation",
-        the chord after the mean of each row has been subtracted from it; "manhattan"; "hamming";
-        "jaccard"; or a function of two rows, which is slow. "precomputed": X holds distances of
-        shape (n_samples, n_samples), not squared, symmetric, zero on the diagonal.
+        As in `Embedding`. "precomputed": X holds distances of shape (n_samples, n_samples), not
+        squared, symmetric, zero on the diagonal.
 
     Attributes
     ----------
@@ -195,6 +195,7 @@ class ClassicalMDS(ProjectiveScaling):
         return self
 
 
+@texts_from(in_metric)
 @dataclass(eq=False, repr=False)
 class LandmarkMDS(ProjectiveScaling):
     """Embed many points by their distances to a few landmarks, embedded by classical scaling.
@@ -226,10 +227,9 @@ class LandmarkMDS(ProjectiveScaling):
         Number l of landmarks that the two rules choose; all points if there are fewer. More than k
         + 1 make the result less sensitive to noise.
     metric : {"euclidean", "cosine", "correlation", "precomputed"}, default="euclidean"
-        Distance between points. "cosine": the chord √(2 - 2 cos(x, y)). "correlation": the chord
-        after the mean of each row has been subtracted from it. "precomputed": X holds the distances
-        to the landmarks, of shape (n_samples, n_landmarks), not squared; `landmarks` are then the
-        indices of the rows of X that are the landmarks, in the order of the columns.
+        As in `in_metric`. "precomputed": X holds the distances to the landmarks, of shape
+        (n_samples, n_landmarks), not squared; `landmarks` are then the indices of the rows of X
+        that are the landmarks, in the order of the columns.
     random_state : int, RandomState instance, Generator or None, default=None
         Seed of the two rules.
 
@@ -339,6 +339,7 @@ class LandmarkMDS(ProjectiveScaling):
         return X
 
 
+@texts_from(Embedding)
 @dataclass(eq=False, repr=False)
 class MetricMDS(Embedding):
     """Embed points so that the sum of squared errors of their distances is least.
@@ -356,10 +357,8 @@ class MetricMDS(Embedding):
     n_components : int, 1 <= k < n, default=2
         Number k of coordinates.
     metric : str or callable, default="euclidean"
-        Distance between points: "euclidean"; "cosine", the chord √(2 - 2 cos(x, y)); "correlation",
-        the chord after the mean of each row has been subtracted from it; "manhattan"; "hamming";
-        "jaccard"; or a function of two rows, which is slow. "precomputed": X holds distances of
-        shape (n_samples, n_samples), not squared, symmetric, zero on the diagonal.
+        As in `Embedding`. "precomputed": X holds distances of shape (n_samples, n_samples), not
+        squared, symmetric, zero on the diagonal.
     max_iter : int, default=300
         Largest number of iterations of SMACOF.
     tol : float > 0, default=1e-6

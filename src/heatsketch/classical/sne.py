@@ -23,6 +23,7 @@ from heatsketch._checks import (
     optional,
     warn,
 )
+from heatsketch._docstrings import texts_from
 from heatsketch._random import seed_entropy
 from heatsketch._tiles import filled, for_each_tile, sum_over_tiles
 from heatsketch._typing import Array
@@ -160,6 +161,7 @@ class NeighborEmbedding(Embedding):
         return places
 
 
+@texts_from(Embedding)
 @dataclass(eq=False, repr=False)
 class SNE(NeighborEmbedding):
     """Embed data so that each point keeps its neighbours, with Gaussian neighbourhoods: SNE.
@@ -198,15 +200,10 @@ class SNE(NeighborEmbedding):
         standard deviation of 1e-4; random places of this standard deviation; or given ones, which
         are used unchanged.
     metric : str or callable, default="euclidean"
-        Distance between points: "euclidean"; "cosine", the chord √(2 - 2 cos(x, y)); "correlation",
-        the chord after the mean of each row has been subtracted from it; "manhattan"; "hamming";
-        "jaccard"; or a function of two rows, which is slow. "precomputed": X holds distances of
-        shape (n_samples, n_samples).
+        As in `Embedding`. "precomputed": X holds distances of shape (n_samples, n_samples).
     neighbors : NeighborIndex, transformer or sparse matrix, default=None
-        A `heatsketch.neighbors.NeighborIndex`, a transformer of scikit-learn that returns sparse
-        graphs of distances, or the distances to the neighbours, a sparse matrix of shape
-        (n_samples, n_samples). None: a search that suits the data. With None or an index, up to
-        1,000 points all others are neighbours; otherwise the 3 · perplexity + 1 nearest are.
+        As in `Embedding`. With None or an index, up to 1,000 points all others are neighbours;
+        otherwise the 3 · perplexity + 1 nearest are.
     random_state : int, RandomState instance, Generator or None, default=None
         Seed of ``init="random"``, and of random coordinates that replace constant principal
         components.
@@ -327,6 +324,7 @@ class SNE(NeighborEmbedding):
         return Y
 
 
+@texts_from(Embedding, SNE)
 @dataclass(eq=False, repr=False)
 class TSNE(NeighborEmbedding):
     """Embed data so that neighbours stay neighbours and clusters separate: t-SNE.
@@ -355,18 +353,11 @@ class TSNE(NeighborEmbedding):
         Factor of p in the early phase, so that clusters are tight and can pass each other. [2]_
         uses 4 for 50 steps.
     init : {"pca", "random"} or array-like of shape (n_samples, n_components), default="pca"
-        Initial places: principal components (for distances: classical scaling), scaled to a
-        standard deviation of 1e-4; random places of this standard deviation; or given ones, which
-        are used unchanged.
+        As in `SNE`.
     metric : str or callable, default="euclidean"
-        Distance between points: "euclidean"; "cosine", the chord √(2 - 2 cos(x, y)); "correlation",
-        the chord after the mean of each row has been subtracted from it; "manhattan"; "hamming";
-        "jaccard"; or a function of two rows, which is slow. "precomputed": X holds distances of
-        shape (n_samples, n_samples).
+        As in `Embedding`. "precomputed": X holds distances of shape (n_samples, n_samples).
     neighbors : NeighborIndex, transformer or sparse matrix, default=None
-        A `heatsketch.neighbors.NeighborIndex`, a transformer of scikit-learn that returns sparse
-        graphs of distances, or the distances to the neighbours, a sparse matrix of shape
-        (n_samples, n_samples). None: a search that suits the data.
+        As in `Embedding`.
     random_state : int, RandomState instance, Generator or None, default=None
         Seed of ``init="random"``, and of random coordinates that replace constant principal
         components.

@@ -171,6 +171,25 @@ class DiffusionEstimator(Embedder):
     and gives training points the same coordinates as `fit`. In the bistochastic form without a
     neighbour graph it makes the sums of their rows 1, which the scaling does up to `tol`: the
     coordinates of a point then differ by at most this fraction.
+
+    Parameters
+    ----------
+    affinity : {"knn", "variable", "dense", "radius", "precomputed"}, default="knn"
+        "knn": the graph of nearest neighbours. "variable": the same graph with weights that remove
+        the density of the sample. "dense": all pairs. "radius": pairs closer than 5 √(ε/2).
+        "precomputed": X is a symmetric affinity, or a graph of any library (`heatsketch.graph`).
+    neighbors : NeighborIndex, transformer or sparse matrix, default=None
+        Neighbours for "knn" and "variable": a `heatsketch.neighbors.NeighborIndex`, a scikit-learn
+        `KNeighborsTransformer` or another transformer that returns sparse graphs of distances, or
+        the distances to the neighbours, a sparse matrix of shape (n_samples, n_samples). None: they
+        are searched; if the search is not exact, its recall is measured.
+    memory : str or joblib.Memory, default=None
+        Folder of a cache of diffusions. Fits to the same points that differ only in time, columns
+        or seed then build one graph, for example in ``GridSearchCV`` over `time`.
+    device : str or torch.device, default=None
+        Device of torch, such as "cuda", that does the work: neighbours, graph and products. By
+        default that of X, if X is a tensor on a device, else the processor. The fitted model is
+        on the processor, and needs no device.
     """
 
     n_components: Any = 2

@@ -9,6 +9,7 @@ from scipy.optimize import brentq, minimize_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._checks import check_number, warn
+from heatsketch._docstrings import texts_from
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.markov.diffusion import Diffusion
@@ -28,6 +29,7 @@ _TINY = 1e-300  # least argument of a logarithm
 MOST_AUTO_COMPONENTS = 64  # eigenvalues that n_components="auto" computes
 
 
+@texts_from(Diffusion.from_points, DiffusionEstimator)
 @dataclass(eq=False, repr=False)
 class DiffusionMap(DiffusionEstimator):
     """Embed data by the leading eigenvectors of its diffusion: λ_m^t v_m, m = 1, …, k.
@@ -66,59 +68,31 @@ class DiffusionMap(DiffusionEstimator):
         F_{d+2}(9) / F_d(9) of chi-square distribution functions: 0.97 on a curve (d = 1), 0.95 on a
         surface, 0.80 in six dimensions.
     affinity : {"knn", "variable", "dense", "radius", "precomputed"}, default="knn"
-        "knn": the graph of nearest neighbours. "variable": the same graph with weights that remove
-        the density of the sample. "dense": all pairs. "radius": pairs closer than `cut` √(ε/2).
-        "precomputed": X is a symmetric affinity, or a graph of any library (`heatsketch.graph`).
+        As in `DiffusionEstimator`. The 5 is the default of `cut`.
     epsilon : float or {"self-tuning", "ksum", "median", "nearest"}, default="self-tuning"
-        Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it.
-        "self-tuning": ε_ij = s_i s_j, where s is the distance to the (n_neighbors // 2)-th
-        neighbour. "ksum": see `ksum`. "median": the median squared distance of two points.
-        "nearest": twice the mean squared distance to the nearest other point. The rules ignore
-        distances of 0. "radius" needs a number or one of the other rules. "variable" allows only
-        "self-tuning", where its s² is twice the mean square of the distances to the neighbours.
+        As in `Diffusion.from_points`.
     n_neighbors : int, default=15
-        Number of neighbours of each point in the graph, and for self-tuning scales. In a graph,
-        duplicates count as one point. If there are too few distinct points, all others are
-        neighbours, with a warning.
+        As in `Diffusion.from_points`.
     neighbors : NeighborIndex, transformer or sparse matrix, default=None
-        Neighbours for "knn" and "variable": a `heatsketch.neighbors.NeighborIndex`, a scikit-learn
-        `KNeighborsTransformer` or another transformer that returns sparse graphs of distances, or
-        the distances to the neighbours, a sparse matrix of shape (n_samples, n_samples). None: they
-        are searched; if the search is not exact, its recall is measured.
+        As in `DiffusionEstimator`.
     metric : str or callable, default="euclidean"
-        Distance between points. "cosine": the chord |x/|x| - y/|y||, with the square 2 - 2
-        cos(x, y), for text, counts and other data whose lengths mean nothing. "correlation": the
-        same after the mean of each row has been subtracted from it. X may be sparse for
-        "euclidean", "cosine" and "manhattan" only. The metrics below are exact and take n²
-        distances (some seconds for 10,000 points): "manhattan"; "hamming", the fraction of features
-        that differ; "jaccard", the distance of the sets of features that are not 0; a function of
-        two rows, which is slow (for some hundred points). "precomputed": X holds distances of shape
-        (n_samples, n_samples), and `transform` takes the distances of shape
-        (n_new_samples, n_samples) from new points to the training points.
+        As in `Diffusion.from_points`.
     normalization : {"markov", "symmetric", "bistochastic"}, default="markov"
-        Matrix whose rows are compared: Pᵗ with weights 1/√π, Aᵗ of the symmetric form, or Bᵗ of the
-        bistochastic form.
+        As in `Diffusion.from_points`.
     alpha : float, default=1
-        For the Markov form: the power of the density by which affinities are divided. With
-        "variable", and with "radius" and "dense" at one small ε, 1 removes the effect of the
-        density of the sample and 0 keeps it. With a self-tuning bandwidth ("knn", the default, and
-        "dense") no value of `alpha` removes it, because steps are short where points are dense; use
-        ``affinity="variable"`` instead.
+        As in `Diffusion.from_points`.
     tol : float, default=1e-8
         Largest |row sum - 1| of the bistochastic scaling, 0 < tol <= 1e-3. It also bounds the
         residuals of the eigenpairs
         (6e-6 at best for float32 data of more than 16,384 points, which are computed in float32).
     max_iter : int, default=1000
-        For the bistochastic form: largest number of iterations of the scaling.
+        As in `Diffusion.from_points`.
     random_state : int, RandomState instance, Generator or None, default=None
         Seed of the first block of the iteration for eigenpairs.
     memory : str or joblib.Memory, default=None
-        Folder of a cache of diffusions. Fits to the same points that differ only in time, columns
-        or seed then build one graph, for example in ``GridSearchCV`` over `time`.
+        As in `DiffusionEstimator`.
     device : str or torch.device, default=None
-        Device of torch, such as "cuda", that does the work: neighbours, graph and products. By
-        default that of X, if X is a tensor on a device, else the processor. The fitted model is
-        on the processor, and needs no device.
+        As in `DiffusionEstimator`.
 
     Attributes
     ----------

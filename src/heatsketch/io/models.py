@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import sklearn
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._typing import Array
@@ -148,20 +149,20 @@ def write_model(
     if hasattr(model, "fit"):
         check_is_fitted(model, msg="model is not fitted; call fit first.")
     contents, arrays = _contents([model, reading])
-    fitted_as = getattr(model, "_fitted_as", None)
+    state = _state_of(model)
+    fitted_as, distortion = state.get("_fitted_as"), state.get("distortion_")
     parameters = {} if fitted_as is None else fitted_as.get_params(deep=False)
-    distortion = getattr(model, "distortion_", None)
     facts: dict[str, Any] = {
         "kind": type(model).__name__,
         "heatsketch": __version__,
         "numpy": np.__version__,
         "scikit-learn": sklearn.__version__,
         "parameters": parameters or None,
-        "n": len(getattr(model, "embedding_", ())) or None,
-        "n_features": getattr(model, "n_features_in_", None),
-        "features": getattr(model, "feature_names_in_", None),
-        "data": getattr(model, "_data_hash", None),
-        "time": getattr(model, "time_", parameters.get("time")),
+        "n": len(state.get("embedding_", ())) or None,
+        "n_features": state.get("n_features_in_"),
+        "features": state.get("feature_names_in_"),
+        "data": state.get("_data_hash"),
+        "time": state.get("time_", parameters.get("time")),
         "distances": None if distortion is None else distortion.describe(),
     }
     if reading:
@@ -243,6 +244,10 @@ _FORMS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
 }
 
 
+def _state_of(value: Any) -> dict[str, Any]:
+    return value._asdict() if issubclass(type(value), tuple) else vars(value)
+
+
 def _contents(parts: list[Any]) -> tuple[list[Any], list[Array]]:
     """Return the contents of `model.json`, records and nodes of the parts, and the arrays."""
     arrays: list[Array] = []
@@ -279,10 +284,9 @@ def _contents(parts: list[Any]) -> tuple[list[Any], list[Array]]:
         are left out. Objects of the caller become placeholders, because `transform` needs none.
         """
         kind = type(value)
-        state = value._asdict() if hasattr(value, "_asdict") else vars(value)
-        parameters = kind._get_param_names() if hasattr(kind, "_get_param_names") else ()
+        parameters = kind._get_param_names() if issubclass(kind, BaseEstimator) else ()
         nodes = []
-        for name, item in state.items():
+        for name, item in _state_of(value).items():
             is_computed = isinstance(getattr(kind, name, None), cached_property)
             if is_computed or name in getattr(kind, "_not_stored", ()):
                 continue

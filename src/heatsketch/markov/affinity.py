@@ -17,6 +17,7 @@ from heatsketch._checks import (
     returned_for,
     warn,
 )
+from heatsketch._docstrings import texts_from
 from heatsketch._random import content_order
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
@@ -28,7 +29,7 @@ from heatsketch.operators.graph import as_graph, as_operator
 from heatsketch.operators.kernel import EXPONENT_BOUND, Kernel
 from heatsketch.operators.operator import Dense, LinearMap, Operator, Sparse, inverse_permutation
 from heatsketch.operators.torch import stored
-from heatsketch.scales.bandwidth import WIDE_CUT, local_scales, rule_epsilon
+from heatsketch.scales.bandwidth import WIDE_CUT, density_estimate, local_scales, rule_epsilon
 from heatsketch.scales.dimension import graph_dimension
 
 STORED_POINTS = 4096  # up to here a dense kernel is stored (134 MB), else computed in blocks
@@ -76,6 +77,7 @@ class Affinity:
     weighable: bool = True
 
 
+@texts_from(in_metric, density_estimate)
 def gaussian_affinity(X: Any, epsilon: float | str = "ksum", *, metric: str = "euclidean") -> Array:
     """Compute the dense matrix exp(-|x_i - x_j|² / ε) of all pairs of points [1]_.
 
@@ -84,12 +86,9 @@ def gaussian_affinity(X: Any, epsilon: float | str = "ksum", *, metric: str = "e
     X : {array-like, sparse matrix, tensor} of shape (n_samples, n_features)
         Points.
     epsilon : float or {"ksum", "median", "nearest"}, default="ksum"
-        Bandwidth ε > 0 in squared data units, or its rule. "ksum": see `ksum`. "median": the median
-        squared distance of two points. "nearest": twice the mean squared distance to the nearest
-        other point.
+        As in `density_estimate`.
     metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
-        Distance between points. "cosine": the chord √(2 - 2 cos(x, y)). "correlation": the chord
-        after the mean of each row has been subtracted from it.
+        As in `in_metric`.
 
     Returns
     -------

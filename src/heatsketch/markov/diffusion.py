@@ -22,6 +22,7 @@ from heatsketch._checks import (
     warn,
     warn_of_scales,
 )
+from heatsketch._docstrings import texts_from
 from heatsketch._random import content_order, random_block
 from heatsketch._tiles import ROW_TILE, row_tiles
 from heatsketch._typing import Array
@@ -294,6 +295,7 @@ class Diffusion:
         return cls._normalized(built, out_of_sample, normalization, alpha, tol, max_iter, dtype)
 
     @classmethod
+    @texts_from(from_points)
     def from_affinity(
         cls,
         K: Any,
@@ -313,19 +315,13 @@ class Diffusion:
             `heatsketch.graph`, and a SciPy `LinearOperator` (see `LinearMap`). Later, new points
             are given by their affinities K(x, x_j), (n_new_samples, n_samples).
         normalization : {"markov", "symmetric", "bistochastic"}, default="markov"
-            Matrix whose rows are compared: Pᵗ with weights 1/√π, Aᵗ of the symmetric form, or Bᵗ of
-            the bistochastic form.
+            As in `Diffusion.from_points`.
         alpha : float, default=1
-            For the Markov form: the power of the density by which affinities are divided. With
-            "variable", and with "radius" and "dense" at one small ε, 1 removes the effect of the
-            density of the sample and 0 keeps it. With a self-tuning bandwidth ("knn", the default,
-            and "dense") no value of `alpha` removes it, because steps are short where points are
-            dense; use ``affinity="variable"`` instead.
+            As in `Diffusion.from_points`.
         tol : float, default=1e-8
-            For the bistochastic form: largest |row sum - 1|, 0 < tol <= 1e-3. The other
-            normalizations ignore it.
+            As in `Diffusion.from_points`.
         max_iter : int, default=1000
-            For the bistochastic form: largest number of iterations of the scaling.
+            As in `Diffusion.from_points`.
         device : str or torch.device, default=None
             Device of torch where products by a matrix are made; by default where the matrix is.
 
@@ -355,6 +351,7 @@ class Diffusion:
         )
 
     @classmethod
+    @texts_from(from_points)
     def from_graph(
         cls,
         graph: Any,
@@ -373,16 +370,14 @@ class Diffusion:
             graph is made symmetric by the larger of the two weights; a node without edges stays
             where it is.
         normalization : {"markov", "symmetric", "bistochastic"}, default="markov"
-            Matrix whose rows are compared: Pᵗ with weights 1/√π, Aᵗ of the symmetric form, or Bᵗ of
-            the bistochastic form.
+            As in `Diffusion.from_points`.
         alpha : float, default=0
             For the Markov form: the power of the degrees by which weights are divided. 0 keeps the
             weights.
         tol : float, default=1e-8
-            For the bistochastic form: largest |row sum - 1|, 0 < tol <= 1e-3. The other
-            normalizations ignore it.
+            As in `Diffusion.from_points`.
         max_iter : int, default=1000
-            For the bistochastic form: largest number of iterations of the scaling.
+            As in `Diffusion.from_points`.
 
         Raises
         ------

@@ -15,6 +15,7 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from heatsketch._checks import check_new_points, check_number, check_points, is_tensor, on_host
+from heatsketch._docstrings import texts_from
 from heatsketch._random import content_order, distinct_rows
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array, Points
@@ -35,6 +36,7 @@ from heatsketch.operators.torch import blocks_on
 _BLOCK_ENTRIES = 2**22  # distances computed at a time: 32 MB
 
 
+@texts_from(in_metric)
 class NeighborIndex(Search):
     """A search structure over points, dense or sparse.
 
@@ -48,8 +50,7 @@ class NeighborIndex(Search):
     points : {array-like, sparse matrix} of shape (n_samples, n_features)
         Points. They are not copied; do not change them.
     metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
-        Distance between points, also of those of `query` and `within`. "cosine": the chord √(2 - 2
-        cos(x, y)). "correlation": the chord after the mean of each row has been subtracted from it.
+        As in `in_metric`. `query` and `within` give distances in it, too.
     recall : float in (0, 1], default=0.98
         Fraction of the exact neighbours that an approximate search must find. It is measured on 512
         of the points, whose exact neighbours are known, and as many cells are searched as it

@@ -122,7 +122,9 @@ def in_metric(X: Points, metric: Metric) -> Points:
     ----------
     X : array or CSR matrix (n, d)
         Checked points; sparse ones stay sparse.
-    metric : "euclidean", "cosine" or "correlation"
+    metric : {"euclidean", "cosine", "correlation"}
+        Distance between points. "cosine": the chord √(2 - 2 cos(x, y)). "correlation": the chord
+        after the mean of each row has been subtracted from it.
 
     Raises
     ------

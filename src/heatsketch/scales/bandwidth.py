@@ -15,6 +15,7 @@ from heatsketch._checks import (
     name_rows,
     on_host,
 )
+from heatsketch._docstrings import texts_from
 from heatsketch._random import content_order
 from heatsketch._tiles import filled, for_each_tile, row_tiles
 from heatsketch._typing import Array, Rng
@@ -55,6 +56,7 @@ class Ksum(NamedTuple):
     slopes: Array
 
 
+@texts_from(in_metric)
 def ksum(X: Any, *, metric: str = "euclidean", rng: Rng = 0) -> Ksum:
     """Choose ε and estimate the dimension from the growth of the kernel's mean with ε.
 
@@ -71,8 +73,7 @@ def ksum(X: Any, *, metric: str = "euclidean", rng: Rng = 0) -> Ksum:
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Points.
     metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
-        Distance between points. "cosine": the chord √(2 - 2 cos(x, y)). "correlation": the chord
-        after the mean of each row has been subtracted from it.
+        As in `in_metric`.
     rng : int, Generator or None, default=0
         Seed of the sample beyond 2,000 points: 500 rows of the kernel matrix are summed, each over
         up to 20,000 columns. For 60,000 points of a cube the dimension, 2.83, has a standard error

@@ -8,6 +8,7 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.spatial.distance import squareform
 
 from heatsketch._checks import check_number, check_points
+from heatsketch._docstrings import texts_from
 from heatsketch.graphs.links import shortest_links
 from heatsketch.neighbors import NeighborIndex, distinct_rows, in_metric
 from heatsketch.operators.kernel import centre_of, centred, squared_distances
@@ -18,6 +19,7 @@ _TREE_NEIGHBORS = 15  # of each point, for the spanning tree of more points
 _MARGIN = 1e-7  # relative, added to ε so that it does connect
 
 
+@texts_from(in_metric)
 def connecting_epsilon(X: Any, *, metric: str = "euclidean", cut: float = WIDE_CUT) -> float:
     """Compute the smallest ε at which the Gaussian affinity of points is connected.
 
@@ -33,8 +35,7 @@ def connecting_epsilon(X: Any, *, metric: str = "euclidean", cut: float = WIDE_C
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Points.
     metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
-        Distance between points. "cosine": the chord √(2 - 2 cos(x, y)). "correlation": the chord
-        after the mean of each row has been subtracted from it.
+        As in `in_metric`.
     cut : float > 0, default=5
         Affinities below exp(-cut²/2) are ignored. For `affinity="dense"`, where those below 1e-14
         of a row sum are negligible, pass 7 for up to 1,000 points and 6 for up to 100,000.

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._checks import check_number, check_points
+from heatsketch._docstrings import texts_from
 from heatsketch._typing import Array
 from heatsketch.graphs.neighborhoods import feasible_neighbors, positive
 from heatsketch.neighbors import in_metric, ordered_search
@@ -34,6 +35,7 @@ class IntrinsicDimension(NamedTuple):
     dimensions: Array
 
 
+@texts_from(in_metric)
 def intrinsic_dimension(
     X: Any, *, metric: str = "euclidean", n_neighbors: int = 15
 ) -> IntrinsicDimension:
@@ -54,8 +56,7 @@ def intrinsic_dimension(
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Points with equal coordinates count once.
     metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
-        Distance between points. "cosine": the chord √(2 - 2 cos(x, y)). "correlation": the chord
-        after the mean of each row has been subtracted from it.
+        As in `in_metric`.
     n_neighbors : int >= 2, default=15
         Number k of neighbours; all of them if there are fewer. More neighbours reduce the sampling
         error but reach over larger regions, which may be curved or include a boundary.
