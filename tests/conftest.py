@@ -1,6 +1,7 @@
 """Settings of all tests."""
 
 import gc
+import math
 import os
 import warnings
 from dataclasses import replace
@@ -47,6 +48,17 @@ if SEED:
             return usual([SEED, *np.atleast_1d(seed).tolist()] if mine else seed)
 
         monkeypatch.setattr(np.random, "default_rng", other)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def usual_delay():
+    """Show no progress, for it depends on time; return the seconds after which users see it."""
+    from heatsketch import _tiles  # after the number of threads is set
+
+    usual = _tiles._DELAY
+    with pytest.MonkeyPatch.context() as patch:
+        set_limits(patch, show_after=math.inf)
+        yield usual
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ processor device, up to rounding: sums depend on where in memory an array starts
 import gc
 import importlib
 import pickle
+import time
 from functools import partial
 from inspect import signature
 
@@ -145,6 +146,7 @@ def test_waits_are_counted(work, count, both, card):
 
 
 def test_operations_and_bytes_are_counted(card):
+    started = time.perf_counter() - card.seconds
     x = torch.from_numpy(np.zeros(1000)).to("cuda")
     assert (card.alive, card.to_card.total(), card.copies.total()) == (8000, 8000, 1)
     view = x.view(10, 100)[3:]
@@ -156,7 +158,7 @@ def test_operations_and_bytes_are_counted(card):
     assert card.alive == 8000
     del view
     assert card.alive == 0
-    assert 0 < card.seconds < 60
+    assert 0 < card.seconds < time.perf_counter() - started
 
 
 def test_the_memory_of_a_card_ends():

@@ -89,7 +89,8 @@ def test_short_runs_show_nothing(stream):
     assert stream.getvalue() == ""
 
 
-def test_messages_are_shown_every_two_seconds_at_most(monkeypatch):
+def test_messages_are_shown_every_two_seconds_at_most(monkeypatch, limits, usual_delay):
+    limits(show_after=usual_delay)
     now = [0.0]
     monkeypatch.setattr(_tiles.time, "monotonic", lambda: now[0])
     stream = io.StringIO()
@@ -174,6 +175,40 @@ _tiles._DELAY = _tiles._SECONDS = _tiles._SECONDS_IN_A_FILE = 0.0
 signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
 sys.exit(main(sys.argv[1:]))
 """
+
+
+HANGING = """
+import os
+import sys
+import time
+from heatsketch.cli import main
+
+def hang(_):
+    print("hangs", flush=True)
+    time.sleep(60)
+
+os.fsync = hang
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGTERM")
+def test_a_run_that_is_terminated_removes_its_draft(tmp_path):
+    np.save(tmp_path / "points.npy", cloud(20, 2))
+    command = ["embed", "points.npy", "-o", "out.npy", "--method", "pca", "-q"]
+    run = subprocess.Popen(
+        [sys.executable, "-c", HANGING, *command],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert run.stdout.readline() == "hangs\n"
+    run.terminate()
+    _, printed = run.communicate(timeout=60)
+    assert run.returncode == 128 + signal.SIGTERM
+    assert printed == "heatsketch: interrupted; no file was left half-written\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["points.npy"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGINT for one process")

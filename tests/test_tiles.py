@@ -1,5 +1,7 @@
 """Row tiles and threads: nothing here may change a bit of a result."""
 
+import os
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -75,6 +77,89 @@ def test_eight_threads_at_once_leave_the_limit_as_it_was():
             list(pool.map(enter, range(8)))
         assert set(inside) == {1}
         assert set(blas_threads()) == {2}
+
+
+# Forks
+
+
+def in_child(work):
+    """Call a function in a forked child, where it must return True."""
+    child = os.fork()
+    if not child:
+        signal.alarm(60)  # ends a child that hangs
+        code = 1
+        try:
+            code = 0 if work() else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+
+
+@needs_fork
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # it has several threads
+def test_a_fork_while_another_thread_is_inside_leaves_the_child_its_threads():
+    entered, leave = threading.Event(), threading.Event()
+
+    def stay():
+        with _tiles.single_threaded_blas():
+            entered.set()
+            leave.wait(60)
+
+    def threads_of_child():
+        with _tiles.single_threaded_blas() as n_threads:
+            inside = {*blas_threads()}
+        return n_threads == 2 and inside == {1} and {*blas_threads()} == {2}
+
+    with threadpool_limits(2, "blas"), ThreadPoolExecutor(1) as pool:
+        pool.submit(stay)
+        assert entered.wait(60)
+        try:
+            in_child(threads_of_child)
+        finally:
+            leave.set()
+
+
+@needs_fork
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_that_was_inside_leaves_as_its_parent_does():
+    with threadpool_limits(2, "blas"):
+        inside = _tiles.single_threaded_blas()
+        inside.__enter__()
+
+        def leave():
+            alone = {*blas_threads()}
+            inside.__exit__(None, None, None)
+            return alone == {1} and {*blas_threads()} == {2}
+
+        in_child(leave)
+        assert leave()
+
+
+@needs_fork
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_fork_while_another_thread_enters_does_not_stop_the_child(monkeypatch):
+    entering, fork_begins = threading.Event(), threading.Event()
+    os.register_at_fork(before=fork_begins.set)
+    let = _tiles._let_any_thread_set_limits
+
+    def slowly():
+        entering.set()
+        fork_begins.wait(60)  # the lock is held when the fork begins
+        let()
+
+    def enter():
+        with _tiles.single_threaded_blas():
+            return True
+
+    monkeypatch.setattr(_tiles, "_let_any_thread_set_limits", slowly)
+    with threadpool_limits(2, "blas"), ThreadPoolExecutor(1) as pool:
+        other = pool.submit(enter)
+        assert entering.wait(60)
+        in_child(enter)
+        assert other.result(60)
 
 
 def test_long_vectors_have_the_same_bits_for_one_and_two_threads():

@@ -445,7 +445,10 @@ def read_array(X: Any, name: str, **form: Any) -> Array:
         raise kind(f"{name} cannot be read as numbers: {reason}; pass a numeric array.") from error
 
 
-_DOMINANT = 0.95  # least fraction of the variance with which one feature decides all distances
+# Parts of the variance with which one feature may decide distances (a question), decides all (a
+# warning), and is warned of if it only counts the rows.
+MOST, _DOMINANT, _COUNTED = 0.8, 0.95, 0.5
+_LEAST_COUNTED = 20  # rows; 20 of 20 whole numbers are all different with probability 2e-8
 
 feature_names: ContextVar[Sequence[Any] | None] = ContextVar("feature_names", default=None)
 
@@ -464,8 +467,35 @@ def warn_of_scales(X: Any, names: Sequence[Any] | None = None) -> None:
     """Warn when one feature holds so much of the variance that it decides all distances.
 
     The mean squared distance of two rows is twice the sum of the variances of the columns. Without
-    `names` the names of `features_named` are used.
+    `names` the names of `features_named` are used. A counter of the rows is nearly always an id,
+    and warned of if it has most of the variance.
     """
+    shares = variance_shares(X)
+    top, d = int(shares.argmax()), len(shares)
+    if shares[top] < _COUNTED or (shares > 0).sum() < 2:
+        return
+    is_counted = is_counter(X[:, [top]].toarray().ravel() if sparse.issparse(X) else X[:, top])
+    if is_counted or shares[top] >= _DOMINANT:
+        names = feature_names.get() if names is None else names
+        known = names is not None and len(names) == d
+        name = f"Feature {str(names[top])!r}" if known else f"Feature {top}"  # type: ignore[index]
+        part = f"{100 * shares[top]:.4g} % of the variance of the {d} features"
+        if is_counted:
+            message = (
+                f"{name} counts the rows, and carries {part}; leave it out (--exclude), unless "
+                "these whole numbers in equal steps are a measurement."
+            )
+        else:
+            message = (
+                f"{name} carries {part}, so that distances are differences in it alone; unless all "
+                "are in the same unit, scale the features (StandardScaler; for a table "
+                "standardize=True or --standardize)."
+            )
+        warn(ScaleWarning, message)
+
+
+def variance_shares(X: Any) -> Array:
+    """Return the part of each feature in the sum of variances (d,); 0 exactly for constants."""
     if sparse.issparse(X):
         variances = mean_variance_axis(X, 0)[1]
     else:  # an offset costs no digits
@@ -473,18 +503,16 @@ def warn_of_scales(X: Any, names: Sequence[Any] | None = None) -> None:
         sums = [(tile.sum(axis=0), np.square(tile).sum(axis=0)) for tile in tiles]
         mean, square = np.sum(sums, axis=0) / len(X)
         variances = square - mean**2
-    top, total = int(variances.argmax()), float(variances.sum())
-    if (variances > 0).sum() > 1 and variances[top] >= _DOMINANT * total:
-        names = feature_names.get() if names is None else names
-        known = names is not None and len(names) == len(variances)
-        name = f"Feature {str(names[top])!r}" if known else f"Feature {top}"  # type: ignore[index]
-        percent = 100 * variances[top] / total
-        warn(
-            ScaleWarning,
-            f"{name} carries {percent:.4g} % of the variance of the {len(variances)} features, so "
-            "that distances are differences in it alone; unless all are in the same unit, scale "
-            "the features (StandardScaler; for a table standardize=True or --standardize).",
-        )
+    return variances / (variances.sum() or 1.0)  # type: ignore[no-any-return]
+
+
+def is_counter(column: Array) -> bool:
+    """Return whether a column (n,) holds whole numbers, all different and in equal steps."""
+    is_whole = len(column) >= _LEAST_COUNTED and np.isfinite(column).all()
+    if not is_whole or (column != np.round(column)).any():
+        return False
+    steps = np.diff(np.sort(column))
+    return bool(steps[0] > 0 and (steps == steps[0]).all())
 
 
 def _columns_of(X: Any, names: list[Any]) -> Array:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 from weakref import WeakSet
 
 import numpy as np
@@ -22,6 +22,7 @@ from tqdm import tqdm
 
 from heatsketch._typing import Array
 
+Value = TypeVar("Value")
 ROW_TILE = 1024  # rows of one unit of work: fixed, because results must not depend on threads
 
 
@@ -94,34 +95,63 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
-_lock = threading.Lock()
-_nesting = 0
-_limiter = None
-_threads_outside = 1
+def shared(setting: Callable[[], Iterator[Value]]) -> Callable[[], Iterator[Value]]:
+    """Let several threads be in the context of a setting of the process at once.
+
+    The first thread to enter sets it, and the last one to leave, in any order, sets it back. Only
+    the thread that forks lives on in the child: if it is not inside, the setting is set back there.
+    """
+    lock = threading.Lock()
+    inside: list[int] = []  # threads, once for each entry
+    in_force: list[tuple[Iterator[Value], Value]] = []
+
+    def leave(thread: int) -> None:
+        inside.remove(thread)
+        if not inside:
+            next(in_force.pop()[0], None)
+
+    def context() -> Iterator[Value]:
+        thread = threading.get_ident()
+        with lock:
+            if not inside:
+                steps = setting()
+                in_force.append((steps, next(steps)))
+            inside.append(thread)
+            value = in_force[0][1]
+        try:
+            yield value
+        finally:
+            with lock:
+                leave(thread)
+
+    def in_child() -> None:
+        for thread in [*inside]:
+            if thread != threading.get_ident():
+                leave(thread)
+        lock.release()
+
+    if hasattr(os, "register_at_fork"):  # the lock is free, and what it guards whole, in the child
+        os.register_at_fork(
+            before=lock.acquire, after_in_parent=lock.release, after_in_child=in_child
+        )
+    return context
 
 
 @contextmanager
+@shared
 def single_threaded_blas() -> Iterator[int]:
-    """Limit BLAS to one thread and yield its former number; several threads may enter."""
-    global _nesting, _limiter, _threads_outside
-    with _lock:
-        if _nesting == 0:
-            known = (library.num_threads for library in _controller().lib_controllers)
-            _threads_outside = max(known, default=0) or _threads_allowed()
-            _limiter = None
-            if _threads_outside > 1:
-                _let_any_thread_set_limits()
-                _limiter = _controller().limit(limits=1)
-        _nesting += 1
-    try:
-        yield _threads_outside
-    finally:
-        with _lock:
-            _nesting -= 1
-            if _nesting == 0 and _limiter is not None:
-                _let_any_thread_set_limits()
-                _limiter.restore_original_limits()
-                _let_any_thread_set_limits()
+    """Limit BLAS to one thread and yield its former number."""
+    known = (library.num_threads for library in _controller().lib_controllers)
+    threads_outside = max(known, default=0) or _threads_allowed()
+    if threads_outside == 1:
+        yield 1
+        return
+    _let_any_thread_set_limits()
+    limiter = _controller().limit(limits=1)
+    yield threads_outside
+    _let_any_thread_set_limits()
+    limiter.restore_original_limits()
+    _let_any_thread_set_limits()
 
 
 def _threads_allowed() -> int:

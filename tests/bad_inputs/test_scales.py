@@ -29,6 +29,8 @@ from problems.matrices import of_points
 HEAP = np.full((20, 3), 0.1)
 LARGE = np.round(X * 1e6).astype(np.int64) + np.int64(2**53 + 2**30)
 UNEVEN = pd.DataFrame(X * [1, 1, 1e12, 1], columns=["length", "width", "mass", "age"])
+COUNTED = pd.DataFrame(X, columns=["length", "width", "mass", "age"]) * 2
+COUNTED.insert(1, "player", np.arange(1, len(X) + 1))
 GROUPS = np.r_[X, cloud(40, 4, seed=1) + 1e3]
 ISOLATED = np.r_[X[:20] * 0.1, X[20:] * 1e4]
 
@@ -51,6 +53,12 @@ SCALES = [
         hs.ScaleWarning,
     ),
     Case(
+        "one feature that counts the rows, with half of the variance or more",
+        lambda: sketch(COUNTED),
+        ("Feature 'player' counts the rows, and carries 9", "leave it out"),
+        hs.ScaleWarning,
+    ),
+    Case(
         "groups of points without affinity between them",
         lambda: hs.diffusion(GROUPS),
         ("2 components (sizes 60, 40)",),
@@ -60,6 +68,11 @@ SCALES = [
         "more than half of the points isolated",
         lambda: sketch(ISOLATED, epsilon=1.0),
         ("40 of 60 points", "bandwidth is too small", "larger epsilon"),
+    ),
+    Case(
+        "`neighbors` beside `affinity='dense'` or `'radius'`",
+        lambda: sketch(X, affinity="dense", neighbors=hs.neighbors.NeighborIndex(X)),
+        ("neighbors is given but affinity='dense' uses none", "or leave out neighbors"),
     ),
     Case(
         "time 1e6",
@@ -86,6 +99,11 @@ SCALES = [
     ),
 ]
 OTHERS = [  # which the page does not list
+    Case(
+        "neighbours beside a radius",
+        lambda: hs.diffusion(X, affinity="radius", epsilon=4.0, neighbors=sparse.csr_matrix(X)),
+        ("neighbors is given but affinity='radius' uses none",),
+    ),
     Case(
         "sparse points with a large offset, dense kernel",
         lambda: hs.gaussian_affinity(sparse.csr_matrix(X + 1e8), epsilon=4.0),

@@ -36,10 +36,15 @@ def test_options_are_few():
 
 @pytest.mark.parametrize(
     "words",
-    ["--help", "embed --help", "embed tabel.csv -o out.csv", "distances tabel.csv --from a"],
+    [
+        *("--help", "embed --help", "embed tabel.csv -o out.csv", "distances tabel.csv --from a"),
+        *("embed table.csv -o a.csv", "report table.csv -o a.csv", "embed a.csv -o table.csv"),
+        *("embed table.csv -o b.csv --plot a.csv", "embed a.csv -o a.csv"),
+    ],
 )
 def test_help_and_mistyped_names_wait_for_no_library(words, tmp_path):
-    (tmp_path / "table.csv").write_text("a,b\n1,2\n")
+    for name in ("table.csv", "a.csv"):
+        (tmp_path / name).write_text("a,b\n1,2\n")
     code = f"""if True:
         import sys
         from heatsketch.cli import main
@@ -53,6 +58,8 @@ def test_help_and_mistyped_names_wait_for_no_library(words, tmp_path):
         assert done.stderr == (
             "heatsketch: error: tabel.csv does not exist; did you mean 'table.csv'?\n"
         )
+    elif "help" not in words:
+        assert re.search(" exists; pass --force|a.csv is also the input; choose", done.stderr)
 
 
 def test_methods_say_what_each_parameter_means(run):

@@ -11,6 +11,8 @@ import heatsketch as hs
 from heatsketch import plot
 from heatsketch.comparison.methods import ESTIMATORS
 from heatsketch.io import read_table
+from problems.clouds import cloud
+from problems.tables import write_csv
 
 
 def points_of(path):
@@ -131,6 +133,38 @@ def test_embed_of_few_or_equal_points_says_nothing_that_is_not_known(circle, run
         assert "distances" not in run("embed", circle, *out, "--method", method).out
 
 
+def test_embed_says_what_is_odd_about_the_points(clouds, run):
+    X = cloud(60, 4, seed=1)
+    X[:, 1], X[40:50] = 3.5, X[30]
+    given, out = ("--time", 4, "--method", "heat-sketch"), ("-o", "out.csv", "--force")
+    path = write_csv("t.csv", X * [1, 1, 4, 1], "abcd")
+    said = run("embed", path, *out, *given).lines["noticed"]
+    dominant = 16 * X[:, 2].var() / (X.var(axis=0) @ [1, 0, 16, 1])
+    assert said == (
+        "constant columns: b; 10 of 60 rows equal others before them; "
+        f"'c' has {100 * dominant:.3g} % of the variance; is it in the unit of the others? "
+        "(--standardize, --exclude)"
+    )
+    said = run("embed", path, *out, *given, "--standardize").lines["noticed"]
+    assert said == "constant columns: b; 10 of 60 rows equal others before them"
+    assert "noticed" not in run("embed", clouds, *out, *given).lines
+
+
+def test_embed_says_which_column_counts_the_rows(run):
+    X, number = cloud(60, 3, seed=1), np.arange(1, 61)
+    path = write_csv("t.csv", np.insert(X, 1, number, axis=1), ["a", "Player No", "b", "c"])
+    out = ("-o", "out.npy", "--time", 4, "--force")
+    said = run("embed", path, *out)
+    assert "3 features: a, b, c (passed through: Player No)" in said.lines["input"]
+    assert "'Player No' is passed through as an id" in said.lines["changed"]
+    np.testing.assert_array_equal(
+        np.load("out.npy"), hs.HeatEmbedding(time=4, random_state=0).fit_transform(X)
+    )
+    said = run("embed", path, *out, "--features", "a,Player No,b")
+    assert "changed" not in said.lines
+    assert "Feature 'Player No' counts the rows, and carries 99." in said.err
+
+
 def test_embed_says_how_labels_of_neighbours_agree(clouds, run):
     said = run("embed", clouds, "-o", "out.csv").lines
     line = said["agreement"]
@@ -209,7 +243,9 @@ def test_embed_and_python_agree_on_anndata(cells, run, stream):
     data, out = anndata.read_h5ad(cells), "out.h5ad"
     for name, key in (("heat_embedding", "X_heat"), ("heat_sketch", "X_heat_sketch")):
         method = ("--method", name.replace("_", "-"), "--n-components", 2, "--time", 4)
-        assert "60 genes" not in run("embed", cells, "-o", out, "--force", *method, *stream).err
+        said = run("embed", cells, "-o", out, "--force", *method, *stream)
+        assert "60 genes" not in said.err
+        assert said.lines["changed"].startswith("distances are those of X_pca, as in scanpy")
         found = anndata.read_h5ad(out)
         assert set(found.obsm) == {"X_pca", key}
         if not stream:

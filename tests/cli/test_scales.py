@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import heatsketch as hs
+from heatsketch.estimators import heat_embedding
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,16 @@ def test_scales_print_and_draw_what_the_library_finds(make, metric, suffix, run)
     found = (f"{test['epsilon']:.6g}", f"{nearest['dimension']:.3g} ± ")
     assert all(text in words for text in (*found, "<- chosen", "at most 8 directions"))
     assert picture.read_bytes().startswith({".png": b"\x89PNG", ".pdf": b"%PDF"}[suffix])
+
+
+def test_scales_lay_out_no_free_picture(run, monkeypatch):
+    X = hs.datasets.circle(60, rng=0)[0]
+    np.save("X.npy", X)
+    model = hs.HeatEmbedding(layout="linear", random_state=0).fit(X)
+    monkeypatch.setattr(heat_embedding, "free_layout", None)
+    facts = json.loads(run("scales", "X.npy", "--json").out)
+    held = model.explained_diffusion_variance().cumulative
+    np.testing.assert_allclose(facts["explained"]["cumulative"], held)
 
 
 def test_scales_of_points_that_do_not_differ_are_an_error(run):

@@ -87,7 +87,7 @@ def test_points_mapped_by_a_sample_are_scored_at_its_time_with_a_warning(run):
 
 
 def test_warnings_of_a_stream_name_the_columns(run):
-    columns = dict(zip("xyz", np.load("big.npy").T, strict=True)) | {"frame": np.arange(900.0)}
+    columns = dict(zip("xyz", np.load("big.npy").T, strict=True)) | {"frame": np.arange(900) / 3}
     parquet.write_table(pa.table(columns), "big.parquet", row_group_size=200)
     out = ("-o", "o.parquet")
     warned = run("embed", "big.parquet", *out, *SAMPLE, *METHOD).err

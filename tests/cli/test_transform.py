@@ -58,6 +58,9 @@ def test_what_does_not_fit_is_named(run):
     given = ("transform", "map.model", "short.csv", "-o", "out.csv")
     assert "has no column 'mass'" in run(*given, code=1).err
     assert "unrecognized" in run(*given, "--standardize", code=2).err
+    Path("empty.csv").write_text("sample;length;time;mass\n")
+    empty = run("transform", "map.model", "empty.csv", *given[3:], code=1).err
+    assert "empty.csv has no rows below its header" in empty
     assert "cannot be read" in run("transform", "short.csv", *given[2:], code=1).err
 
 

@@ -4,6 +4,7 @@ import csv
 import gc
 import logging
 import sys
+import threading
 import types
 import warnings
 from itertools import combinations
@@ -30,7 +31,7 @@ from heatsketch.comparison.methods import (
     needs_labels,
     silenced,
 )
-from heatsketch.comparison.run import DEFAULT_METHODS, FILES, measured, peak_memory
+from heatsketch.comparison.run import DEFAULT_METHODS, FILES, measured, memory
 from heatsketch.neighbors.exact import ExactSearch
 
 GRAPHS = ["heat-sketch", "diffusion-map", "laplacian-eigenmap", "isomap", "landmark-isomap", "lle"]
@@ -245,11 +246,47 @@ def test_all_is_what_fits():
     assert set(fitting(10_000)) - set(fitting(10**6)) == {"isomap", "sne", "tsne"}
 
 
-@pytest.mark.skipif(np.isnan(peak_memory()), reason="the system does not say")
+says_memory = pytest.mark.skipif(np.isnan(memory()), reason="the system does not say")
+
+
+@says_memory
 def test_memory_is_that_of_the_work():
     held, seconds, peak = measured(lambda: np.ones(25_000_000))
     assert 0.9 * held.nbytes < peak < 2 * held.nbytes
     assert seconds > 0
+
+
+@says_memory
+def test_the_largest_memory_of_the_process_stays_that_of_the_caller(monkeypatch):
+    large = np.ones(40_000_000)
+    del large
+    before, seen = memory("VmHWM"), threading.Event()
+
+    def look(*which):
+        found = memory(*which)
+        if threading.current_thread() is not threading.main_thread():
+            seen.set()
+        return found
+
+    def work():
+        held = np.ones(25_000_000)
+        for _ in range(2):  # the first look may have begun before
+            seen.clear()
+            assert seen.wait(60)
+        return held.nbytes
+
+    monkeypatch.setattr(run, "memory", look)
+    size, _, peak = measured(work)
+    assert memory("VmHWM") == before
+    assert 0.9 * size < peak < 2 * size
+
+
+def test_a_method_that_uses_no_neighbours_gets_none():
+    X = clouds()[0]
+    own = {"dense": hs.HeatSketch(2, affinity="dense"), "knn": hs.HeatSketch(2)}
+    found = hs.compare(X, own, seeds=1)
+    assert [row.error for row in found.rows] == ["", ""]
+    assert found.facts["sharing"] == ["knn"]
 
 
 def test_command_line(tmp_path, capsys):

@@ -14,6 +14,7 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsTransformer, RadiusNeighborsTransformer
 
 import heatsketch as hs
+from heatsketch.classical import Isomap, LocallyLinearEmbedding
 from heatsketch.graphs.links import links_of_points, shortest_links
 from heatsketch.graphs.neighborhoods import neighborhood_graph, off_diagonal, symmetric
 from heatsketch.graphs.shortest_paths import shortest_paths, spread_vertices
@@ -180,6 +181,13 @@ def test_links_of_pairs_are_the_shortest_between_every_two_components(labelled):
 
 def test_one_component_needs_no_links():
     assert all(len(side) == 0 for side in shortest_links(X, np.zeros(90, int)))
+
+
+@pytest.mark.parametrize("fit", [hs.diffusion, LocallyLinearEmbedding(radius=5).fit, Isomap().fit])
+def test_sizes_of_components_count_equal_points(fit):
+    clouds = np.vstack([np.repeat(X, 3, axis=0), X[:40] + np.array([1e3, 0, 0])])
+    with pytest.warns(hs.DisconnectedWarning, match=r"2 components \(sizes 270, 40\)"):
+        fit(clouds)
 
 
 def test_two_clouds_are_joined_by_the_shortest_link():

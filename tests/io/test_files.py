@@ -2,8 +2,12 @@
 
 import errno
 import gzip
+import os
+import stat
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -90,6 +94,14 @@ def test_any_text_survives_csv(tmp_path_factory, words):
     table = io.Table(np.eye(2), ("a", "b"), {"name": np.array(words, object)}, None, "made up")
     back = read_back(tmp_path_factory.mktemp("text") / "t.csv", table)
     assert back.extra["name"].tolist() == words
+
+
+def test_cells_that_spreadsheets_run_are_written_as_they_are(tmp_path):
+    """SECURITY.md says so: another program compares ids."""
+    words = np.array(["=1+1", "+1", "-x", "@SUM(A1)"], object)
+    table = io.Table(np.eye(4), tuple("abcd"), {"id": words}, None, "made up")
+    assert read_back(tmp_path / "t.csv", table).extra["id"].tolist() == words.tolist()
+    assert (tmp_path / "t.csv").read_text().splitlines()[1].split(",")[0].strip('"') == "=1+1"
 
 
 # Sources
@@ -241,6 +253,40 @@ def test_link_is_followed_and_permissions_are_ordinary(tmp_path):
     assert real.read_text() == "new"
     plain = saved(tmp_path, "plain", "plain.txt")
     assert real.stat().st_mode == plain.stat().st_mode
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such permissions")
+@pytest.mark.parametrize("suffix", [*io.SUFFIXES, ".h5ad of the input"])
+@pytest.mark.parametrize("mode", [0o600, 0o440, 0o664])
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path, suffix, mode):
+    path, table = tmp_path / f"t{suffix.split()[0]}", table_of(2)
+    io.write_table(path, np.eye(2), ["u", "v"], table)
+    path.chmod(mode)
+    in_place = suffix not in io.SUFFIXES
+    table = replace(table, extra={}, label=None, source=str(path)) if in_place else table
+    io.write_table(path, np.eye(2), ["u", "v"], table, key="X", force=True, in_place=in_place)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such permissions")
+def test_nobody_else_reads_a_private_file_while_it_is_written(tmp_path):
+    path, modes = saved(tmp_path, "old", "t.txt"), []
+    path.chmod(0o600)
+    io.write_atomically(path, lambda draft: modes.append(draft.stat().st_mode), force=True)
+    assert [stat.S_IMODE(mode) for mode in modes] == [0o600]
+
+
+@pytest.mark.parametrize("fails", ["touch", "open", "replace"])
+def test_an_error_names_the_file_and_not_the_draft(tmp_path, fails, monkeypatch):
+    def refuse(draft, *_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied", str(draft))
+
+    path = tmp_path / "t.txt"
+    monkeypatch.setattr(Path, fails, refuse)
+    with pytest.raises(PermissionError, match=r"t\.txt could not be written \(.*another") as caught:
+        io.write_atomically(path, lambda draft: None)
+    assert files.DRAFT not in str(caught.value)
+    assert leftovers(tmp_path) == []
 
 
 def test_killed_process_leaves_the_old_file(tmp_path):

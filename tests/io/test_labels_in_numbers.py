@@ -1,4 +1,4 @@
-"""Labels in numbers are no features, and small whole numbers that are features stay."""
+"""Labels in numbers and counters of rows are no features, and whole numbers that are stay."""
 
 import numpy as np
 import pandas as pd
@@ -75,6 +75,38 @@ def test_several_parts_by_blocks_say_so_too(tmp_path):
     assert "'outcome' is passed through as labels" in done.notes[0]
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("place", [0, 2, 3])
+@pytest.mark.parametrize(
+    "counter", [np.arange(60), 1990 + CODES.argsort(), 10 * np.arange(60, 0, -1)]
+)
+def test_whole_numbers_in_equal_steps_are_ids(tmp_path, counter, place, suffix):
+    path, names = tmp_path / f"t{suffix}", list("abc")
+    names.insert(place, "Player No")
+    written(path, np.insert(X, place, counter, axis=1), names)
+    table, blocks = io.read_table(path), open_blocks(path, Reading())
+    assert table.columns == blocks.columns == ("a", "b", "c")
+    np.testing.assert_array_equal(table.values, X)
+    np.testing.assert_array_equal(table.extra["Player No"], counter)
+    assert table.label is None
+    (note,) = table.notes
+    assert blocks.notes == table.notes
+    assert note.startswith("'Player No' is passed through as an id")
+    asked = io.read_table(path, features=names)
+    np.testing.assert_array_equal(asked.values[:, place], counter)
+    assert asked.notes == ()
+
+
+def test_a_short_part_has_the_features_of_the_first(tmp_path):
+    for part, rows in enumerate((slice(50), slice(50, None))):
+        counted = np.arange(60)[rows]
+        written(tmp_path / f"part-{part}.csv", X[rows], "abc", number=counted)
+    assert open_blocks(tmp_path, Reading()).columns == ("a", "b", "c")
+    excluded = open_blocks(tmp_path, Reading(exclude="a"))
+    assert excluded.columns == ("b", "c")
+    np.testing.assert_array_equal(next(excluded.tables(60)).values, X[:, 1:])
+
+
 def one_hot():
     return np.eye(3)[CODES], ["species_0", "species_1", "species_2"]
 
@@ -86,7 +118,11 @@ def one_hot():
         (load_wine().data, load_wine().feature_names),
         (load_iris().data, load_iris().feature_names),
         one_hot(),
-        (np.column_stack([X, np.arange(60)]), ["a", "b", "c", "cluster"]),  # not few
+        (np.column_stack([X, np.arange(60) ** 2]), ["a", "b", "c", "cluster"]),  # not few
+        (np.column_stack([X, np.arange(60) / 2]), "abcd"),  # not whole
+        (np.column_stack([X, np.arange(60) // 2]), "abcd"),  # not different
+        (np.column_stack([X[:19], np.arange(19)]), "abcd"),  # too few rows
+        (np.column_stack([np.arange(60), np.arange(60)[::-1]]), "ab"),  # nothing else
         (np.column_stack([X, X[:, 0]]), ["a", "b", "c", "species"]),  # not whole
         (np.indices((8, 8)).reshape(2, -1).T, "xy"),  # a grid
         (CODES[:, None], ["group"]),  # nothing else

@@ -136,6 +136,58 @@ def test_one_column_with_decimal_commas_is_not_lost(tmp_path):
     assert io.read_table(path, exclude="y").columns == ("x", "z")
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["184 cm", "190 cm", "171 cm"],
+        ["1.234,5", "2.345,5", "3.456,5"],
+        ["1,5", "2.5", "3,5"],
+        ["5 %", "6 %", "7 %"],
+    ],
+)
+def test_no_decimal_mark_is_hinted_at_that_does_not_help(tmp_path, cells):
+    path = saved(tmp_path, "a;b\n" + "".join(f"{k};{cell}\n" for k, cell in enumerate(cells)))
+    for mark in ".,":
+        with pytest.raises(ValueError, match=r"column 'b' holds.*write numbers") as caught:
+            io.read_table(path, decimal=mark)
+        assert "decimal=" not in str(caught.value)
+
+
+def test_columns_with_different_marks_are_no_reason_for_either(tmp_path):
+    path = saved(tmp_path, "a;b;c\n1,5;1.5;1\n2,5;2.5;2\n")
+    for mark, name in ((".", "a"), (",", "b")):
+        with pytest.raises(ValueError, match=f"column '{name}' holds") as caught:
+            io.read_table(path, decimal=mark)
+        assert "decimal=" not in str(caught.value)
+
+
+def test_a_mark_that_mends_one_of_two_columns_is_hinted_at(tmp_path):
+    path = saved(tmp_path, "a;b;c\n1,5;184 cm;1\n2,5;190 cm;2\n")
+    with pytest.raises(ValueError, match=r"column 'a' holds .*, column 'b' holds .*decimal=','"):
+        io.read_table(path)
+    with pytest.raises(ValueError, match="column 'b' holds") as caught:
+        io.read_table(path, decimal=",")
+    assert "column 'a'" not in str(caught.value)
+    assert "decimal=" not in str(caught.value)
+
+
+def test_all_bad_columns_are_named_at_once(tmp_path):
+    """Up to five, by what is to be done: all that a user mends before the next try."""
+    commas = text(cells(","), sep=";")
+    with pytest.raises(ValueError, match=r"column 'x' .*, column 'y' .*, column 'z' .*decimal=,"):
+        io.read_table(saved(tmp_path, commas))
+    mixed = "a,b,c,d,e\n1,2 kg,?,1,9223372036854775807\n2,3 kg,5,n.d.,1\n3,4 kg,6,7,2\n"
+    with pytest.raises(ValueError, match="column 'b' holds") as caught:
+        io.read_table(saved(tmp_path, mixed))
+    said = str(caught.value)
+    assert all(f"column {name!r} holds" in said for name in "bcde")
+    assert "in row 0 (line 2 of the file), column 'd' holds 'n.d.' in row 1" in said
+    assert ".." not in said
+    many = ",".join(f"c{k}" for k in range(7)) + "\n" + 3 * (",".join(7 * ["5 %"]) + "\n")
+    with pytest.raises(ValueError, match=r"column 'c4' holds .* and 2 more; write numbers"):
+        io.read_table(saved(tmp_path, many))
+
+
 OTHER_NOTATION = ['"1,234.5"', "1'234.5", "1 234", "12 %", "12%", "€5", "5,0 €", "−1.5", "(1.5)"]
 
 
@@ -307,6 +359,8 @@ def test_empty_names_with_data_are_kept_and_without_are_not(tmp_path):
 def test_a_table_without_rows_says_so(tmp_path):
     with pytest.raises(ValueError, match="has no rows below its header"):
         io.read_table(saved(tmp_path, "a,b\n"))
+    with pytest.raises(ValueError, match="has no rows below its header"):
+        io.read_table(saved(tmp_path, "a,b\n"), features=["a", "b"])
 
 
 # Spreadsheets and zarr

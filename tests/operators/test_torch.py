@@ -2,6 +2,7 @@
 
 import doctest
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import heatsketch as hs
+from heatsketch.operators.blocks import full_precision
 from heatsketch.operators.graph import as_operator
 from heatsketch.operators.torch import TILE_SIDE, on_device
 from problems.clouds import cloud, even_circle
@@ -100,6 +102,24 @@ def test_the_precision_of_products_does_not_depend_on_what_is_allowed_elsewhere(
     try:
         with torch.autocast("cpu", dtype=torch.bfloat16):
             assert_array_equal(kernel @ np.eye(N), expected)
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def test_two_threads_leave_the_precision_as_it_was():
+    """The first to enter leaves first."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        first, second = full_precision("cpu"), full_precision("cpu")
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(first.__enter__).result()
+            second.__enter__()
+            pool.submit(first.__exit__, None, None, None).result()
+            inside = torch.get_float32_matmul_precision()
+            second.__exit__(None, None, None)
+        assert inside == "highest"
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision(before)

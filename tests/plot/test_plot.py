@@ -427,6 +427,17 @@ def crowd(n, m, seed):
     return points, codes, np.column_stack([rng.uniform(8, 90, m), np.full(m, 12.0)])
 
 
+def test_only_categories_that_gather_somewhere_get_a_name():
+    rng = np.random.default_rng(0)
+    points = rng.uniform([0, 0], [300, 200], (2000, 2))
+    places = [
+        place_names(points, codes, np.full((6, 2), 8.0), np.array([300.0, 200]), 0.1)[0]
+        for codes in (rng.integers(0, 6, 2000), (points[:, 0] // 50).astype(int))
+    ]
+    assert np.isnan(places[0]).all()  # at random
+    assert np.isfinite(places[1]).all()  # strips beside each other
+
+
 @given(st.integers(1, 12), st.integers(12, 300), st.integers(0, 10**6))
 def test_of_any_crowd_names_cover_no_point_and_no_name_and_stay_in_the_window(m, n, seed):
     points, codes, sizes = crowd(n, m, seed)

@@ -172,8 +172,10 @@ class LocallyLinearEmbedding(Embedding):
         # Points without neighbours have an empty row.
         L = sparse.csr_matrix(sparse.diags_array((np.diff(W.indptr) > 0).astype(float)) - W)
         closed = closed_components(W)
-        count, sizes = len(closed), [len(points) for points in closed]
+        count = len(closed)
         if count > 1:
+            copies = np.bincount(vertices.vertex)
+            sizes = sorted((copies[own].sum() for own in closed), reverse=True)
             warn(
                 DisconnectedWarning,
                 f"The graph has {count} components (sizes {name_rows(sizes)}) without neighbours "

@@ -2,23 +2,27 @@
 
 `arguments` has the table of options; each verb is a module with a function `run`, which returns the
 lines of its summary. They share `common`: from a file to a fitted estimator and output files.
-Only the verb that is asked for is imported, and only after the files that it names were found:
---help and a mistyped name are answered without the slow imports.
+Only the verb that is asked for is imported, and only after a look for the files that it names:
+--help, a mistyped name and an output that exists are answered without the slow imports.
 """
 
 import contextvars
 import importlib
 import os
+import signal
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from heatsketch._words import did_you_mean
 from heatsketch.cli.arguments import VERBS, parse
-from heatsketch.cli.printing import describe, print_summary, report_to_stderr, say
+from heatsketch.cli.printing import OUTPUTS, describe, print_summary, report_to_stderr, say
+from heatsketch.io.files import check_target
 
 __all__ = ["VERBS", "main"]
 
@@ -34,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 done, 1 the data or the computation failed, 2 wrong usage, 130 interrupted.
+        0 done, 1 data or computation failed, 2 wrong usage, 130 interrupted, 143 by SIGTERM.
 
     Examples
     --------
@@ -53,9 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         args = parse(argv)
         args.words, args.start = argv, time.monotonic()
-        _check_inputs(args)
+        _check_files(args)
         verb = importlib.import_module(f"heatsketch.cli.{args.verb}")
-        with report_to_stderr(quiet=args.quiet) as args.warned:
+        with _sigterm_interrupts(), report_to_stderr(quiet=args.quiet) as args.warned:
             lines = contextvars.copy_context().run(verb.run, args)  # its settings end with it
         if lines is not None:
             print_summary(args, lines)
@@ -73,17 +77,39 @@ def main(argv: Sequence[str] | None = None) -> int:
             cause = cause.__cause__ or cause.__context__
         if isinstance(cause, KeyboardInterrupt):
             say("interrupted; no file was left half-written")
-            return 130
+            return 128 + next(iter(cause.args), signal.SIGINT)
         if "--debug" in argv:
             traceback.print_exc()
         say(f"error: {describe(error)}")
         return 1
 
 
-def _check_inputs(args: Any) -> None:
-    """Raise if an input file does not exist, before libraries are imported."""
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """Let SIGTERM interrupt as Ctrl-C does, so that no draft is left, if it has no handler yet."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def interrupt(number: int, _: Any) -> None:
+        raise KeyboardInterrupt(number)
+
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _check_files(args: Any) -> None:
+    """Raise if an input does not exist, or an output does, before libraries are imported."""
     for name in ("input", "other", "embedding", "picture", "beside", "model", "pairs_file"):
         path = Path(getattr(args, name) or "-")
         if path.suffix and not path.exists():  # a built-in set has no suffix
             beside = [str(path.parent / one.name) for one in path.parent.glob("*")]
             raise FileNotFoundError(f"{path} does not exist{did_you_mean(str(path), beside)}")
+    for name in () if args.force or args.resume else OUTPUTS:
+        path = Path(getattr(args, name) or "-")
+        if path.suffix and path.is_file():
+            check_target(path, force=False, source=args.input or "")

@@ -9,18 +9,27 @@ from typing import Any
 import numpy as np
 
 from heatsketch import __version__, io, plot
-from heatsketch._checks import feature_names, logger, warn, warn_if_transposed, warn_of_scales
+from heatsketch._checks import (
+    MOST,
+    feature_names,
+    logger,
+    variance_shares,
+    warn,
+    warn_if_transposed,
+    warn_of_scales,
+)
+from heatsketch._random import distinct_rows
 from heatsketch._typing import Array
 from heatsketch._words import did_you_mean, no_parameter
 from heatsketch.cli.arguments import FORMAT
 from heatsketch.cli.printing import OUTPUTS
 from heatsketch.comparison.methods import ESTIMATORS, classes, defaults, embedded, needs_labels
 from heatsketch.io import text
-from heatsketch.io.files import PIPE, check_target, need, suffix_of
+from heatsketch.io.files import PIPE, check_target, listed, need, suffix_of
 from heatsketch.io.formats import check_key, read_like
 from heatsketch.io.metadata import write_metadata
 from heatsketch.io.refine import Learned
-from heatsketch.io.table import is_id, require
+from heatsketch.io.table import default_names, is_id, require
 from heatsketch.operators.graph import Graph
 
 ROW_SUFFIXES = (".csv", ".tsv", ".txt")
@@ -127,6 +136,27 @@ def size_of(args: Namespace, table: io.Table) -> str:
     if args.graph is None:
         return f"{n:,} points, {d:,} features"
     return f"{n:,} nodes, {Graph(table.values).n_edges:,} edges"
+
+
+def has_names(table: io.Table) -> bool:
+    """Return whether the features have names of their own."""
+    return table.columns != default_names(table.values)
+
+
+def oddities(table: io.Table) -> str:
+    """Return constant columns, equal rows and a column with most of the variance as text."""
+    shares, n = variance_shares(table.values), table.values.shape[0]
+    constant, top = np.flatnonzero(shares == 0), int(shares.argmax())
+    repeated = n - len(distinct_rows(table.values)[0])
+    found = []
+    if len(constant):
+        found.append(f"constant columns: {listed([table.columns[j] for j in constant], 5)}")
+    if repeated:
+        found.append(f"{repeated:,} of {n:,} rows equal others before them")
+    if has_names(table) and shares[top] >= MOST and len(constant) < len(shares) - 1:
+        what = f"{table.columns[top]!r} has {100 * shares[top]:.3g} % of the variance"
+        found.append(f"{what}; is it in the unit of the others? (--standardize, --exclude)")
+    return "; ".join(found)
 
 
 # Parameters and fits

@@ -17,7 +17,7 @@ from heatsketch.io.files import PIPE, listed, suffix_of
 from heatsketch.io.formats import BLOCK_FORMATS, open_blocks, parts_of
 from heatsketch.io.metadata import write_metadata
 from heatsketch.io.models import write_model
-from heatsketch.io.table import Reading, default_names
+from heatsketch.io.table import Reading
 from heatsketch.metrics import knn_accuracy
 from heatsketch.reports.summary import parameters, summary
 
@@ -145,14 +145,17 @@ def described(
 ) -> dict[str, str]:
     """Return the summary of an embedding as lines; `known` are lines of a report on it."""
     # The first features are named, so that the user notices an id or label among them.
-    has_names = args.graph is None and table.columns != default_names(table.values)
+    has_names = args.graph is None and common.has_names(table)
     named = f": {listed(table.columns, 5)}" if has_names else ""
     aside = f" (passed through: {listed(table.extra)})" if table.extra else ""
+    is_given = "precomputed" in estimator.get_params().values()
     lines = {
         "input": f"{table.source}: {common.size_of(args, table)}{named}{aside}",
-        **({"changed": "; ".join(table.notes)} if table.notes else {}),
+        "changed": "; ".join(table.notes),
+        "noticed": "" if is_given else common.oddities(table),
         "method": f"{args.method}, {parameters(estimator)}",
     }
+    lines = {name: text for name, text in lines.items() if text}
     lines = lines | (known or summary(estimator)) | lines  # in this order, with these values
     groups = common.groups_of(table)
     known_groups = [group for group in groups.tolist() if group is not None]
@@ -161,7 +164,7 @@ def described(
         k = min(10, len(known_groups) - 1)
         logger.info("agreement of the labels of neighbours")
         figures = [f"embedding {knn_accuracy(Y, groups, k):.3f}"]
-        if "precomputed" not in estimator.get_params().values():
+        if not is_given:
             figures.append(f"input {knn_accuracy(table.values, groups, k):.3f}")
         lines["agreement"] = f"{', '.join(figures)} ({table.label} by {k} nearest, leave one out)"
     return lines

@@ -85,7 +85,7 @@ class Neighborhoods:
         count, labels = connected_components(graph, directed=False)
         if count == 1:
             return graph
-        sizes = np.sort(np.bincount(labels))[::-1]
+        sizes = np.sort(np.bincount(labels[self.vertex]))[::-1]
         if self.search.columns is not None:
             raise ValueError(
                 f"X is a graph of {count} components (sizes {name_rows(sizes)}) without a distance "

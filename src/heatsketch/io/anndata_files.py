@@ -56,7 +56,8 @@ def read(path: Path, how: Reading) -> Table:
         label = categories[0] if categories else how.choose_label(table.extra)
         note = place.replace("obsm/", f"uns/{KEY}/")
         made = _element(store, note) if note != place and note in store else ""
-        return replace(table, label=label, metadata=decoded(made))
+        notes = _note_of_choice(place, how)
+        return replace(table, label=label, metadata=decoded(made), notes=notes)
 
 
 def blocks(path: Path, how: Reading) -> Blocks:
@@ -89,7 +90,14 @@ def blocks(path: Path, how: Reading) -> Blocks:
                 yield _table(points[rows], columns, place, obs, path)
                 start = rows.stop
 
-    return Blocks(n, columns, first.dtype, str(path), tables, stored)
+    notes = _note_of_choice(place, how)
+    return Blocks(n, columns, first.dtype, str(path), tables, stored, notes)
+
+
+def _note_of_choice(place: str, how: Reading) -> tuple[str, ...]:
+    """Return a note where the principal components stand for the genes."""
+    words = f"distances are those of {_COMPONENTS}, as in scanpy (of all genes: --read key=X)"
+    return (words,) if how.key is None and place == f"obsm/{_COMPONENTS}" else ()
 
 
 def _table(points: Any, columns: Names, place: str, frame: Any, path: Path) -> Table:

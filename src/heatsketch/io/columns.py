@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from heatsketch._checks import is_counter
 from heatsketch._typing import Array
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import listed
@@ -54,10 +55,10 @@ _NOT_A_NUMBER = (
     "with missing='drop' or 'median' (--missing drop or median); or, if this is no feature, name "
     "it with exclude, ids or label (--exclude, --id, --label)"
 )
+_ANOTHER_MARK = "if {0!r} marks decimals, pass decimal={0!r} (--read decimal={0}); "
 _ANOTHER_NOTATION = (
-    "if {mark!r} marks decimals, pass decimal={mark!r} (--read decimal={mark}); write numbers "
-    "without signs for thousands, currencies, per cent and units; if this is no feature, name it "
-    "with exclude (--exclude)"
+    "write numbers with one mark for decimals, and without signs for thousands, currencies, per "
+    "cent and units; if this is no feature, name it with exclude (--exclude)"
 )
 
 Place = Callable[[int], str]  # from the number of a row to the words for its place
@@ -123,9 +124,9 @@ def table_of(
     """Return the points of an Arrow table, with its other columns as ids and labels.
 
     Features are the requested columns, or else all numeric ones that are not ids, labels or
-    excluded; a note names labels in numbers. They are float32 if all columns are; gaps are NaN.
-    With `text_place`, which names the places of rows, all cells are text, and ids and labels that
-    are numbers become numbers.
+    excluded; a note names labels in numbers, and ids that count the rows. They are float32 if all
+    columns are; gaps are NaN. With `text_place`, which names the places of rows, all cells are
+    text, and ids and labels that are numbers become numbers.
 
     Raises
     ------
@@ -137,6 +138,8 @@ def table_of(
     require(how.features + how.exclude, names, path)
     passed = [name for name in names if name in how.others or is_id(name) or is_label(name)]
     columns, extra, notes = {}, {}, []
+    faults: dict[str, list[str]] = {}  # by what to do
+    foreign = []
     for name in how.features or [name for name in names if name not in passed]:
         column = table[name].combine_chunks()
         try:
@@ -145,23 +148,34 @@ def table_of(
                 refuse_merged(name, found, column, place)
                 columns[name] = found
                 notes += [note] if note else []
-            elif how.features:
+            elif how.features and table.num_rows:
                 what = f"column {name!r} holds nothing that is a number"
-                raise ValueError(f"{what}; name features that are numbers.")
+                raise ValueError(what, "name features that are numbers")
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
-    coded = [] if how.features else coded_labels(columns)
-    coded = coded if len(coded) < len(columns) else []  # something is left
-    for name in coded:
-        del columns[name]
-        notes.append(_note_of_labels(name))
+            what, *do = error.args if type(error) is ValueError else [str(error)]
+            faults.setdefault("; ".join(["", *do]), []).append(what.removesuffix("."))
+            foreign += [name] if _ANOTHER_NOTATION in do else []
+    if faults:
+        said = " ".join(f"{listed(whats, 5)}{do}." for do, whats in faults.items())
+        mark = "," if how.decimal == "." else "."
+        helped = [name for name in (*columns, *foreign) if _may_have_mark(table[name], how, mark)]
+        if {*columns} < {*helped}:  # it mends a column and spoils none
+            hint = _ANOTHER_MARK.format(mark)
+            said = said.replace(_ANOTHER_NOTATION, hint + _ANOTHER_NOTATION)
+        raise ValueError(f"{path}: {said}")
+    for found_in, what in _NO_FEATURES.items():
+        aside = [] if how.features else found_in(columns)
+        for name in aside if len(aside) < len(columns) else []:  # something is left
+            del columns[name]
+            notes.append(f"{name!r} is passed through as {what} {_UNLESS_NAMED}")
+            passed.append(name)
     if not columns:
         reason = f"no numeric column to use as a feature; its columns are {listed(names)}"
         reason = reason if table.num_rows else "no rows below its header; pass a table with some"
         raise ValueError(f"{path} has {reason}.")
     for name in [name for name in names if name not in columns]:
         if text_place:  # a column that could have been a feature holds something else
-            may_be_number = bool(how.features or name in (*passed, *coded))
+            may_be_number = bool(how.features or name in passed)
             may_be_number = may_be_number and not (name in how.ids or is_id(name))
             extra[name] = _from_text(table[name].combine_chunks(), how.decimal, may_be_number)
         else:  # in chunks, because Arrow limits the size of one
@@ -171,9 +185,16 @@ def table_of(
     return Table(values, tuple(columns), extra, label, str(path), notes=tuple(notes))
 
 
-def _note_of_labels(name: str) -> str:
-    what = f"{name!r} is passed through as labels, for it holds few whole numbers"
-    return f"{what} (to embed it, name all features: --features)"
+def _counters(columns: dict[str, Array]) -> list[str]:
+    """Return the columns (n,) that count the rows."""
+    return [name for name, column in columns.items() if is_counter(column)]
+
+
+_NO_FEATURES: dict[Callable[[dict[str, Array]], list[str]], str] = {
+    coded_labels: "labels, for it holds few whole numbers",
+    _counters: "an id, for it holds whole numbers in equal steps, all different",
+}
+_UNLESS_NAMED = "(to embed it, name all features: --features)"
 
 
 def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array | None, str]:
@@ -207,22 +228,32 @@ def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array 
     def complaint(bad: Array, remedy: str) -> ValueError:
         rows, cell = np.flatnonzero(bad[codes]), words[bad.argmax()]
         where = place(int(rows[0])) + (f" ({len(rows)} such cells)" if len(rows) > 1 else "")
-        return ValueError(f"column {name!r} holds {cell[:80]!r} in {where}; {remedy}.")
+        return ValueError(f"column {name!r} holds {cell[:80]!r} in {where}", remedy)
 
-    another_notation = _ANOTHER_NOTATION.format(mark="," if how.decimal == "." else ".")
     counts, numeric = np.bincount(codes), foreign | number
     half = 2 * counts @ numeric >= counts @ filled or 2 * numeric.sum() >= filled.sum()
     if not asked and not (half and numeric.any()):
         units = {word.rpartition(" ")[2] for word in np.array(words)[filled]}
         if len(units) == 1 and (kinds[filled] == "measured").all():
-            raise complaint(filled, another_notation)
+            raise complaint(filled, _ANOTHER_NOTATION)
         return None, ""
     if foreign.any():
-        raise complaint(foreign, another_notation)
+        raise complaint(foreign, _ANOTHER_NOTATION)
     if not how.fills_gaps:
         raise complaint(bad, _NOT_A_NUMBER)
     shown = listed([repr(words[i]) for i in np.flatnonzero(bad)], 3)
     return found, f"{counts[bad].sum()} cells of {name!r} count as missing: {shown}"
+
+
+def _may_have_mark(column: Any, how: Reading, mark: str) -> bool:
+    """Return whether all that looks like a number in a column is one with this decimal mark."""
+    words = [word for word in column.unique().to_pylist() if isinstance(word, str)]
+    others = ("text", "missing", "boolean")
+    return all(
+        kind_of(word, mark) == "number"
+        for word in words
+        if kind_of(word, how.decimal) not in others
+    )
 
 
 def _from_text(column: Any, decimal: str, may_be_number: bool) -> Array:
@@ -274,7 +305,7 @@ def blocks_of(
             yield replace(table_of(rows, known, path, first_row=start), notes=())
             start += batch.num_rows
 
-    notes = tuple(note for note in first.notes if note in map(_note_of_labels, first.extra))
+    notes = tuple(note for note in first.notes if note.endswith(_UNLESS_NAMED))
     return Blocks(n, first.columns, first.values.dtype, str(path), tables, notes=notes)
 
 

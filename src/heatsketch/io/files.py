@@ -5,14 +5,13 @@ import errno
 import os
 import re
 import secrets
+import stat
 import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-
-from heatsketch._checks import optional
 
 # The extra of the package that installs a library; all others are in "io".
 EXTRAS = {"openpyxl": "xlsx", "anndata": "anndata", "h5py": "anndata", "zarr": "anndata"}
@@ -48,14 +47,14 @@ def write_atomically(
         Called with a temporary path, of the same suffix and in the same folder, to write to. The
         file is then flushed to disk and renamed; if `write` raises, it is removed.
     force : bool, default=False
-        Replace the file if it exists.
+        Replace the file if it exists; its permissions stay.
 
     Raises
     ------
     FileExistsError, FileNotFoundError, IsADirectoryError
         If the file exists and `force` is false, its folder does not, or it is a folder.
     OSError
-        If there is no room for it; the message names it.
+        If there is no room for it, or the folder takes no files; the message names it.
 
     See Also
     --------
@@ -78,18 +77,24 @@ def write_atomically(
     draft = target.with_name(f"{DRAFT}{secrets.token_hex(6)}-{target.name[-40:]}")
     try:
         draft.touch(exist_ok=False)
+        mode = stat.S_IMODE((target if target.exists() else draft).stat().st_mode)
+        draft.chmod(mode | stat.S_IWUSR)
         write(draft)
         with draft.open("rb+") as stream:
             os.fsync(stream)
         check_target(path, force=force)
+        draft.chmod(mode)
         draft.replace(target)
     except BaseException as error:
-        draft.unlink(missing_ok=True)
-        if not _NO_ROOM.search(str(error)):
+        with suppress(OSError):
+            draft.unlink()
+        is_full = _NO_ROOM.search(str(error))
+        if not is_full and not (isinstance(error, OSError) and draft.name in str(error)):
             raise
-        number = getattr(error, "errno", None) or errno.ENOSPC
-        reason = f"{path} could not be written ({os.strerror(number)}); make room on the disk"
-        raise OSError(number, f"{reason}, and try again.") from error
+        number = getattr(error, "errno", None) or (errno.ENOSPC if is_full else errno.EIO)
+        do = "make room on the disk, and try again" if is_full else "choose another folder"
+        reason = f"{path} could not be written ({os.strerror(number)})"
+        raise OSError(number, f"{reason}; {do}.") from error
     if os.name == "posix":  # the name is on the disk when the folder is
         folder = os.open(target.parent, os.O_RDONLY)
         os.fsync(folder)
@@ -151,6 +156,8 @@ def check_archive(archive: zipfile.ZipFile, path: Path) -> None:
 
 def need(module: str, path: Path) -> Any:
     """Import an optional library that a format needs, or say how to install it."""
+    from heatsketch._checks import optional  # slow to import
+
     package = module.partition(".")[0]
     return optional(module, f"{path.suffix} files need {package}", EXTRAS.get(package, "io"))
 

@@ -56,7 +56,8 @@ class Table:
     metadata : dict
         Record of how the values were made, empty if unknown.
     notes : tuple of str
-        Changes by reading: rows left out, gaps filled, columns standardised.
+        Choices and changes by reading: columns passed through, rows left out, gaps filled, columns
+        standardised.
     learned : dict
         `refine.Learned`: medians and scales for other rows of the same kind.
 

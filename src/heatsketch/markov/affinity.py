@@ -313,6 +313,7 @@ AFFINITIES: dict[str, Callable[[Any, Any, int, Any, float], Affinity]] = {
     "radius": radius_affinity,
     "variable": variable_affinity,
 }
+WITHOUT_NEIGHBORS = ("dense", "radius")  # given: they take pairs by distance
 
 
 # Affinities that are precomputed

@@ -54,17 +54,19 @@ def connectivity(K: Operator, row_sums: Array, vertex: Array) -> dict[str, Any]:
             copies = sparse.bmat([[None, matrix], [matrix, None]], format="csr")
             count = connected_components(copies, directed=False)[0] - without_loops.sum()
             counts |= {"bipartite": int(count)} if count else {}
-    sizes = np.sort(blocks.host(bincount(labels)))[::-1]
-    if len(sizes) > 1:
-        points = np.flatnonzero(np.isin(on_host(vertex), alone))
+    count = int(labels.max()) + 1
+    if count > 1:
+        vertex = on_host(vertex)
+        points = np.flatnonzero(np.isin(vertex, alone))
         lone = f"; points {name_rows(points)} stand alone" if len(alone) else ""
+        sizes = np.sort(np.bincount(blocks.host(labels)[vertex]))[::-1]  # equal points count
         message = (
-            f"The affinity falls into {len(sizes)} components (sizes {name_rows(sizes)}), between "
+            f"The affinity falls into {count} components (sizes {name_rows(sizes)}), between "
             "which nothing diffuses: distances say only that they are apart. More neighbours (or "
             f"edges), or a larger epsilon (heatsketch.connecting_epsilon), connects them{lone}."
         )
         warn(DisconnectedWarning, message)
-    return {"components": len(sizes)} | counts
+    return {"components": count} | counts
 
 
 def component_labels(diffusion: Any) -> Array | None:

@@ -26,7 +26,7 @@ from heatsketch._random import content_order, random_block
 from heatsketch._tiles import ROW_TILE, row_tiles
 from heatsketch._typing import Array
 from heatsketch.layout.free import geometric_medians
-from heatsketch.markov.affinity import AFFINITIES, Affinity, as_affinity
+from heatsketch.markov.affinity import AFFINITIES, WITHOUT_NEIGHBORS, Affinity, as_affinity
 from heatsketch.markov.components import connectivity
 from heatsketch.markov.normalization import Scaling, bistochastic_scaling, markov_scaling
 from heatsketch.markov.out_of_sample import (
@@ -264,6 +264,11 @@ class Diffusion:
             raise ValueError(
                 f"metric={metric!r} and neighbors are both given; pass one of them, such as a "
                 "KNeighborsTransformer with this metric."
+            )
+        if affinity in WITHOUT_NEIGHBORS and neighbors is not None:
+            raise ValueError(
+                f"neighbors is given but affinity={affinity!r} uses none; "
+                "pass affinity='knn' or 'variable', or leave out neighbors."
             )
         search = neighbors if distances is None else distances
         device = device_of(X) if device is None else device

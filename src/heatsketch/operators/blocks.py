@@ -22,7 +22,7 @@ from scipy.linalg import qr
 from sklearn import get_config
 
 from heatsketch._checks import is_tensor, on_host, to_device
-from heatsketch._tiles import for_each_tile, sum_over_tiles
+from heatsketch._tiles import for_each_tile, shared, sum_over_tiles
 from heatsketch._typing import Array
 
 Block: TypeAlias = Any  # array or tensor (n, k) or (n,)
@@ -395,11 +395,18 @@ def full_precision(device: Any) -> Iterator[None]:
     """
     import torch
 
+    kind = torch.device(device).type
+    without = torch.autocast(kind, enabled=False) if kind in _WITH_AUTOCAST else nullcontext()
+    with _full_float32(), without:
+        yield
+
+
+@contextmanager
+@shared
+def _full_float32() -> Iterator[None]:
+    import torch
+
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
-    try:
-        kind = torch.device(device).type
-        with torch.autocast(kind, enabled=False) if kind in _WITH_AUTOCAST else nullcontext():
-            yield
-    finally:
-        torch.set_float32_matmul_precision(before)
+    yield
+    torch.set_float32_matmul_precision(before)

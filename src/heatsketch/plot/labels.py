@@ -14,6 +14,7 @@ MAX_CATEGORIES = 20  # more colours cannot be told apart
 
 _CELLS = 4  # of a name's height: places are looked for in such steps
 _REACH = 2  # longest line to a name, next to the median distance of the category from its median
+_MOST_OTHERS = 0.25  # of the other points, as near to the median of a category as half of its own
 _OFF_CENTRE = 0.1  # of the distance between middles, next to that between a name and its home
 
 MAIN_COLOUR = "#3b6ea8"  # of points without labels
@@ -107,9 +108,10 @@ def place_names(
 ) -> tuple[Array, Array]:
     """Return where names of categories stand in a window: each in the free place next to its home.
 
-    The home is the median of the category. Names cover no point, no other name, and no line from a
-    name before them to its home; lines are short next to the extent of the category. The page does
-    the same (names.js).
+    The home is the median of the category. A category that gathers nowhere gets no name: within the
+    median distance of its points from their home are more than a quarter of all other points. Names
+    cover no point, no other name, and no line from a name before them to its home; lines are short
+    next to the extent of the category. The page does the same (names.js).
 
     Parameters
     ----------
@@ -127,7 +129,7 @@ def place_names(
     Returns
     -------
     places, homes : arrays (m, 2)
-        The middle of each name, NaN where there is no room; the medians.
+        The middle of each name, NaN where it has none; the medians.
     """
     members = [points[codes == code] for code in range(len(sizes))]
     homes = np.array([np.median(own, axis=0) for own in members])
@@ -144,8 +146,12 @@ def place_names(
 
     take(points)
     for name in sorted(range(len(sizes)), key=lambda name: -len(members[name])):
-        home, size = homes[name], sizes[name]
-        limit = _REACH * (np.median(np.hypot(*(members[name] - home).T)) + size[1])
+        home, size, others = homes[name], sizes[name], codes != name
+        away = np.hypot(*(points - home).T)
+        extent = np.median(away[~others])
+        if np.sum(away[others] <= extent) > _MOST_OTHERS * np.sum(others):
+            continue
+        limit = _REACH * (extent + size[1])
         reach = np.ceil((size / 2 + radius) / cell).astype(int)
         offsets = np.abs(middles - home)
         away = np.linalg.norm(np.maximum(offsets - size / 2, 0), axis=-1)

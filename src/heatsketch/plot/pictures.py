@@ -502,7 +502,7 @@ class Picture:
             self.ax.scatter(*self.points[self.outside].T, s=2.5 * size, **ring)
 
     def write_names(self) -> None:
-        """Write the names of categories near their medians, with lines to them, over no point.
+        """Write names of categories that gather near their medians, with lines, over no point.
 
         Places are found anew at each drawing, because only then the size of the picture is known.
         """

@@ -1,6 +1,6 @@
 // Where names stand: as plot.labels.place_names, which says how.
 
-const CELLS = 4, REACH = 2, OFF_CENTRE = 0.1;
+const CELLS = 4, REACH = 2, MOST_OTHERS = 0.25, OFF_CENTRE = 0.1;
 
 function median(values) { // a Float64Array
   const sorted = values.slice().sort(), middle = sorted.length / 2;
@@ -23,6 +23,9 @@ function placeNames(points, codes, sizes, window, radius) { // points (2 n); { p
   for (const name of order.filter((name) => members[name].length)) {
     const [x, y] = [0, 1].map((j) => median(Float64Array.from(members[name], (k) => points[2 * k + j])));
     const extent = median(Float64Array.from(members[name], (k) => Math.hypot(points[2 * k] - x, points[2 * k + 1] - y)));
+    found[name] = { home: [x, y], place: null };
+    const near = codes.filter((code, k) => code !== name && Math.hypot(points[2 * k] - x, points[2 * k + 1] - y) <= extent).length;
+    if (near > MOST_OTHERS * (codes.length - members[name].length)) continue;
     const [width, height] = sizes[name], [a, b] = sizes[name].map((size) => Math.ceil((size / 2 + radius) / cell));
     for (let i = 0; i < across; i++)
       for (let j = 0, column = 0; j < up; j++) {
@@ -43,9 +46,8 @@ function placeNames(points, codes, sizes, window, radius) { // points (2 n); { p
         if (cost >= least || away > limit || below(i + a + 1, j + b + 1) - below(i - a, j + b + 1) - below(i + a + 1, j - b) + below(i - a, j - b)) continue;
         [best, least] = [[i, j], cost];
       }
-    found[name] = { home: [x, y], place: best && best.map(middle) };
     if (!best) continue;
-    const { place } = found[name];
+    const place = found[name].place = best.map(middle);
     for (let i = Math.max(best[0] - a, 0); i <= Math.min(best[0] + a, across - 1); i++)
       taken.fill(1, i * up + Math.max(best[1] - b, 0), i * up + Math.min(best[1] + b, up - 1) + 1);
     const steps = Math.floor((2 * Math.hypot(x - place[0], y - place[1])) / cell) + 1;

@@ -229,7 +229,7 @@ function drawNames(pen, own, colour) { // of the categories, with lines to their
   pen.fillStyle = colour("--ink");
   for (const [ink, width] of [["--page", 3], ["--ink", 1]])
     found.forEach((spot, group) => {
-      if (!spot || !spot.place) return; // no room: the legend has it
+      if (!spot || !spot.place) return; // the legend has it
       const { home, place } = spot, half = boxes[group].map((size) => size / 2);
       pen.lineWidth = width;
       pen.strokeStyle = colour(ink);
