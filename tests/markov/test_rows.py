@@ -10,17 +10,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.sparse import csr_matrix
-from scipy.spatial.distance import pdist
+from scipy.sparse import block_diag, bmat, csr_matrix, diags_array, eye_array, kron, lil_array
+from scipy.spatial.distance import pdist, squareform
 from scipy.stats import chi2
 
 import heatsketch as hs
 from heatsketch._random import random_block
 from heatsketch.markov.rows import Coordinates
+from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.spectral.filters import make_filter
 from problems.clouds import cloud
 from problems.estimators import every_normalization
 from problems.matrices import dense
+from problems.spectra import cycle_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
 
@@ -258,6 +260,103 @@ def test_negative_eigenvalues_are_not_overlooked():
     c = Coordinates.from_operator(d.deflated, 8)
     assert c.remaining.values.min() < -0.9
     assert c.remaining_part(quotient("power", 9))[1]
+
+
+# Long times, eigenvalues near -1
+
+
+def path(n):
+    return diags_array([np.ones(n - 1)] * 2, offsets=[-1, 1])
+
+
+def with_edge(K, i, j):
+    """The graph with one more edge, which makes it not bipartite."""
+    K = lil_array(K)
+    K[i, j] = K[j, i] = 1
+    return csr_matrix(K)
+
+
+def odd_grid(a, b):
+    return with_edge(kron(path(a), eye_array(b)) + kron(eye_array(a), path(b)), 0, b + 1)
+
+
+def random_bipartite(m, seed):
+    rng = np.random.default_rng(seed)
+    rows, columns = np.tile(np.arange(m), 3), np.hstack([rng.permutation(m) for _ in range(3)])
+    B = csr_matrix((np.ones(3 * m), (rows, columns)), (m, m))
+    return with_edge(bmat([[None, B], [B.T, None]]), 0, 1)
+
+
+NEARLY_BIPARTITE = {
+    "grid": odd_grid(30, 12),
+    "bipartite grid": kron(path(30), eye_array(12)) + kron(eye_array(30), path(12)),
+    "cycle with a chord": with_edge(cycle_graph(400), 0, 130),
+    "odd cycle": cycle_graph(401),
+    "two grids": with_edge(block_diag([odd_grid(20, 10), odd_grid(22, 10)]), 199, 200),
+    "random": random_bipartite(200, 1),
+    "random again": random_bipartite(170, 2),
+}
+every_nearly_bipartite = pytest.mark.parametrize(
+    "K", NEARLY_BIPARTITE.values(), ids=NEARLY_BIPARTITE
+)
+
+
+def true_distances(d, f):
+    lam, V = np.linalg.eigh(d.operator @ np.eye(d.n))
+    return pdist(V[:, :-1] * f(lam[:-1]) / d.root[:, None])
+
+
+@pytest.mark.usefixtures("few_pairs")
+@pytest.mark.parametrize("filter", ["power", "accumulated"])
+@every_nearly_bipartite
+def test_eigenvalues_near_minus_one_count_at_every_time(K, filter):
+    """The claimed error of a mean squared distance is one standard error of 512 columns."""
+    d = hs.Diffusion.from_affinity(csr_matrix(K))
+    for time in (8, 100, 1001, 10_000, 100_001):
+        D = true_distances(d, make_filter(filter, time))
+        wanted = DiffusionDistances.from_operator(d, time, filter)
+        S, error = wanted.coordinates(512)
+        ratio = np.mean(pdist(S) ** 2) / np.mean(D**2)
+        assert abs(ratio - 1) < 1e-3 + 5 * error, time
+        if error < 1e-4:
+            assert_allclose(pdist(S), D, rtol=0, atol=1e-2 * D.max())
+        if time > 10_000:
+            continue
+        i, j = np.arange(9), np.arange(9) + 100
+        assert_allclose(wanted.between(i, j), squareform(D)[i, j], rtol=0, atol=1e-6 * D.max())
+
+
+def test_a_picture_at_a_long_time_is_measured_by_the_true_distances():
+    K = odd_grid(70, 30)  # beyond 2,048 points: not all pairs
+    model = hs.HeatEmbedding(2, 30_000, filter="power", layout="linear", affinity="precomputed")
+    found = model.fit(K).distortion_.within[1.05]
+    D = true_distances(model.diffusion_, make_filter("power", 30_000))
+    assert abs(found - hs.distortion(model.embedding_, D).within[1.05]) < 0.02
+
+
+@pytest.mark.usefixtures("few_pairs")
+def test_the_number_of_directions_knows_both_ends():
+    d = hs.Diffusion.from_affinity(NEARLY_BIPARTITE["cycle with a chord"])
+    lam = np.linalg.eigvalsh(d.operator @ np.eye(d.n))[:-1]
+    c = Coordinates.from_operator(d.deflated, 8)
+    for time in (1000, 10_000):
+        squares = lam ** (2 * time)
+        assert c.directions(make_filter("power", time)) == pytest.approx(
+            squares.sum() ** 2 / (squares**2).sum(), rel=1e-2
+        )
+
+
+@pytest.mark.usefixtures("few_pairs")
+def test_pairs_of_the_lower_end_are_computed_only_for_filters_that_need_them():
+    c = Coordinates.from_operator(hs.Diffusion.from_affinity(NEARLY_BIPARTITE["grid"]).deflated, 8)
+    assert c.enough_for(make_filter("heat", 1e4)) is c
+    assert c.enough_for(make_filter("power", 8)) is c
+    both = c.enough_for(make_filter("power", 10_000))
+    assert both.values.min() < -0.99
+    assert both.enough_for(make_filter("power", 10_000)) is both
+    cloudy = Coordinates.from_operator(make(cloud(400, 3, seed=1)).deflated, 8)
+    for time in (1, 2, 4, 8, 100, 10_000):
+        assert cloudy.enough_for(make_filter("power", time)) is cloudy
 
 
 # The last step

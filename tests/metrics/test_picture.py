@@ -69,7 +69,9 @@ def test_neighbors_are_judged_by_trustworthiness(sheet):
 def test_without_a_graph_of_neighbours_there_are_no_geodesics(sheet):
     found = quality(sheet, sheet, affinity="dense", epsilon=0.1)
     assert math.isnan(found.distances)
-    assert "large distances" not in found.describe()
+    assert found.describe().startswith(
+        "Good for neighbours, large distances were not judged: neighbours 1.00. "
+    )
 
 
 def test_points_that_repeat_count_once(sheet):
@@ -84,6 +86,8 @@ def test_points_that_repeat_count_once(sheet):
         (0.95, 0.4, "Good for neighbours, not for large distances"),
         (0.8, 0.9, "Good for large distances, not for neighbours"),
         (0.8, 0.4, "Rough"),
+        (0.95, math.nan, "Good for neighbours, large distances were not judged"),
+        (0.8, math.nan, "Rough for neighbours, large distances were not judged"),
         (0.6, 0.9, POOR),
     ],
 )

@@ -14,6 +14,7 @@ from heatsketch.operators.blocks import full_precision
 from heatsketch.operators.graph import as_operator
 from heatsketch.operators.torch import TILE_SIDE, on_device
 from problems.clouds import cloud, even_circle
+from problems.devices import Traffic, every_device
 from problems.matrices import kernel_matrix
 from problems.spectra import circle_eigenvalues, circle_frequencies
 
@@ -310,3 +311,23 @@ def test_stored_matrices_stay_on_the_device():
     graph = hs.TorchSparse(np.eye(N), (0.0, 1.0), device="meta")
     assert graph.tensor.device.type == "meta"
     assert graph.scaled_both_sides(np.ones(N), (0.0, 1.0), np.ones(N)).tensor.device.type == "meta"
+
+
+def test_sums_of_a_matrix_on_a_device_are_those_of_scipy():
+    matrix = sparse.random(30, 20, 0.1, "csr", rng=1)  # with empty rows and columns
+    found = on_device(matrix, "cpu")
+    for axis in (0, 1):
+        assert_same(found.sum(axis), np.asarray(matrix.sum(axis)).ravel())
+
+
+@every_device
+def test_a_component_is_taken_out_on_the_device(device, monkeypatch):
+    S = sparse.csr_matrix(sparse.block_diag([np.tril(A) + np.tril(A, -1).T, A[:40, :40]]))
+    vertices = np.sort(np.random.default_rng(0).permutation(130)[:70])
+    operator, host = on_device(hs.Sparse(S), device), hs.Sparse(S)
+    traffic = Traffic(monkeypatch)
+    part = operator.restricted(vertices)
+    assert traffic.large(100)[0] == 0  # no entries come to the host
+    monkeypatch.undo()
+    assert part.spectrum == host.spectrum
+    assert_array_equal(part.sparse_matrix().toarray(), host.restricted(vertices).matrix.toarray())

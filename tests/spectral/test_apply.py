@@ -189,3 +189,14 @@ def test_distances_in_single_precision_agree_with_double():
         one = np.linalg.norm(single[i] - single[j], axis=1)
         other = np.linalg.norm(double[i] - double[j], axis=1)
         assert_allclose(one, other, rtol=1e-3)
+
+
+def test_a_sum_of_powers_finds_a_low_end_that_is_the_largest(limits):
+    """The interval is too wide; e^(-20 000 · .001) of its largest power is all that there is."""
+    limits(all_eigenpairs=20)
+    lam = np.append(np.linspace(-0.7, 0.9, 99), -0.999)
+    A, f = hs.Dense(np.diag(lam), (-1.5, 1.5)), hs.Accumulated(20_000)
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    expected = f(lam)[:, None] * X
+    [image] = apply([f], A, X)
+    assert_allclose(image, expected, rtol=0, atol=1e-6 * np.abs(expected).max())

@@ -23,7 +23,7 @@ from heatsketch.metrics.picture import PictureQuality, picture_quality, sampled_
 from heatsketch.neighbors import COORDINATES, in_metric, pair_distances
 from heatsketch.operators.operator import Deflated
 from heatsketch.operators.torch import on_device
-from heatsketch.spectral.filters import FILTERS
+from heatsketch.spectral.filters import FILTERS, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS
 
 DIRECTIONS_PER_DIMENSION = 4
@@ -307,16 +307,17 @@ class HeatEmbedding(DiffusionEstimator):
             diffusion, max(N_LEADING, 4 * k), self._leading_pairs
         )
         components = coordinates.components
-        values = np.concatenate([component.values for component in coordinates.each])
+        largest = np.abs(coordinates.values).max(initial=0.0)
         rounding = max(_ROUNDING, diffusion.diagnostics.get("exponent_error", 0.0))
         H = np.zeros((diffusion.n, k))
         Y = np.zeros_like(H)
         wanted = None
-        if np.abs(values).max(initial=0.0) >= rounding and not diffusion.diagnostics["is_constant"]:
+        if largest >= rounding and not diffusion.diagnostics["is_constant"]:
             if times[0] == "auto":
                 self.time_curve_ = direction_curve(coordinates.each[0], self.filter, k)
                 self.time_ = self.time_curve_.time
-            ends = values.min(), values.max()
+            coordinates = coordinates.enough_for(make_filter(self.filter, self.time_))
+            ends = coordinates.values.min(), coordinates.values.max()
             distances = DiffusionDistances.from_operator(
                 diffusion, self.time_, self.filter, within_components=True, ends=ends
             )

@@ -127,6 +127,15 @@ class ComponentCoordinates:
         """Compute the same of an operator as a whole."""
         return cls([np.arange(A.n)], [leading(A, count)])
 
+    @property
+    def values(self) -> Array:
+        """The eigenvalues of all pairs."""
+        return np.concatenate([one.values for one in self.each])
+
+    def enough_for(self, f: Filter) -> ComponentCoordinates:
+        """Return the same, with the pairs that a filter needs; see `Coordinates.enough_for`."""
+        return ComponentCoordinates(self.components, [one.enough_for(f) for one in self.each])
+
     def under(
         self, f: Filter, n_sketch: int, *, numbers: Array | None = None, exact: bool = False
     ) -> tuple[Array, float]:
@@ -137,7 +146,7 @@ class ComponentCoordinates:
         the others is added. `numbers` (n,) of the vertices choose its random rows.
         """
         blocks, error = [], 0.0
-        for vertices, one in zip(self.components, self.each, strict=True):
+        for vertices, one in zip(self.components, self.enough_for(f).each, strict=True):
             one = one.completed if exact or one.remaining_part(f)[1] else one
             named = None if numbers is None else numbers[vertices]
             blocks += one.under([f], n_sketch, seed=0, numbers=named)

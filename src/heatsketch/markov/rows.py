@@ -13,7 +13,14 @@ from scipy import sparse
 from heatsketch._random import random_block
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.blocks import Block, blocks_of
-from heatsketch.operators.operator import Deflated, Operator, multiply
+from heatsketch.operators.operator import (
+    Affine,
+    Bounds,
+    Deflated,
+    Operator,
+    lanczos_margin,
+    multiply,
+)
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply, check_range
 from heatsketch.spectral.eigenpairs import all_eigenpairs, leading_eigenpairs
 from heatsketch.spectral.filters import Filter
@@ -26,6 +33,8 @@ _ERROR = 2e-3  # of the last eigenvalue, relative to the first: twice its residu
 SERIES = 1e-6  # error of a polynomial in A, next to that of the columns
 N_LEADING = 64  # eigenpairs: those that count at long times
 _TOLERANCE = 1e-3  # of their residuals: what it moves in a distance is less than what is sketched
+_LOWER_TOLERANCE = 1e-6  # of those near -1, which count at long times alone
+_UNSURE = 2.0  # times the largest f that is known of the others, f may be elsewhere
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,9 +185,10 @@ class Coordinates:
     """
 
     operator: Deflated
-    values: Array  # (K,), descending; by modulus if they are all
+    values: Array  # (K,), descending, then those near -1; by modulus if they are all
     vectors: Array  # (n, K)
     remaining: SpectralDensity  # of the eigenvalues whose pairs are not computed
+    bounds: Bounds = (0.0, 0.0)  # of these eigenvalues
 
     @classmethod
     def from_operator(cls, A: Deflated, count: int = N_LEADING) -> Coordinates:
@@ -187,7 +197,11 @@ class Coordinates:
             return cls.from_all_pairs(A)
         values, vectors, _ = leading_eigenpairs(A, count, _TOLERANCE)
         vectors = A.blocks.host(vectors).astype(A.dtype)
-        return cls(A, values, vectors, spectral_density(A.deflated(vectors)))
+        remaining = spectral_density(A.deflated(vectors))
+        lowest, highest = float(remaining.values.min()), float(remaining.values.max())
+        low = max(lowest - lanczos_margin(A.n, lowest, highest), A.spectrum[0])
+        high = float(values[-1]) + _ERROR * float(np.abs(values).max())
+        return cls(A, values, vectors, remaining, (low, high))
 
     @classmethod
     def from_all_pairs(cls, A: Deflated) -> Coordinates:
@@ -204,13 +218,45 @@ class Coordinates:
             return self
         return Coordinates.from_all_pairs(self.operator)
 
+    @cached_property
+    def at_both_ends(self) -> Coordinates:
+        """The same with as many pairs of the smallest eigenvalues; all pairs if they are few."""
+        A, count = self.operator, len(self.values)
+        if A.n <= max(SPECTRAL_LIMIT, 2 * count + A.n_deflated):
+            return Coordinates.from_all_pairs(A)
+        opposite = Deflated(Affine(A.A, -1.0), A.deflated(self.vectors).V)
+        found, vectors, residuals = leading_eigenpairs(opposite, count, _LOWER_TOLERANCE)
+        vectors = np.hstack([self.vectors, A.blocks.host(vectors).astype(A.dtype)])
+        return Coordinates(
+            A,
+            np.append(self.values, -found),
+            vectors,
+            spectral_density(A.deflated(vectors)),
+            (-float(found[-1]) - 2 * float(residuals.max()), self.bounds[1]),
+        )
+
+    def enough_for(self, *filters: Filter) -> Coordinates:
+        """Return the same, with pairs near -1 if powers may be large there.
+
+        At a long time a few of these eigenvalues may have all of Σ f², and the density, whose nodes
+        lie inside the spectrum, does not show them.
+        """
+        known = np.concatenate([self.bounds[:1], self.values, self.remaining.values])
+        for f in filters if len(self.remaining.values) else ():
+            sizes = np.abs(f.with_log_scale(np.abs(known) if f.of_powers else known)[0])
+            largest = sizes[len(self.values) :].max()  # of the others, and of the last pair
+            if sizes[0] > max(_UNSURE * largest, _NEGLIGIBLE * sizes.max()):
+                return self.at_both_ends
+        return self
+
     def directions(self, f: Filter) -> float:
         """Return the effective number of directions under a filter: (Σ f²)² / Σ f⁴.
 
         It is m if f² is the same for m eigenvalues and 0 for the others (the participation ratio).
         """
-        squares = f.with_log_scale(np.append(self.values, self.remaining.values))[0] ** 2
-        counts = np.append(np.ones(len(self.values)), self.remaining.counts)
+        one = self.enough_for(f)
+        squares = f.with_log_scale(np.append(one.values, one.remaining.values))[0] ** 2
+        counts = np.append(np.ones(len(one.values)), one.remaining.counts)
         total, squared = float(counts @ squares), float(counts @ squares**2)
         return total**2 / squared if total > 0 else 1.0
 
@@ -234,6 +280,9 @@ class Coordinates:
         The other eigenvalues are sketched by `n_sketch` columns if they count; `numbers` (n,) of
         the vertices choose the rows of G.
         """
+        one = self.enough_for(*filters)
+        if one is not self:
+            return one.under(filters, n_sketch, seed, numbers)
         K, blocks, sketched = len(self.values), [], []
         for f in filters:
             counts = self.remaining_part(f)[1]
@@ -267,10 +316,9 @@ class Coordinates:
     @cached_property
     def _remaining_operator(self) -> Deflated:
         """A_⊥; to find the ends of its spectrum anew would cost more than most filters."""
-        low = min(float(self.remaining.values.min()), 0.0)
-        high = max(float(self.values[-1]) + _ERROR * float(np.abs(self.values).max()), 0.0)
+        low, high = self.bounds
         V = self.operator.deflated(self.vectors).V
-        return Deflated(self.operator.A, V, (low, high))
+        return Deflated(self.operator.A, V, (min(low, 0.0), max(high, 0.0)))
 
 
 # What computes the leading pairs of an operator: `leading_pairs`, or a cache of it by a caller who

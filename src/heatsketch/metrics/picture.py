@@ -530,6 +530,9 @@ class PictureQuality(NamedTuple):
             return f"Fewer than {LEAST_JUDGED} points, too few to judge"
         if self.neighbors < _POOR:
             return "Poor, this picture does not show the neighbours of the data"
+        if math.isnan(self.distances):
+            word = "Good" if self.neighbors >= _GOOD_NEIGHBORS else "Rough"
+            return f"{word} for neighbours, large distances were not judged"
         if self.neighbors >= _GOOD_NEIGHBORS:
             poor = self.distances < _GOOD_DISTANCES
             return "Good for neighbours, not for large distances" if poor else "Good"

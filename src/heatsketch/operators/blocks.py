@@ -332,8 +332,20 @@ class DeviceCSR:
         return self.blocks.row_numbers(self), self.indices.long()
 
     def sum(self, axis: int) -> Block:
-        """Return the sums of rows (m,), axis 1."""
-        return self.blocks.over_rows("sum", self.data, self.indptr)
+        """Return the sums of columns (n,), axis 0, or of rows (m,), axis 1."""
+        lines = (self.T, self)[axis]
+        return self.blocks.over_rows("sum", lines.data, lines.indptr)
+
+    def between(self, vertices: Array) -> DeviceCSR:
+        """Return the square matrix between some of the points (p,), on the device."""
+        blocks, p = self.blocks, len(vertices)
+        number = blocks.native(np.full(self.shape[0], -1))
+        number[blocks.native(vertices)] = blocks.arange(p)
+        rows, columns = (number[part] for part in self.places())
+        kept = (rows >= 0) & (columns >= 0)
+        place, order = (rows[kept] * p + columns[kept]).sort()
+        starts = blocks.xp.searchsorted(place, p * blocks.arange(p + 1))
+        return DeviceCSR(self.data[kept][order], place % p, starts, (p, p))
 
     def sort_indices(self) -> None:
         """Sort the entries of each row by column."""

@@ -28,7 +28,7 @@ from heatsketch.operators.blocks import HOST, Block, Blocks, blocks_of
 Bounds = tuple[float, float]
 
 COMPILED_FROM = 2**14  # rows: smaller products are not worth a compiler's start
-_LANCZOS_STEPS = 40  # miss an end of the spectrum by 5-7 % of its width (probability 1e-6)
+LANCZOS_STEPS = 40  # miss an end of the spectrum by 5-7 % of its width (probability 1e-6)
 NEGLIGIBLE = 1e-14  # fraction of a row sum below which an affinity changes nothing in float64
 _EQUAL = 1e-9  # relative difference of entries that count as equal
 _PRODUCT_TILE = 2048  # rows multiplied at a time
@@ -172,17 +172,14 @@ class Operator:
     def ends(self) -> tuple[Bounds, Bounds]:
         """Bounds of the spectrum from outside and from inside, by 40 Lanczos steps.
 
-        From a random vector, m steps miss an end by more than a fraction e of the width of the
-        spectrum with probability at most 1.648 √n exp(-√e (2m - 1)) (Kuczyński and Woźniakowski
-        1992), whatever the spectrum. The outer interval allows for the fraction of probability
-        1e-6, and stays within the interval `spectrum`.
+        The outer interval allows for `lanczos_margin`, and stays within the interval `spectrum`.
         """
         v = self.block(random_block(self.n, 1, "gaussian", 0)[:, 0])
         diagonal: list[float] = []
         beside = [0.0]
         with single_threaded_blas():  # the same bits for any number of threads
             v, previous = v / self.blocks.norm(v), 0 * v
-            for _ in range(_LANCZOS_STEPS):
+            for _ in range(LANCZOS_STEPS):
                 following = self @ v - beside[-1] * previous
                 diagonal.append(float(v @ following))
                 following -= diagonal[-1] * v
@@ -192,9 +189,7 @@ class Operator:
                 v, previous = following / beside[-1], v
             ritz = eigvalsh_tridiagonal(diagonal, beside[1 : len(diagonal)])
         lowest, highest = float(ritz[0]), float(ritz[-1])
-        fraction = (np.log(1.648e6 * np.sqrt(self.n)) / (2 * _LANCZOS_STEPS - 1)) ** 2
-        margin = fraction / (1 - 2 * fraction) * (highest - lowest)
-        margin += 1e-6 * max(abs(lowest), abs(highest))
+        margin = lanczos_margin(self.n, lowest, highest)
         low, high = self.spectrum
         return (max(low, lowest - margin), min(high, highest + margin)), (lowest, highest)
 
@@ -261,6 +256,18 @@ class Operator:
     def multiply_projected(self, X: Any) -> Any:
         """Multiply a block that has no part along V, as products by this operator have none."""
         return self @ X
+
+
+def lanczos_margin(n: int, lowest: float, highest: float) -> float:
+    """Return how far the spectrum may reach beyond the Ritz values of 40 Lanczos steps.
+
+    From a random vector, m steps miss an end by more than a fraction e of the width of the spectrum
+    with probability at most 1.648 √n exp(-√e (2m - 1)) (Kuczyński and Woźniakowski 1992), whatever
+    the spectrum. The margin is that of probability 1e-6.
+    """
+    fraction = (np.log(1.648e6 * np.sqrt(n)) / (2 * LANCZOS_STEPS - 1)) ** 2
+    margin = fraction / (1 - 2 * fraction) * (highest - lowest)
+    return float(margin + 1e-6 * max(abs(lowest), abs(highest)))
 
 
 class _Stored(Operator):

@@ -217,6 +217,10 @@ class TorchSparse(TorchOperator):
         """Return the component of each point (n,), on the host."""
         return self.blocks.host(self.labels())
 
+    def restricted(self, vertices: Array) -> Operator:
+        """Return the matrix between some of the points."""
+        return TorchSparse(self.csr.between(vertices), self.spectrum)
+
     def scaled_both_sides(
         self, s: Block, spectrum: Bounds, leading: Block, dtype: Any = np.float64
     ) -> Operator:

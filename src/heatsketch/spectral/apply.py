@@ -66,9 +66,12 @@ def _exact_ends(A: Operator) -> Bounds:
     """Compute the ends of the spectrum, for cases in which the known interval is too wide."""
     top = leading_eigenpairs(A, 1)
     high = max(float(top.values[0]) + 2 * float(top.residuals[0]), 0.0)
-    # The low end may be inexact (f is largest at the high one), and usually has many eigenvalues.
+    # The low end usually has many eigenvalues. It may be inexact, unless powers are largest there.
     bottom = leading_eigenpairs(Affine(A, -1.0), 1, tol=1e-4)
     low = -float(bottom.values[0]) - 1e-3 * max(map(abs, A.spectrum))
+    if -low > high:
+        bottom = leading_eigenpairs(Affine(A, -1.0), 1)
+        low = -float(bottom.values[0]) - 2 * float(bottom.residuals[0])
     return min(max(low, A.spectrum[0]), 0.0), high
 
 

@@ -12,10 +12,10 @@ from scipy.linalg import eigh_tridiagonal
 from heatsketch._random import random_block
 from heatsketch._typing import Array
 from heatsketch.operators.blocks import Block
-from heatsketch.operators.operator import Bounds, Operator
+from heatsketch.operators.operator import LANCZOS_STEPS, Bounds, Operator
 from heatsketch.spectral.filters import Filter
 
-_PROBES, _STEPS = 4, 40
+_PROBES = 4
 
 
 def recurrence(
@@ -54,7 +54,9 @@ class SpectralDensity(NamedTuple):
         return 1.0 - float(np.interp(count, number, sums) / sums[-1])
 
 
-def spectral_density(A: Operator, X: Block | None = None, steps: int = _STEPS) -> SpectralDensity:
+def spectral_density(
+    A: Operator, X: Block | None = None, steps: int = LANCZOS_STEPS
+) -> SpectralDensity:
     """Return the Gauss quadratures of Σ xᵀ f(A) x over the columns of X (n, k), by Lanczos steps.
 
     They are exact for polynomials of degree 2 · steps - 1 (Ubaru, Chen and Saad 2017). For random X
