@@ -175,6 +175,20 @@ def test_fit_transform_is_transform_after_fit(make, affinity, normalization, X):
         assert_allclose(again, Y, rtol=0, atol=tol * np.abs(Y).max())
 
 
+@pytest.mark.parametrize("tol", [1e-8, 1e-3])
+@every_affinity
+@every_estimator
+def test_bistochastic_rows_of_training_points_differ_by_the_error_of_their_sums(
+    make, affinity, tol, X
+):
+    model = make(normalization="bistochastic", tol=tol, **affinity)
+    Y = model.fit_transform(X)
+    error = model.diffusion_.diagnostics["row_sum_error"]
+    assert error <= tol
+    moved = np.linalg.norm(model.transform(X) - Y, axis=1)
+    assert (moved <= (1.01 * error + 1e-12) * np.linalg.norm(Y, axis=1)).all()
+
+
 @every_affinity
 @every_estimator
 def test_a_row_of_transform_depends_on_itself_alone(make, affinity, X, X_new):

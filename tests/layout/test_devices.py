@@ -53,6 +53,20 @@ def test_the_grid_is_within_a_thousandth(name, dtype, device):
     assert_allclose(found.sum(axis=0), 0, atol=rounding * np.abs(found).sum())
 
 
+@dimensions
+@pytest.mark.parametrize("sigma", [0.3, 3.0, 20.0, 40.0, 100.0])
+def test_at_each_point_the_grid_is_within_two_hundredths_of_its_own_parts(sigma, c):
+    U = sigma * np.random.default_rng(0).normal(size=(4000, c))
+    found = Grid(blocks_on("cpu")).repulsion(torch.from_numpy(U))
+    if found is None:  # the tree takes over
+        assert (c, sigma) in [(3, 20.0), (3, 40.0), (3, 100.0)]
+        return
+    force, _, size = sums(U)
+    error = np.linalg.norm(found[0].tolist() - force, axis=1)
+    assert np.linalg.norm(error) <= 1.5e-3 * np.linalg.norm(size)
+    assert (error <= 2e-2 * size).all()
+
+
 def test_the_grid_gives_the_same_bits_on_the_processor_and_keeps_its_kernels():
     U, grid = blocks_on("cpu").native(SHAPES["disc"]), Grid(blocks_on("cpu"))
     one, other = grid.repulsion(U), grid.repulsion(U)

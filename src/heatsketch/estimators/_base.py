@@ -167,7 +167,9 @@ class DiffusionEstimator(Embedder):
 
     The rows of A H are divided by √π in the Markov form. H is (f(A) - f(0)) A⁻¹ applied to random
     columns or eigenvectors. Rows of new points are rows of A, so `transform` is the same product,
-    and gives training points the same coordinates as `fit`.
+    and gives training points the same coordinates as `fit`. In the bistochastic form without a
+    neighbour graph it makes the sums of their rows 1, which the scaling does up to `tol`: the
+    coordinates of a point then differ by at most this fraction.
     """
 
     n_components: Any = 2
