@@ -19,7 +19,7 @@ LAYERS = (  # a folder or module of the package may import those of its layer an
     "operators",
     "spectral",
     "neighbors graphs scales",
-    "mixture layout markov",
+    "mixture markov layout",
     "metrics uncertainty",
     "estimators classical",
     "datasets io distributed plot comparison __init__ anndata reports cli __main__",

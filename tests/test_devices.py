@@ -18,8 +18,8 @@ from scipy import sparse
 
 import heatsketch as hs
 from heatsketch.cli import main
-from heatsketch.estimators.heat_embedding import _PAIRS_OF_A_POINT
 from heatsketch.layout import free
+from heatsketch.layout.maps import _PAIRS_OF_A_POINT, step_graph
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.operators.blocks import DeviceCSR
 from heatsketch.operators.torch import device_csr
@@ -226,7 +226,7 @@ def of_a_diffusion(device, there):
         *(hs.sketch(d, filters, 3, rng=0), abs(spectrum.vectors), spectrum.values),
         hs.diffusion_distance(d, 3, pairs=(np.arange(20), np.arange(20, 40))),
         hs.heat_trace(d, [1, 4], rng=0).values,
-        *(d.kernel_rows(NEW), d.sparse_step(), d.novelty(NEW), d.landed().operator.matrix),
+        *(d.kernel_rows(NEW), step_graph(d), d.novelty(NEW), d.landed().operator.matrix),
     )
 
 

@@ -62,10 +62,10 @@ def test_messages_wait_for_two_seconds_unless_they_are_said_at_once(stream):
 def test_clocks_of_bars_stand_while_a_loop_is_compiled(at_once, stream):
     started = time.time()
     with track(None, "loop", 3, "steps") as bar:
-        with event.trigger_event("numba:compile", data={"dispatcher": free_loops.pull}):
+        with event.trigger_event("numba:compile", data={"dispatcher": free_loops.along_edges}):
             time.sleep(0.3)
         assert bar.format_dict["elapsed"] <= time.time() - started - 0.3
-    assert "compiling pull, once\n" in stream.getvalue()
+    assert "compiling along_edges, once\n" in stream.getvalue()
 
 
 def test_tiles_are_counted_by_rows(at_once, stream):

@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist, pdist
 
 import heatsketch as hs
 from heatsketch.layout.free import geometric_medians
+from heatsketch.layout.maps import step_graph
 from heatsketch.operators.operator import largest_of_rows
 from problems.checks import same_for_any_threads
 from problems.clouds import cloud, noisy_tree, rings
@@ -77,8 +78,8 @@ def test_what_is_not_possible_is_said(changes, message):
 def test_an_operator_without_entries_stays_linear():
     K = np.exp(-cdist(groups(), groups(), "sqeuclidean"))
     operator = sparse.linalg.aslinearoperator(K)
-    assert make(affinity="precomputed").fit(operator)._positions is None
-    assert make(affinity="precomputed").fit(hs.Dense(K))._positions is not None
+    assert not make(affinity="precomputed").fit(operator)._is_free
+    assert make(affinity="precomputed").fit(hs.Dense(K))._is_free
     with pytest.raises(ValueError, match=r"layout='free' .* operator .* layout='linear'"):
         make(affinity="precomputed", layout="free").fit(operator)
 
@@ -165,7 +166,7 @@ def test_tiny_data_stay_linear():
     X = cloud(9, 3)
     with pytest.warns(UserWarning, match="n_neighbors"):
         model = hs.HeatEmbedding().fit(X)
-    assert model._positions is None
+    assert not model._is_free
 
 
 # New points
@@ -196,7 +197,7 @@ every_way = pytest.mark.parametrize("how", EVERY.values(), ids=EVERY)
 def test_training_points_get_their_coordinates_exactly(how, dtype):
     points = np.vstack([X, X[:7]]).astype(dtype)
     model = make(**how).fit(points)
-    assert model._positions is not None
+    assert model._is_free
     Y = model.transform(points)
     assert Y.dtype == dtype
     assert_array_equal(Y, model.embedding_)
@@ -210,9 +211,9 @@ def test_a_new_point_depends_on_itself_alone_and_stays_among_its_neighbours(how)
     alone = np.vstack([model.transform(x[None]) for x in X_NEW])
     atol = 1e-9 * np.ptp(Y) if "dense" in how.values() else 0  # BLAS rounds by the shape of blocks
     assert_allclose(alone, Y, rtol=0, atol=atol)
-    weights = model.diffusion_.nearness(X_NEW)
+    weights = model.diffusion_.near(X_NEW).attraction()
     for y, row in zip(Y, weights, strict=True):
-        own = model._positions[row.indices]
+        own = model._map.places[row.indices]
         assert (y >= own.min(axis=0) - 1e-9).all()
         assert (y <= own.max(axis=0) + 1e-9).all()
 
@@ -224,7 +225,7 @@ def test_new_points_are_medians_by_affinity_over_distance():
     order = model.diffusion_.vertex
     placed = geometric_medians(model.embedding_, weights)
     assert_allclose(placed, model.transform(X_NEW), rtol=0, atol=1e-9)
-    assert_array_equal(model._positions[order], model.embedding_)
+    assert_array_equal(model._map.places[order], model.embedding_)
 
 
 def test_places_tend_to_that_of_a_training_point():
@@ -245,7 +246,7 @@ def test_rows_of_affinities_are_recognised(form, loops):
     if not loops:
         np.fill_diagonal(K, 0)
     model = make(affinity="precomputed").fit(form(K))
-    assert model._positions is not None
+    assert model._is_free
     assert_array_equal(model.transform(form(K)), model.embedding_)
     new = 0.5 * (K[:20] + K[4:24])
     Y = model.transform(form(new))
@@ -259,7 +260,7 @@ def test_a_mixture_places_its_points():
     kernel = hs.MixtureKernel([0.5, 0.5], [[0.0, 0], [1, 1]], [1.0, 1.0], 0.5)
     d = hs.Diffusion.from_mixture(points, kernel, normalization="markov")
     model = make(affinity="precomputed").fit(d)
-    assert model._positions is not None
+    assert model._is_free
     assert_array_equal(model.transform(points), model.embedding_)
 
 
@@ -305,7 +306,7 @@ def test_the_explained_variance_is_that_of_the_span_of_the_picture():
     model = make(filter="power", affinity="dense", epsilon=2.0).fit(X)
     A = model.diffusion_.deflated
     f = np.linalg.matrix_power(A @ np.eye(len(X)), 8)
-    columns = model.diffusion_.root[:, None] * model._positions
+    columns = model.diffusion_.root[:, None] * model._map.places
     columns -= np.outer(model.diffusion_.root, model.diffusion_.root @ columns)
     basis = np.linalg.qr(columns)[0]
     expected = np.linalg.norm(basis.T @ f) ** 2 / np.linalg.norm(f) ** 2
@@ -318,7 +319,7 @@ def test_the_explained_variance_is_that_of_the_span_of_the_picture():
 
 def test_entries_of_a_dense_step_are_the_64_largest_and_their_ties():
     d = hs.diffusion(X, affinity="dense", epsilon=2.0)
-    A, M = d.operator @ np.eye(len(X)), d.sparse_step().toarray()
+    A, M = d.operator @ np.eye(len(X)), step_graph(d).toarray()
     least = np.sort(A, axis=1)[:, -64]
     assert_allclose(M, np.where(least[:, None] <= A, A, 0), rtol=1e-12)
     ties = largest_of_rows(np.array([[1.0, 2.0, 1.0, 1.0]]), 2)

@@ -11,8 +11,9 @@ from scipy.stats import spearmanr
 import heatsketch as hs
 from heatsketch.layout import free
 from heatsketch.layout.device import Grid
+from heatsketch.layout.terms import OPENING, edges_of, median_edge
 from heatsketch.operators.torch import blocks_on, device_csr
-from layout.test_free import draws, problem, weights_of
+from layout.test_free import draws, gradient_of, problem, terms_of, weights_of
 from layout.test_free_loops import SHAPES, sums
 from problems.clouds import cloud
 from problems.devices import every_device, refuse_arrays
@@ -102,11 +103,11 @@ def test_where_the_box_is_too_large_the_tree_of_the_host_takes_over(name, device
     Y = SHAPES[name]
     n = len(Y)
     M, pairs = sparse.eye(n, format="csr"), (np.arange(n - 1), np.arange(1, n))
-    own, other = (free.FreeObjective(m, pairs, np.zeros(n - 1), 1.0) for m in at(M, device))
-    there = other.native(Y)
-    assert other._grid.repulsion(there) is None
-    expected = own.gradient(Y, 1.0)
-    found = other.blocks.host(other.gradient(there, 1.0))
+    own, other = (terms_of(m, pairs, np.zeros(n - 1), 1.0) for m in at(M, device))
+    there = blocks_on(device).native(Y)
+    assert other[0]._grid.repulsion(there) is None
+    expected = gradient_of(own, Y, 1.0)
+    found = blocks_on(device).host(gradient_of(other, there, 1.0))
     assert_allclose(found, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
 
 
@@ -121,14 +122,17 @@ def at(M, device, dtype=float):
 def test_the_gradient_is_that_of_the_host(a, c, device):
     M, _, Y, pairs, targets = problem(400, c)
     M = M[:, np.random.default_rng(0).permutation(400)]  # not in order, and a loop where it falls
-    own, other = (free.FreeObjective(m, pairs, targets, a, 0.0) for m in at(M, device))
-    there, host = other.native(Y), other.blocks.host
-    expected = own.gradient(Y, 0.2)
+    own, other = (terms_of(m, pairs, targets, a, 0.0) for m in at(M, device))
+    there, host = blocks_on(device).native(Y), blocks_on(device).host
+    expected = gradient_of(own, Y, 0.2)
     size = np.abs(expected).max()
-    assert_allclose(host(other.gradient(there, 0.2)), expected, rtol=0, atol=1e-11 * size)
-    assert other.edge_length(there) == pytest.approx(own.edge_length(Y), rel=1e-6)
-    other.opening = free.OPENING
-    assert_allclose(host(other.gradient(there, 0.2)), expected, rtol=0, atol=2e-3 * size)
+    assert_allclose(host(gradient_of(other, there, 0.2)), expected, rtol=0, atol=1e-11 * size)
+    for one, same in zip(own, other, strict=True):
+        assert same.value(there, 0.2) == pytest.approx(one.value(Y, 0.2), rel=1e-12)
+    lengths = [median_edge(terms[0].edges, at) for terms, at in ((own, Y), (other, there))]
+    assert lengths[1] == pytest.approx(lengths[0], rel=1e-6)
+    other[0].opening = OPENING
+    assert_allclose(host(gradient_of(other, there, 0.2)), expected, rtol=0, atol=2e-3 * size)
 
 
 @every_device
@@ -159,12 +163,12 @@ def test_the_precision_of_a_layout_does_not_depend_on_what_is_allowed_elsewhere(
 def test_by_the_grid_it_is_as_good_as_by_the_tree(dtype, device):
     M, root, start, pairs, logs = problem(1_500)
     own, other = (free.free_layout(m, root, start, pairs, logs) for m in at(M, device, dtype))
-    objective = free.FreeObjective(M, pairs, free.spread_targets(logs, 0.5, 2), 0.3)
+    edges = edges_of(M, float)
     kept = [
         spearmanr(np.linalg.norm(Y[pairs[0]] - Y[pairs[1]], axis=1), logs)[0] for Y in (own, other)
     ]
     assert kept[1] == pytest.approx(kept[0], abs=0.01)
-    lengths = [objective.edge_length(Y) for Y in (own, other)]
+    lengths = [median_edge(edges, Y) for Y in (own, other)]
     assert lengths[1] == pytest.approx(lengths[0], rel=0.02)
 
 

@@ -14,13 +14,14 @@ from scipy.stats import spearmanr
 from heatsketch._tiles import in_one_thread
 from heatsketch.layout import free_loops
 from heatsketch.layout.free import (
-    FreeObjective,
     free_layout,
     geometric_medians,
     log_quantiles,
     reach,
     spread_targets,
 )
+from heatsketch.layout.terms import LogDistances, Neighbors, edges_of, median_edge
+from heatsketch.operators.blocks import HOST, blocks_of
 
 seeds = st.integers(0, 10**6)
 dimensions = pytest.mark.parametrize("c", [2, 3])
@@ -46,6 +47,18 @@ def problem(n=300, c=2, seed=0):
     return *graph(X), X[:, :c], (i, j), np.log(np.linalg.norm(X[i] - X[j], axis=1))
 
 
+def terms_of(M, pairs, targets, a, opening=None):
+    """Return the terms of J, for points where M is."""
+    blocks, n = blocks_of(M), M.shape[0]
+    dtype = float if blocks is HOST else M.data.dtype
+    own = Neighbors(edges_of(M, dtype), a, opening)
+    return own, LogDistances(n, pairs, targets, blocks, dtype)
+
+
+def gradient_of(terms, Y, s):
+    return sum(term.gradient(Y, s) for term in terms)
+
+
 def value(M, pairs, targets, a, Y, s):
     """Return J from its definition."""
     P = M.toarray()
@@ -67,7 +80,10 @@ def test_the_gradient_is_that_of_j(c, a):
     M, _, Y, pairs, targets = problem(60, c)
     s, h, rng = 0.7, 1e-5, np.random.default_rng(1)
     targets = targets + rng.normal(size=len(targets))  # some beyond the bend of huber's loss
-    gradient = FreeObjective(M, pairs, targets, a, opening=0.0).gradient(Y, s)
+    terms = terms_of(M, pairs, targets, a, 0.0)
+    gradient = gradient_of(terms, Y, s)
+    found = sum(term.value(Y, s) for term in terms)
+    assert found == pytest.approx(value(M, pairs, targets, a, Y, s), rel=1e-9)
     for _ in range(5):
         step = rng.normal(size=Y.shape)
         up, down = (value(M, pairs, targets, a, Y + sign * h * step, s) for sign in (1, -1))
@@ -77,10 +93,10 @@ def test_the_gradient_is_that_of_j(c, a):
 @dimensions
 def test_the_gradient_of_neighbours_turns_and_moves_with_the_points(c):
     M, _, Y, pairs, targets = problem(200, c)
-    objective = FreeObjective(M, pairs, targets, 0.3, opening=0.0)
+    terms = terms_of(M, pairs, targets, 0.3, 0.0)
     Q = np.linalg.qr(np.random.default_rng(2).normal(size=(c, c)))[0]
-    gradient = objective.gradient(Y, 0.5)
-    assert_allclose(objective.gradient(Y @ Q + 3.0, 0.5), gradient @ Q, atol=1e-12)
+    gradient = gradient_of(terms, Y, 0.5)
+    assert_allclose(gradient_of(terms, Y @ Q + 3.0, 0.5), gradient @ Q, atol=1e-12)
     assert_allclose(gradient.sum(axis=0), 0, atol=1e-12)  # no force from within moves the whole
     torque = Y[:, :, None] * gradient[:, None]
     assert_allclose(torque.sum(axis=0), torque.sum(axis=0).T, atol=1e-12)  # nor turns it
@@ -94,16 +110,16 @@ def test_arrays_and_compiled_loops_agree(c, a):
     i = rng.integers(0, 200, 900)
     pairs = i, (i + rng.integers(1, 200, 900)) % 200
     M = sparse.random(200, 200, 0.05, "csr", rng=rng) + sparse.eye(200, format="csr")
-    objective = FreeObjective(M, pairs, rng.normal(size=900), a)
-    assert not objective.is_compiled
-    found = objective.gradient(Y, 0.2), objective.edge_length(Y)
-    objective.is_compiled = True
-    size = np.abs(found[0]).max()
-    assert_allclose(found[0], objective.gradient(Y, 0.2), rtol=0, atol=1e-11 * size)
-    assert found[1] == objective.edge_length(Y)
+    for term in terms_of(M, pairs, rng.normal(size=900), a):
+        assert not term.is_compiled
+        found, value = term.gradient(Y, 0.2), term.value(Y, 0.2)
+        term.is_compiled = True
+        atol = 1e-11 * np.abs(found).max()
+        assert_allclose(found, term.gradient(Y, 0.2), rtol=0, atol=atol)
+        assert value == pytest.approx(term.value(Y, 0.2), rel=1e-12)
 
 
-@pytest.mark.parametrize("loop", ["pull", "repulsion"])
+@pytest.mark.parametrize("loop", ["along_edges", "between_pairs", "repulsion"])
 def test_small_data_are_work_for_several_threads(monkeypatch, loop):
     M, _, start, pairs, logs = problem(1_800)
     compiled, tiles = getattr(free_loops, loop), []
@@ -113,7 +129,7 @@ def test_small_data_are_work_for_several_threads(monkeypatch, loop):
         compiled(*arguments)
 
     monkeypatch.setattr(free_loops, loop, counted)
-    FreeObjective(M, pairs, logs, 0.3).gradient(start, 0.5)
+    gradient_of(terms_of(M, pairs, logs, 0.3), start, 0.5)
     assert len(tiles) >= 3
 
 
@@ -122,8 +138,8 @@ def test_small_data_are_work_for_several_threads(monkeypatch, loop):
 def test_the_descent_lowers_j(c, spread):
     M, root, start, pairs, logs = problem(400, c)
     Y = free_layout(M, root, start, pairs, logs, spread=spread)
-    targets, objective = spread_targets(logs, spread, c), FreeObjective(M, pairs, logs, 0.3)
-    s = objective.edge_length(Y)
+    targets = spread_targets(logs, spread, c)
+    s = median_edge(edges_of(M, float), Y)
     smoothed = sparse.diags(1 / (M @ root)) @ M @ (root[:, None] * start)  # that of step 0
     assert value(M, pairs, targets, 0.3, Y, s) < value(M, pairs, targets, 0.3, smoothed, s) - 0.05
 

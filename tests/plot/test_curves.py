@@ -5,7 +5,7 @@ import pytest
 
 import heatsketch as hs
 from heatsketch import plot
-from heatsketch.estimators.heat_embedding import TimeCurve
+from heatsketch.markov.times import TimeCurve
 from problems.clouds import even_circle
 
 

@@ -15,8 +15,8 @@ from sklearn.utils import get_tags
 from heatsketch import classical, estimators
 from heatsketch._typing import Array
 from heatsketch._words import did_you_mean
-from heatsketch.estimators.heat_embedding import choose_time
 from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.times import choose_time
 from heatsketch.plot import categories
 
 ESTIMATORS: dict[str, Callable[..., Any]] = {

@@ -32,14 +32,13 @@ from heatsketch._random import check_ids, seed_entropy
 from heatsketch._state import at_once
 from heatsketch._typing import Array
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
-from heatsketch.layout.free import geometric_medians
+from heatsketch.layout.maps import FreeMap, LinearMap, Map
 from heatsketch.markov.affinity import AFFINITIES, as_matrix
 from heatsketch.markov.diffusion import NORMALIZATIONS, Diffusion, reweighted, times_columns
-from heatsketch.markov.rows import Step
-from heatsketch.operators.blocks import device_memory
+from heatsketch.operators.blocks import HOST, Block, device_memory
 from heatsketch.operators.graph import Graph, as_graph, is_graph
 from heatsketch.operators.operator import Deflated, Operator
-from heatsketch.operators.torch import found_here
+from heatsketch.operators.torch import blocks_on, found_here
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.filters import FILTERS, make_filter, times_of
 from heatsketch.spectral.traces import N_PROBES, ExplainedVariance, explained_variance
@@ -210,8 +209,8 @@ class DiffusionEstimator(Embedder):
     device: Any = None
 
     cut = WIDE_CUT  # of the kernel for "radius"; a parameter of some subclasses
-    # (n, k), of the vertices in a layout whose points are free, which has no H
-    _positions = cast("Array | None", None)
+    # by which the coordinates of any point follow from what it is near to
+    _map = cast("Map", None)
     _takes_sparse = True
 
     @abstractmethod
@@ -219,13 +218,18 @@ class DiffusionEstimator(Embedder):
         """Raise if parameters of the subclass are out of range, before the graph is built."""
 
     @abstractmethod
-    def _factor(self, diffusion: Diffusion, times: list[Any]) -> tuple[list[Array], Any]:
-        """Return H (n, k) for every time, and what `_judge` needs to know of them.
+    def _mapped(self, diffusion: Diffusion, times: list[Any]) -> tuple[Map, Any]:
+        """Return the map, with the coordinates of every time, and what `_judge` judges it by."""
 
-        Where it sets `_positions`, H does not count.
-        """
+    def _linear_map(self, diffusion: Diffusion, factors: list[Block]) -> LinearMap:
+        """Return the map of factors H (n, k), one for every time."""
+        A = diffusion.operator
+        H = A.blocks.xp.hstack([A.blocks.native(factor, A.dtype) for factor in factors])
+        if diffusion.diagnostics["is_constant"]:  # H is rounding alone
+            H[:] = 0
+        return LinearMap.of(H, diffusion.step())
 
-    def _judge(self, X: Any, wanted: Any) -> None:
+    def _judge(self, X: Any, judged_by: Any) -> None:
         """Measure how good `embedding_` of the points X is."""
 
     @device_memory()
@@ -283,26 +287,19 @@ class DiffusionEstimator(Embedder):
                 "one, so that the halves never come nearer. Pass filter='heat', whose walks wait "
                 "for random times.",
             )
-        self._positions = None
         started = time.perf_counter()
         logger.info("embedding %s points", f"{len(diffusion.vertex):,}")
-        blocks, wanted = self._factor(diffusion, times)
-        A, Y = diffusion.operator, self._positions
-        place = A.blocks
-        if Y is None:
-            H = place.xp.hstack([place.native(block, A.dtype) for block in blocks])
-            if diffusion.diagnostics["is_constant"]:  # H is rounding alone
-                H[:] = 0
-            step = diffusion.step()
-            self._H = place.host(step.beside_root(H))
-            Y = place.host(step @ H)
+        placed, judged_by = self._mapped(diffusion, times)
+        A = diffusion.operator
+        Y = A.blocks.host(placed.training(diffusion.step()))
+        self._map = placed.there(HOST)
         self._fit_times = times_of(getattr(self, "time_", self.time))
         self.epsilon_ = diffusion.expand(diffusion.epsilon)
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
         dtype = A.dtype if isinstance(X, Diffusion) else X.dtype
         self.embedding_ = diffusion.expand(self._checked(Y, dtype))
-        self._judge(X, wanted)
-        if place.device is not None:  # a model may be used without its device
+        self._judge(X, judged_by)
+        if A.device is not None:  # a model may be used without its device
             self.diffusion_ = diffusion.landed()
         self.diagnostics_["embed_seconds"] = time.perf_counter() - started
         return self
@@ -334,8 +331,8 @@ class DiffusionEstimator(Embedder):
         if is_dask(X):
             return lazily_mapped(self, X)
         points = read_points(self, X, reset=False, accept_sparse=True)
-        place = device_of(X) or found_here(self.device)
-        return returned_for(self._placed(points, place), X)
+        device = device_of(X) or found_here(self.device)
+        return returned_for(self._placed(points, device), X)
 
     def novelty(self, X: Any) -> Array:
         """Compute the novelty of points compared with the training points, from 0 to 1.
@@ -428,14 +425,10 @@ class DiffusionEstimator(Embedder):
         index = check_number(index, "index", low=0, high=len(times) - 1, integer=True)
         width = self.embedding_.shape[1] // len(times)
         A, labels = self._explained_operator()
-        if self._positions is None:
-            columns = A @ self._H[:, index * width : (index + 1) * width]
-        else:
-            columns = A.project(self.diffusion_.root[:, None] * self._positions)
         return explained_variance(
             A,
             make_filter(self._fitted_as.filter, times[index]).minus_constant(),
-            columns,
+            self._map.spanned(A, slice(index * width, (index + 1) * width)),
             check_level(level),
             values=getattr(self, "eigenvalues_", None),
             labels=labels,
@@ -548,8 +541,7 @@ class DiffusionEstimator(Embedder):
                 )
             seed = 0
         X = read_points(self, X, reset=False, accept_sparse=True)
-        free = self._positions is not None
-        rows = diffusion.nearness(X) if free else diffusion.kernel_rows(X, self._H.dtype)
+        rows = self._map.weights(diffusion.near(X))
         fresh = clone(self._fitted_as).set_params(
             affinity="precomputed",
             neighbors=None,
@@ -563,10 +555,9 @@ class DiffusionEstimator(Embedder):
         def embed(weights: Array) -> Array:
             weighed, columns = reweighted(diffusion, weights)
             model = fresh.fit(weighed, ids=self.ids_)
-            if free:  # a point that counts w times has w times its weight
-                return geometric_medians(model._positions, times_columns(rows, weights))
-            step = Step(times_columns(rows, columns), weighed.measure, is_markov=True)
-            return model._checked(step @ model._H[:, :-1], X.dtype)
+            # A point that counts w times pulls w times as strongly at a free one.
+            weighed_rows = times_columns(rows, weights if self._is_free else columns)
+            return model._checked(model._map.weighed(weighed_rows), X.dtype)
 
         return embed
 
@@ -614,12 +605,18 @@ class DiffusionEstimator(Embedder):
                     "pickled; pass a function of a module, or leave out memory."
                 ) from error
 
+    @property
+    def _is_free(self) -> bool:
+        """Whether every point has been moved by itself."""
+        return isinstance(self._map, FreeMap)
+
     def _placed(self, X: Any, device: Any = None) -> Array:
         """Return the coordinates of points that have been read (m, k), found on a device."""
-        if self._positions is not None:
-            return self._checked(self.diffusion_.place(self._positions, X, device), X.dtype)
-        product = self.diffusion_.last_step(self._H, X, device)
-        return self._checked(self.diffusion_.step().divided(product), X.dtype)
+        blocks = HOST if device is None else blocks_on(device)
+        placed, Y = self._map.there(blocks), np.empty((X.shape[0], self._n_features_out))
+        for rows, near in self.diffusion_.near_by_tiles(X, blocks):
+            Y[rows] = placed.place(near)
+        return self._checked(Y, X.dtype)
 
     def _checked(self, rows: Array, dtype: np.dtype) -> Array:
         """Return coordinates (m, k) in this precision, or raise if they are not finite."""

@@ -12,6 +12,7 @@ from heatsketch._checks import check_number, warn
 from heatsketch._docstrings import texts_from
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
+from heatsketch.layout.maps import Map
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.operators.operator import Operator
 from heatsketch.scales.bandwidth import WIDE_CUT
@@ -182,7 +183,7 @@ class DiffusionMap(DiffusionEstimator):
         for t in times if not rules else ():
             FILTERS[self.filter].check_time(t)
 
-    def _factor(self, diffusion: Diffusion, times: list[Any]) -> tuple[list[Array], Any]:
+    def _mapped(self, diffusion: Diffusion, times: list[Any]) -> tuple[Map, Any]:
         rule = times[0] if isinstance(times[0], str) else None
         if self._is_fraction:
             spectrum = self._explaining(diffusion, min(times))
@@ -207,7 +208,7 @@ class DiffusionMap(DiffusionEstimator):
         self.eigenvalues_, self.residuals_ = lam[:k], spectrum.residuals[:k]
         self.eigenvectors_ = diffusion.expand(V / root if self.normalization == "markov" else V)
         f_by_time = [_step_weights(self.filter, t, lam[:k], diffusion.operator) for t in times]
-        return [V * f for f in f_by_time], None
+        return self._linear_map(diffusion, [V * f for f in f_by_time]), None
 
     @property
     def _is_fraction(self) -> bool:

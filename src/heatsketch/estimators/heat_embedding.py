@@ -1,9 +1,8 @@
 """Heat embedding: a picture by diffusion distances, linear or with free points; its time."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,35 +11,30 @@ from heatsketch._docstrings import texts_from
 from heatsketch._random import numbers_at, seed_entropy
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
-from heatsketch.layout.free import free_layout
-from heatsketch.layout.linear import OBJECTIVES, first_equal, learn_linear_map
-from heatsketch.layout.objective import sampled_pairs
+from heatsketch.layout.linear import OBJECTIVES
+from heatsketch.layout.maps import (
+    FreeMap,
+    Map,
+    free_places,
+    learned_directions,
+    side_by_side,
+    step_graph,
+)
 from heatsketch.markov.components import ComponentCoordinates, component_labels, deflate_components
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.rows import N_LEADING, Coordinates, LeadingPairs, leading_pairs
+from heatsketch.markov.rows import N_LEADING, leading_pairs
+from heatsketch.markov.times import TimeCurve, direction_curve
+from heatsketch.markov.wide import WideCoordinates
 from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.metrics.distortions import Distortion, compare_distances
 from heatsketch.metrics.picture import PictureQuality, picture_quality, sampled_geodesics
-from heatsketch.neighbors import COORDINATES, in_metric, pair_distances
+from heatsketch.neighbors import COORDINATES, in_metric
 from heatsketch.operators.operator import Deflated
-from heatsketch.operators.torch import on_device
+from heatsketch.spectral.apply import check_range
 from heatsketch.spectral.filters import FILTERS, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS
 
-DIRECTIONS_PER_DIMENSION = 4
-_STILL = 1.25  # directions no longer fall if those at t are at most so many times those at 4 t
-_LEAST_GROUP = 10  # points
-_LAST_TIME = 2**40
-_BEYOND = 4  # doublings of the chosen time up to which the curve goes
-_HELD_OUT = 0.2  # fraction of the sampled rows that measure a map and take no part in learning it
-_ROWS_TO_SPARE = 500  # with fewer rows none are held out
-_LEAST_ROWS = 64  # for the map of a component, if it has so many
-_SCALE_PAIRS = 20_000  # of which a map keeps the median distance
 _ROUNDING = 1e-13  # of an eigenvalue
-_DEGENERATE = 1e-12  # size of a component next to the largest, below which it is one place
-_LEAST_FREE = 10  # points of a component whose layout is free
-_PAIRS_OF_A_POINT, _MOST_PAIRS = 20, 2_000_000  # whose distances a free layout keeps
-_GAP, _LEAST_GAP = 0.2, 0.1  # between discs: of the median radius, and of the largest
 
 
 @texts_from(Diffusion.from_points, DiffusionEstimator)
@@ -265,178 +259,103 @@ class HeatEmbedding(DiffusionEstimator):
         """Whether there is a free layout for these parameters."""
         return self.n_components in (2, 3) and self.objective == "most"
 
-    def _factor(self, diffusion: Diffusion, times: list[Any]) -> tuple[list[Array], Any]:
-        """Return H (n, k), whose last step is the embedding, and the distances it should keep.
+    def _mapped(self, diffusion: Diffusion, times: list[Any]) -> tuple[Map, Any]:
+        """Learn a linear map of wide coordinates, from which the points of a free layout move on.
 
-        F (n, r) and H = F W are coordinates before the last step. After it they are `wide` (n, r),
-        whose distances the map W should keep, and Y = wide W, from which a free layout starts. Sets
-        `time_` and `time_curve_`.
+        Sets `time_` and `time_curve_`.
         """
-        n = diffusion.n
-        k = check_n_components(self.n_components, n - 1, f"there are {n} distinct points")
+        n, k = diffusion.n, self.n_components
+        check_n_components(k, n - 1, f"there are {n} distinct points")
         self.time_: Any = 1 if times[0] == "auto" else times[0]
         self.time_curve_: TimeCurve | None = None
         coordinates = ComponentCoordinates.from_diffusion(
             diffusion, max(N_LEADING, 4 * k), self._leading_pairs
         )
-        components = coordinates.components
-        largest = np.abs(coordinates.values).max(initial=0.0)
+        H, Y, places, judged_by = np.zeros((n, k)), np.zeros((n, k)), None, None
         rounding = max(_ROUNDING, diffusion.diagnostics.get("exponent_error", 0.0))
-        H = np.zeros((diffusion.n, k))
-        Y = np.zeros_like(H)
-        wanted = None
+        largest = np.abs(coordinates.values).max(initial=0.0)
         if largest >= rounding and not diffusion.diagnostics["is_constant"]:
             if times[0] == "auto":
                 self.time_curve_ = direction_curve(coordinates.each[0], self.filter, k)
                 self.time_ = self.time_curve_.time
-            coordinates = coordinates.enough_for(make_filter(self.filter, self.time_))
-            ends = coordinates.values.min(), coordinates.values.max()
-            distances = DiffusionDistances.from_operator(
-                diffusion, self.time_, self.filter, within_components=True, ends=ends
+            wide, ends = self._wide_coordinates(diffusion, coordinates)
+            directions, held_out_log_L = learned_directions(
+                wide,
+                k,
+                np.random.default_rng(seed_entropy(self.random_state)),
+                OBJECTIVES[self.objective],
+                hold_out=self.objective == "most",
+                factor=self.factor,
+                n_init=self.n_init,
             )
-            numbers = None
-            if self.ids_ is not None:
-                numbers = numbers_at(self.ids_, diffusion.vertex, diffusion.n)
-            exact = self.objective == "worst"
-            F, error = coordinates.under(
-                distances.rows.filter, self.n_sketch, numbers=numbers, exact=exact
-            )
-            wide = self._checked(diffusion.step() @ F, F.dtype)
-            place = np.argsort(diffusion.sample(diffusion.n))  # in the order of content
-            maps, held_out_log_L = self._maps(components, place, wide)
-            for vertices, W in zip(components, maps, strict=True):
-                H[vertices] = F[vertices] @ W
-                Y[vertices] = wide[vertices] @ W
-            if self._may_be_free and self.layout != "linear":
-                self._positions = self._free_positions(diffusion, components, place, wide, Y)
-            wanted = WantedDistances(wide, distances, error, held_out_log_L)
-        if len(components) > 1:
-            # Components, which all have their mean at 0, are moved beside each other.
+            H, Y = wide.mapped(directions)
+            places, judged_by = self._free_places(diffusion, wide, Y), (wide, ends, held_out_log_L)
+        if len(coordinates.components) > 1:
             self.diagnostics_["layout"] = "components side by side"
-            mass = np.array([diffusion.measure[vertices].sum() for vertices in components])
+            places_before = Y if places is None else places
+            shifts = side_by_side(places_before, coordinates.components, diffusion.measure)
+            # After the last step of the Markov form √π is 1.
             markov = self.normalization == "markov"
-            constant = diffusion.root if markov else np.ones(len(H))  # after a step: 1
-            places = Y if self._positions is None else self._positions
-            shifts = side_by_side(places, components, mass)
-            for vertices, shift in zip(components, shifts, strict=True):
-                places[vertices] += shift
-                H[vertices] += constant[vertices, None] * shift
-        return [H], wanted
+            H += (diffusion.root[:, None] if markov else 1.0) * shifts
+            places = None if places is None else places + shifts
+        if places is None:
+            return self._linear_map(diffusion, [H]), judged_by
+        return FreeMap(places, diffusion.root), judged_by
 
-    def _judge(self, X: Any, wanted: Any) -> None:
-        """Measure `embedding_` by the distances it should keep, and by the points X."""
-        self.distortion_: Distortion | None = None
-        self.quality_: PictureQuality | None = None
-        if wanted is None:
-            return
-        Y = np.asarray(self.embedding_, dtype=float)
-        is_free = self._positions is not None
-        wide = self.diffusion_.expand(wanted.coordinates)
-        distortion = compare_distances(Y, wide, wanted.distances, wanted.error)
-        held_out_log_L = math.nan if is_free else wanted.held_out_log_L
-        self.distortion_ = distortion._replace(held_out_log_L=held_out_log_L)
-        given = self.metric == "precomputed"
-        if self.affinity != "precomputed" and (given or self.metric in COORDINATES):
-            X = X if given else in_metric(X, self.metric)
-            geodesics = sampled_geodesics(X, self.diffusion_, distances=given)
-            self.quality_ = picture_quality(
-                X, Y, self.diffusion_, distortion, geodesics, distances=given, is_free=is_free
-            )
+    def _wide_coordinates(
+        self, diffusion: Diffusion, coordinates: ComponentCoordinates
+    ) -> tuple[WideCoordinates, tuple[float, float]]:
+        """Return coordinates with the diffusion distances, and the ends of the spectrum."""
+        f = make_filter(self.filter, self.time_).reduced()
+        coordinates = coordinates.enough_for(make_filter(self.filter, self.time_))
+        ends = float(coordinates.values.min()), float(coordinates.values.max())
+        check_range(f, diffusion.deflated, ends)
+        numbers = None
+        if self.ids_ is not None:
+            numbers = numbers_at(self.ids_, diffusion.vertex, diffusion.n)
+        exact = self.objective == "worst"
+        wide = WideCoordinates.under(
+            diffusion, coordinates, f, self.n_sketch, numbers=numbers, exact=exact
+        )
+        self._checked(wide.after, wide.after.dtype)
+        return wide, ends
 
-    def _maps(
-        self, components: list[Array], place: Array, wide: Array
-    ) -> tuple[list[Array], float]:
-        """Learn a map (r, k) from sampled rows of each component; return log L of unseen ones.
-
-        Rows are chosen by their place (n,) in the order of content. Maps have the scale that keeps
-        the median distance.
-        """
-        k = self.n_components
-        rng = np.random.default_rng(seed_entropy(self.random_state))
-        objective = OBJECTIVES[self.objective]
-        count = max(_LEAST_ROWS, objective.rows // len(components))
-        samples = [wide[vertices[np.argsort(place[vertices])[:count]]] for vertices in components]
-        size = max(float(np.abs(S).max()) for S in samples) or 1.0
-        maps, held_out_log_L = [], math.nan
-        for S in samples:
-            W = np.zeros((wide.shape[1], k))
-            S = S / size
-            S = S[np.unique(first_equal(S))]
-            used = np.flatnonzero(np.ptp(S, axis=0) > _DEGENERATE)
-            if len(used):  # else the component is one place
-                spared = self.objective == "most" and len(S) >= _ROWS_TO_SPARE
-                S = S[:, used]
-                learned = learn_linear_map(
-                    S,
-                    k,
-                    rng,
-                    objective=objective,
-                    factor=self.factor,
-                    n_init=self.n_init,
-                    validation_fraction=_HELD_OUT * spared,
-                )
-                images = S @ learned.components.T
-                pairs = sampled_pairs(len(S), _SCALE_PAIRS)
-                W[used] = learned.components.T / typical_ratio(images, S, *pairs)
-                held_out_log_L = np.fmax(held_out_log_L, learned.held_out_log_L)
-            maps.append(W)
-        return maps, float(held_out_log_L)
-
-    def _free_positions(
-        self,
-        diffusion: Diffusion,
-        components: list[Array],
-        place: Array,
-        wide: Array,
-        start: Array,
-    ) -> Array | None:
-        """Return positions (n, k): a free layout of each component of ten points and more.
-
-        It keeps the distances of `wide` (n, r). None if there is no such component. Several
-        components get areas in proportion to their numbers of points. `place` as in `_maps`.
-        """
-        M = diffusion.sparse_step()
+    def _free_places(self, diffusion: Diffusion, wide: WideCoordinates, Y: Array) -> Array | None:
+        """Return the places (n, k) of a free layout that starts at Y; None: it is linear."""
+        if not self._may_be_free or self.layout == "linear":
+            return None
+        M = step_graph(diffusion)
         if M is None and self.layout == "free":
             raise ValueError(
                 "layout='free' but the affinity is an operator whose entries are not known; pass a "
                 "matrix, or layout='linear'."
             )
-        large = [c for c in components if len(c) >= _LEAST_FREE and np.ptp(start[c]) > 0]
-        if M is None or not large:
+        if M is None:
             return None
-        Y = start.astype(float)
-        for vertices in large:
-            n, ordered = len(vertices), vertices[np.argsort(place[vertices])]
-            count = min(_PAIRS_OF_A_POINT * n, max(_MOST_PAIRS, n))
-            i, j = (ordered[side] for side in sampled_pairs(n, count))
-            blocks = diffusion.operator.blocks
-            pairs = map(blocks.native, (i, j))
-            distances = blocks.host(pair_distances(wide, wide, *pairs))
-            own = M if n == diffusion.n else M[vertices][:, vertices]
-            Y[vertices] = free_layout(
-                on_device(own, blocks.device),
-                diffusion.root[vertices],
-                Y[vertices],
-                (np.searchsorted(vertices, i), np.searchsorted(vertices, j)),
-                np.log(np.maximum(distances, _DEGENERATE * distances.max())),
-                neighbor_weight=self.neighbor_weight,
-                spread=self.spread,
+        options = {"neighbor_weight": self.neighbor_weight, "spread": self.spread}
+        return free_places(diffusion, wide, M, Y, **options)
+
+    def _judge(self, X: Any, judged_by: Any) -> None:
+        """Measure `embedding_` by the distances it should keep, and by the points X."""
+        self.distortion_: Distortion | None = None
+        self.quality_: PictureQuality | None = None
+        if judged_by is None:
+            return
+        wide, ends, held_out_log_L = judged_by
+        diffusion, Y = self.diffusion_, np.asarray(self.embedding_, dtype=float)
+        wanted = DiffusionDistances.from_operator(
+            diffusion, self.time_, self.filter, within_components=True, ends=ends
+        )
+        distortion = compare_distances(Y, diffusion.expand(wide.after), wanted, wide.error)
+        held_out_log_L = math.nan if self._is_free else held_out_log_L
+        self.distortion_ = distortion._replace(held_out_log_L=held_out_log_L)
+        given = self.metric == "precomputed"
+        if self.affinity != "precomputed" and (given or self.metric in COORDINATES):
+            X = X if given else in_metric(X, self.metric)
+            geodesics = sampled_geodesics(X, diffusion, distances=given)
+            self.quality_ = picture_quality(
+                X, Y, diffusion, distortion, geodesics, distances=given, is_free=self._is_free
             )
-            i, j = (ordered[side] for side in sampled_pairs(n, _SCALE_PAIRS))
-            Y[vertices] /= typical_ratio(Y, wide, i, j)
-            if diffusion.directed_step is None:  # equal points have a vertex each, but one place
-                own = wide[vertices]
-                Y[vertices] = Y[vertices[first_equal(own / np.abs(own).max())]]
-        for vertices in components:
-            Y[vertices] -= Y[vertices].mean(axis=0)
-        if len(components) > 1:
-            sizes = np.array([np.sqrt(np.mean(np.square(Y[c]))) for c in components])
-            counts = np.array([len(c) for c in components])
-            shares = (counts / counts[0]) ** (1 / self.n_components)
-            factors = shares * sizes[0] / np.where(sizes > 0, sizes, 1.0)
-            for vertices, factor in zip(components, factors, strict=True):
-                Y[vertices] *= factor
-        return Y
 
     def _explained_operator(self) -> tuple[Deflated, Array | None]:
         """Return A without directions that change no distance, and labels of separate maps."""
@@ -444,114 +363,3 @@ class HeatEmbedding(DiffusionEstimator):
         if labels is None:
             return super()._explained_operator()
         return deflate_components(self.diffusion_, labels), labels
-
-
-class WantedDistances(NamedTuple):
-    """Coordinates whose distances an embedding should keep, and what is known of them."""
-
-    coordinates: Array  # (n, r), of the vertices, after the last step
-    distances: DiffusionDistances  # the exact ones
-    error: float  # of a mean squared distance by the coordinates
-    held_out_log_L: float  # of the map, over rows that it was not learned from
-
-
-class TimeCurve(NamedTuple):
-    """The effective number of directions against diffusion time, and the time chosen.
-
-    Attributes
-    ----------
-    times : array (m,)
-        Ascending: 1, 2, 4, ..., and the time chosen.
-    directions : array (m,)
-        Effective number of directions of the diffusion distances at one time t: (Σ λ^2t)² / Σ λ^4t.
-    wanted : float
-        The largest number that k dimensions can show: 4 k.
-    time : int
-        The smallest time with at most `wanted` directions, or from which on they no longer fall.
-    """
-
-    times: Array
-    directions: Array
-    wanted: float
-    time: int
-
-
-def choose_time(
-    diffusion: Diffusion,
-    n_components: int = 2,
-    *,
-    filter: str = "accumulated",
-    leading: LeadingPairs = leading_pairs,
-) -> TimeCurve:
-    """Choose the time as `HeatEmbedding` does, without the embedding; see `direction_curve`."""
-    count = max(N_LEADING, 4 * n_components)
-    coordinates = ComponentCoordinates.from_diffusion(diffusion, count, leading)
-    return direction_curve(coordinates.each[0], filter, n_components)
-
-
-def direction_curve(coordinates: Coordinates, filter: str, k: int) -> TimeCurve:
-    """Choose the diffusion time for a picture in k dimensions.
-
-    A linear map from m directions to k dimensions keeps most distances if m is not much larger than
-    k. Smaller times have more directions, which the map cannot show; larger times lose structure.
-    If there are more than 4 k tight groups that hardly touch, each stays a direction until times at
-    which it is a single place. Therefore the search ends earlier, where the directions no longer
-    fall. (With waiting walks they do not fall at first either, so at least ten points per direction
-    are required.)
-    """
-    wanted = float(DIRECTIONS_PER_DIMENSION * k)
-    count = len(coordinates.values) + coordinates.remaining.counts.sum()  # of eigenvalues
-    f = FILTERS["power" if filter == "accumulated" else filter]  # also for sums, one time
-    low, time, high = 0, 1, _LAST_TIME  # too many directions at low, few enough at high
-    while high - low > 1:
-        now, later = (coordinates.directions(f(t)) for t in (time, 4 * time))
-        if now <= wanted or now <= min(count / _LEAST_GROUP, _STILL * later):
-            high = time
-        else:
-            low = time
-        time = min(2 * time, (low + high + 1) // 2)
-    last = math.ceil(math.log2(high)) + _BEYOND
-    times = np.union1d(2 ** np.arange(last + 1), [high])
-    curve = np.array([coordinates.directions(f(int(time))) for time in times])
-    return TimeCurve(times, curve, wanted, high)
-
-
-def typical_ratio(Y: Array, F: Array, i: Array, j: Array) -> float:
-    """Return the median ratio of distances of rows Y (n, k) to those of F (n, r), not 0."""
-    distances = pair_distances(F, F, i, j)
-    apart = distances > 0
-    ratios = pair_distances(Y, Y, i, j)[apart] / distances[apart]
-    median, largest = float(np.median(ratios)), float(ratios.max())
-    return median if median > _DEGENERATE * largest else largest
-
-
-def side_by_side(Y: Array, components: Sequence[Array], mass: Array) -> Array:
-    """Return shifts (C, k) of components of Y (n, k) after which their discs stand in rows, apart.
-
-    The discs have their centres at the means. They stand in rows like words in a text, the largest
-    one first, in about a square; with k = 1 there is one row. `mass` (C,) weighs the components:
-    the weighted mean of the shifts is 0.
-    """
-    means = np.array([Y[rows].mean(axis=0, dtype=float) for rows in components])
-    radii = np.array(
-        [
-            np.linalg.norm(Y[rows] - mean, axis=1).max()
-            for rows, mean in zip(components, means, strict=True)
-        ],
-        dtype=float,
-    )
-    gap = max(_GAP * float(np.median(radii)), _LEAST_GAP * float(radii.max())) or 1.0
-    steps = 2 * radii + gap
-    is_line = Y.shape[1] == 1
-    width = np.inf if is_line else max(np.sqrt(np.sum(steps**2)), steps.max())
-    shifts, x, y, height = -means, 0.0, 0.0, 0.0
-    for disc in np.argsort(-radii, kind="stable"):
-        step = steps[disc]
-        if x + step > width * (1 + 1e-9):  # the next row
-            x, y, height = 0.0, y - height, 0.0
-        height = max(height, step)  # discs hang from the upper edge of their row
-        shifts[disc, 0] += x + step / 2
-        if not is_line:
-            shifts[disc, 1] += y - step / 2
-        x += step
-    return shifts - mass @ shifts / mass.sum()

@@ -14,6 +14,7 @@ from heatsketch._random import check_ids, numbers_at, random_block
 from heatsketch._state import at_once
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator
+from heatsketch.layout.maps import Map
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.out_of_sample import OutOfSamplePoints
 from heatsketch.spectral.apply import sketch_blocks
@@ -144,7 +145,7 @@ class HeatSketch(DiffusionEstimator):
         for t in times:
             FILTERS[self.filter].check_time(t, whole=True)
 
-    def _factor(self, diffusion: Diffusion, times: list[Any]) -> tuple[list[Array], Any]:
+    def _mapped(self, diffusion: Diffusion, times: list[Any]) -> tuple[Map, Any]:
         A = diffusion.deflated
         filters = [FILTERS[self.filter](float(t)).reduced() for t in times]
         k: Any = columns_for(self.tolerance) if self.n_components == "auto" else self.n_components
@@ -156,7 +157,7 @@ class HeatSketch(DiffusionEstimator):
         else:
             numbers = numbers_at(self.ids_, vertex, diffusion.n)
             G = random_block(diffusion.n, k, self.kind, seed, numbers)
-        return sketch_blocks(A, filters, A.block(G)), None
+        return self._linear_map(diffusion, sketch_blocks(A, filters, A.block(G))), None
 
     def distance(
         self,

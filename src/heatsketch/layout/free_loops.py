@@ -17,7 +17,7 @@ from heatsketch._typing import Array
 CODE_BITS = 62  # of the place of a point in the box of all, for all coordinates together
 _LEAF = 16  # points of a leaf, at most, unless they are equal
 _LIST = 256  # nodes or points whose forces are summed at a time
-_TINY = 1e-12  # squared distance that is added to those under a logarithm
+TINY = 1e-12  # squared distance that is added to those under a logarithm
 Csr = tuple[Array, Array, Array]  # indptr, indices and data of a CSR matrix
 Axes = tuple[int, ...]  # 0, ..., c - 1: the compiler knows the length of a tuple
 
@@ -210,25 +210,15 @@ def repulsion(
 
 
 @compiled
-def pull(
-    Y: Array,
-    edges: Csr,
-    pairs: Csr,
-    s: float,
-    scale: float,
-    axes: Axes,
-    start: int,
-    stop: int,
-    G: Array,
+def along_edges(
+    Y: Array, edges: Csr, s: float, scale: float, axes: Axes, start: int, stop: int, G: Array
 ) -> None:
-    """Write the sums of scale p q (y_i - y_j) and of huber' (y_i - y_j) / |y_i - y_j|².
+    """Write Σ_j scale p_ij q_ij (y_i - y_j) to G (n, c), over the edges of a symmetric matrix p.
 
-    Over edges, and over pairs. Both are symmetric CSR matrices, so that each point sums its own
-    forces in order.
+    Each point sums its own forces in order.
     """
     c = len(axes)
     indptr, indices, p = edges
-    pair_indptr, pair_indices, targets = pairs
     for i in range(start, stop):
         for a in range(c):
             G[i, a] = 0.0
@@ -239,11 +229,25 @@ def pull(
             weight = scale * p[e] / (1.0 + square / s**2)
             for a in range(c):
                 G[i, a] += weight * (Y[i, a] - Y[j, a])
-        weight = 1.0 / (len(pair_indices) / 2)
-        for e in range(pair_indptr[i], pair_indptr[i + 1]):
-            j, square = pair_indices[e], _TINY
+
+
+@compiled
+def between_pairs(
+    Y: Array, pairs: Csr, scale: float, axes: Axes, start: int, stop: int, G: Array
+) -> None:
+    """Write Σ_j scale huber'(log |y_i - y_j| - T_ij) (y_i - y_j) / |y_i - y_j|² to G (n, c).
+
+    Over the entries of a symmetric matrix T.
+    """
+    c = len(axes)
+    indptr, indices, targets = pairs
+    for i in range(start, stop):
+        for a in range(c):
+            G[i, a] = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            j, square = indices[e], TINY
             for a in range(c):
                 square += (Y[i, a] - Y[j, a]) ** 2
-            slope = min(max(0.5 * log(square) - targets[e], -1.0), 1.0) * weight / square
+            slope = min(max(0.5 * log(square) - targets[e], -1.0), 1.0) * scale / square
             for a in range(c):
                 G[i, a] += slope * (Y[i, a] - Y[j, a])

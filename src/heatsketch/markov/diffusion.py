@@ -1,10 +1,10 @@
 """Diffusion on data: the symmetric operator A, its stationary measure, and rows of new points."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy import sparse
@@ -26,12 +26,10 @@ from heatsketch._docstrings import texts_from
 from heatsketch._random import content_order, random_block
 from heatsketch._tiles import ROW_TILE, row_tiles
 from heatsketch._typing import Array
-from heatsketch.layout.free import geometric_medians
 from heatsketch.markov.affinity import AFFINITIES, WITHOUT_NEIGHBORS, Affinity, as_affinity
 from heatsketch.markov.components import connectivity
 from heatsketch.markov.normalization import Scaling, bistochastic_scaling, markov_scaling
 from heatsketch.markov.out_of_sample import (
-    N_NEAREST,
     OutOfSampleAffinities,
     OutOfSampleKernel,
     OutOfSampleMixture,
@@ -42,7 +40,8 @@ from heatsketch.mixture import MixtureKernel
 from heatsketch.mixture.kernel import affinity_factor
 from heatsketch.neighbors import Distances, NeighborIndex, in_metric
 from heatsketch.neighbors.metric import Metric
-from heatsketch.operators.blocks import HOST, Blocks, blocks_of, device_memory
+from heatsketch.neighbors.near import Near
+from heatsketch.operators.blocks import HOST, Blocks, device_memory
 from heatsketch.operators.graph import as_graph
 from heatsketch.operators.graph import graph as read_graph
 from heatsketch.operators.operator import (
@@ -51,18 +50,16 @@ from heatsketch.operators.operator import (
     Operator,
     Scaled,
     is_large,
-    largest_of_rows,
     multiply,
     scale_both_sides,
 )
-from heatsketch.operators.torch import blocks_on, on_device
+from heatsketch.operators.torch import on_device
 from heatsketch.scales.bandwidth import RULES, WIDE_CUT
 from heatsketch.spectral.eigenpairs import leading_eigenpairs
 from heatsketch.spectral.filters import make_filter
 
 NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
 _DENSE_ENTRIES = 2**24  # of rows computed at a time: 128 MB
-_STEP_ENTRIES = 64  # of a row of `sparse_step`, unless several are equal
 _MAX_MEASURE_ERROR = 1e-6  # largest error of A √π = √π that rounding can explain
 
 
@@ -567,22 +564,6 @@ class Diffusion:
         M = self.operator if M is None else M
         return Step(M, self.measure, self.normalization == "markov")
 
-    def sparse_step(self) -> Any:
-        """Return the 64 largest entries of each row of the last step M, CSR (n, n).
-
-        It is where M is, if that has no larger rows, else on the host. None where entries of A are
-        not known without products.
-        """
-        M, A = self.directed_step, on_device(self.operator, None)
-        M = A.sparse_matrix() if M is None else M
-        if M is not None:
-            return largest_of_rows(M, _STEP_ENTRIES)
-        if A.matrix_rows(slice(1)) is None:
-            return None
-        tiles = row_tiles(self.n, max(1, min(ROW_TILE, _DENSE_ENTRIES // self.n)))
-        blocks = [largest_of_rows(A.matrix_rows(rows), _STEP_ENTRIES) for rows in tiles]
-        return sparse.csr_matrix(sparse.vstack(blocks).maximum(0))  # of rounding
-
     def rows(self, time: Any, X: Any = None, *, filter: str = "power") -> DiffusionRows:
         """Return the rows whose Euclidean distances are the diffusion distances at a time.
 
@@ -627,7 +608,7 @@ class Diffusion:
         ValueError, TypeError
             New points of another form, or for which there is no rule.
         """
-        return self._kernel_rows(self._checked(X), dtype)
+        return self.near(X).rows(dtype)
 
     def novelty(self, X: Any) -> Array:
         """Return the fraction of training points, left out, that are less new than each point (m,).
@@ -654,14 +635,37 @@ class Diffusion:
             )
         return X
 
-    def _kernel_rows(self, X: Any, dtype: Any, blocks: Blocks = HOST) -> Any:
-        K_rows = self.out_of_sample.new_rows(X, blocks)  # type: ignore[union-attr]
-        return self.scaling.new_rows(K_rows, dtype)  # type: ignore[union-attr]
+    def near(self, X: Any, blocks: Blocks = HOST) -> Near:
+        """Find what new points X (m, d) are near to; lists of neighbours are found in a place.
 
-    def last_step(self, H: Array, X: Any = None, device: Any = None) -> Array:
+        Raises
+        ------
+        ValueError, TypeError
+            New points of another form, or for which there is no rule.
+        """
+        X, rule = self._checked(X), cast(Any, self.out_of_sample)
+        K, pulls = rule.affinities(X, self.first_points, blocks)
+        return Near(K, pulls, self.scaling)
+
+    def near_by_tiles(self, X: Any, blocks: Blocks = HOST) -> Iterator[tuple[slice, Near]]:
+        """Find the same by tiles: some rows of X, and what they are near to.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `near`.
+        """
+        X = self._checked(X)
+        if self.operator.sparse_matrix() is not None:
+            tile = blocks.sparse_rows(X.shape[1])
+        else:
+            tile = max(1, min(ROW_TILE, _DENSE_ENTRIES // self.n))
+        for rows in row_tiles(X.shape[0], tile):
+            with rows_from(rows.start):
+                yield rows, self.near(X[rows], blocks)
+
+    def last_step(self, H: Array, X: Any = None) -> Array:
         """Apply the `kernel_rows` of the data, or of new points X (m, d), to H (n, k).
-
-        With a `device` the rows of new points in a neighbour graph are found and applied there.
 
         Raises
         ------
@@ -672,62 +676,8 @@ class Diffusion:
         H = self.operator.asarray(H)
         if X is None:
             return multiply(self.step().matrix, H)
-        blocks = HOST if device is None else blocks_on(device)
-        there = blocks.native(H)
-
-        def product(x: Any) -> Array:
-            rows = self._kernel_rows(x, H.dtype, blocks)
-            return blocks.host(multiply(rows, there if blocks_of(rows) == blocks else H))
-
-        return self._by_tiles(X, H, product, blocks)
-
-    def place(self, Y: Array, X: Any, device: Any = None) -> Array:
-        """Place new points X (m, d) among the positions Y (n, c) of the vertices: (m, c).
-
-        A place is the geometric median of the positions of the point's neighbours with the weights
-        of `nearness`. A point of the data gets its own position. With a `device` those in a
-        neighbour graph are found there.
-
-        Raises
-        ------
-        ValueError, TypeError
-            New points of another form, or for which there is no rule.
-        """
-        blocks = HOST if device is None else blocks_on(device)
-
-        def places(x: Any) -> Array:
-            return geometric_medians(Y, self.nearness(x, blocks))
-
-        return self._by_tiles(X, Y, places, blocks)
-
-    def nearness(self, X: Any, blocks: Blocks = HOST) -> Any:
-        """Return K(x, x_j) / |x - x_j| of new points (m, d), CSR (m, n), of the 32 nearest.
-
-        It is where `blocks` are, if it can be computed there, else on the host.
-
-        Infinite at a point of the data. In a given affinity, which has no distances, it is K.
-
-        Raises
-        ------
-        ValueError, TypeError
-            New points of another form, or for which there is no rule.
-        """
-        X, first = self._checked(X), self.first_points
-        rows = self.out_of_sample.nearness(X, first, blocks)  # type: ignore[union-attr]
-        return largest_of_rows(rows, N_NEAREST)
-
-    def _by_tiles(self, X: Any, Y: Array, rows_of: Callable[[Any], Array], blocks: Blocks) -> Array:
-        """Return the rows (m, k) of new points, like those of Y (n, k), computed by tiles."""
-        X = self._checked(X)
-        if self.operator.sparse_matrix() is not None:
-            tile = blocks.sparse_rows(X.shape[1])
-        else:
-            tile = max(1, min(ROW_TILE, _DENSE_ENTRIES // self.n))
-        found = np.empty((X.shape[0], *Y.shape[1:]), Y.dtype)
-        for rows in row_tiles(X.shape[0], tile):
-            with rows_from(rows.start):
-                found[rows] = rows_of(X[rows])
-        return found
+        found = [multiply(near.rows(H.dtype), H) for _, near in self.near_by_tiles(X)]
+        return np.concatenate(found) if found else np.empty((0, *H.shape[1:]), H.dtype)
 
 
 diffusion = Diffusion.from_points

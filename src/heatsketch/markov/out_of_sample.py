@@ -1,7 +1,10 @@
 """New points among training points: their affinities, and how new they are."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -10,7 +13,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
-from heatsketch._checks import is_tensor, name_rows, on_host
+from heatsketch._checks import name_rows, on_host
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.neighborhoods import (
     HARDLY_ANY,
@@ -29,6 +32,7 @@ from heatsketch.neighbors import (
     pair_distances,
 )
 from heatsketch.neighbors.metric import Metric
+from heatsketch.neighbors.near import N_NEAREST, over_distances
 from heatsketch.operators.blocks import HOST, Block, Blocks, blocks_of
 from heatsketch.operators.kernel import Kernel
 from heatsketch.operators.operator import Operator, inverse_permutation, largest_of_rows
@@ -38,7 +42,6 @@ _HARDLY_ANY = float(np.log(HARDLY_ANY))
 _MOST_LEFT_OUT = 2048  # training points: a fraction of 1 % has a standard error of 0.2 %
 _MIN_ROW_SUM = 1e-290  # smaller ones are inexact from underflow, their inverse powers overflow
 _MAX_NEGATIVE_LOG = 500.0  # rows whose largest affinity is below e^-500 are rescaled
-N_NEAREST = 32  # training points, or more where several are equally near, that place a new point
 _SAME_ROW = 1e-10  # relative difference of the keys of equal rows
 
 
@@ -55,6 +58,9 @@ def warn_of_new_points(left_out: Array, affinity: Array) -> None:
     warn_of_faint_points(np.flatnonzero(affinity < left_out[0] + _HARDLY_ANY))
 
 
+Affinities = tuple[Any, Callable[[], Any]]
+
+
 class OutOfSampleKernel(Protocol):
     """The rule by which new points get their affinities to the training points."""
 
@@ -62,17 +68,12 @@ class OutOfSampleKernel(Protocol):
     def width(self) -> int:
         """Columns of the new points."""
 
-    def new_rows(self, X: Any, blocks: Blocks = HOST) -> Any:
-        """Return the affinities K(x, x_j) of new points, array or CSR (m, n).
+    def affinities(self, X: Any, first_points: Array, blocks: Blocks = HOST) -> Affinities:
+        """Return the affinities K(x, x_j) of new points, array or CSR (m, n), and their pulls.
 
-        They are where `blocks` are, if the rule can compute there, else on the host.
-        """
-
-    def nearness(self, X: Any, first_points: Array, blocks: Blocks = HOST) -> Any:
-        """Return K(x, x_j) / |x - x_j| of new points, CSR (m, n): infinite at a training point.
-
-        `first_points` (n,): a training point at each vertex. The matrix is where `blocks` are, if
-        the rule can compute there, else on the host.
+        These are a function that returns K(x, x_j) / |x - x_j|, CSR (m, n): infinite at a training
+        point. `first_points` (n,): a training point at each vertex. Matrices are where `blocks`
+        are, if the rule can compute there, else on the host.
         """
 
     def novelty(self, X: Any) -> Array:
@@ -110,32 +111,32 @@ class OutOfSamplePoints:
         """Columns of the new points."""
         return int(self.points.shape[1])
 
-    def new_rows(self, X: Points, blocks: Blocks = HOST) -> Any:
-        """Return affinities of new points (m, n), array or CSR.
+    def affinities(self, X: Points, first_points: Array, blocks: Blocks = HOST) -> Affinities:
+        """Return affinities of new points (m, n), array or CSR, and their pulls.
 
         Lists of neighbours are found where `blocks` are.
         """
-        return self.kernel.new_rows(self._there(X, blocks))
+        x = self._there(X, blocks)
+        if isinstance(self.kernel, NeighborKernel):
+            K, distances = self.kernel.with_distances(x)
+            return K, partial(_pulls, K, distances.data)
+        K = self.kernel.new_rows(x)
+
+        def pulls() -> Any:
+            largest = K if sparse.issparse(K) else largest_of_rows(K, N_NEAREST)
+            row, columns = HOST.row_numbers(largest), first_points[largest.indices]
+            metric = Distances.from_metric(self.metric)
+            if metric is None:
+                return _pulls(largest, pair_distances(x, self.points, row, columns))
+            return _pulls(largest, metric(x, self.points)[row, columns])
+
+        return K, pulls
 
     def _there(self, X: Points, blocks: Blocks) -> Any:
         """Return new points (m, d) as training points where their lists of neighbours are found."""
         X, near = self.as_training(X), self.kernel.neighborhoods
         lists = near is not None and near.radius is None and isinstance(near.search, NeighborIndex)
         return X if sparse.issparse(X) or not lists else blocks.native(X)
-
-    def nearness(self, X: Points, first_points: Array, blocks: Blocks = HOST) -> Any:
-        """Return affinities over distances of new points, CSR (m, n)."""
-        x = self._there(X, blocks)
-        if is_tensor(x):
-            return self.kernel.new_rows(x, over_distances=True)
-        K, distances = self.kernel.new_rows(x), Distances.from_metric(self.metric)
-        K = K if sparse.issparse(K) else largest_of_rows(K, N_NEAREST)
-        row, columns = np.repeat(np.arange(K.shape[0]), np.diff(K.indptr)), first_points[K.indices]
-        if distances is None:
-            K.data = _over(K.data, pair_distances(x, self.points, row, columns))
-        else:
-            K.data = _over(K.data, distances(x, self.points)[row, columns])
-        return K
 
     def novelty(self, X: Points) -> Array:
         """Return the novelty of new points (m,)."""
@@ -192,10 +193,11 @@ def _log_affinity(distances: Array, scales: Array) -> Array:
         return logsumexp(-(ratios**2), axis=1)
 
 
-def _over(K: Array, distances: Array) -> Array:
-    """Return K / distances, infinite at distance 0."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return np.where(distances > 0, K / distances, np.inf)
+def _pulls(K: Any, distances: Array) -> Any:
+    """Return K (m, n), CSR, with its entries divided by their distances (nnz,)."""
+    blocks = blocks_of(K)
+    data = over_distances(K.data, distances, blocks.xp)
+    return blocks.csr((data, K.indices, K.indptr), K.shape)
 
 
 # Kernels of points in the metric, from which new points get their affinities
@@ -211,11 +213,12 @@ class NeighborKernel:
     weight: Array | None = None  # (n,), a factor of the affinities to each vertex
     distinct: Array | None = None  # the first vertex of each point, where copies have their own
 
-    def new_rows(self, X: Any, *, over_distances: bool = False) -> Any:
-        """Return affinities of new points, CSR (m, n), where these points are.
+    def new_rows(self, X: Any) -> Any:
+        """Return affinities of new points, CSR (m, n), where these points are."""
+        return self.with_distances(X)[0]
 
-        With `over_distances` they are divided by these: infinite at a training point.
-        """
+    def with_distances(self, X: Any) -> tuple[Any, Any]:
+        """Return affinities and distances of new points, CSR (m, n), where these points are."""
         blocks, k = blocks_of(X), self.neighborhoods.n_neighbors
         scales = blocks.native(self.scales)
         # A training point finds itself first, and a new point has as many neighbours.
@@ -241,9 +244,7 @@ class NeighborKernel:
             K.data[row.start + int(distances.data[row].argmin())] = 1.0
         if self.weight is not None:
             K.data *= blocks.native(self.weight)[K.indices]
-        if over_distances:
-            K.data = blocks.xp.where(distances.data > 0, K.data / distances.data, np.inf)
-        return K
+        return K, distances
 
     def weights(
         self, distances: Any, row_scales: Block | None = None, out: Block | None = None
@@ -320,17 +321,14 @@ class OutOfSampleMixture:
         """Columns of the new points."""
         return int(self.points.shape[1])
 
-    def new_rows(self, X: Any, blocks: Blocks = HOST) -> Array:
-        """Return affinities of new points (m, n)."""
+    def affinities(self, X: Any, first_points: Array, blocks: Blocks = HOST) -> Affinities:
+        """Return affinities of new points (m, n), and their pulls."""
         warn_of_new_points(self._left_out, self.kernel.log_stationary(X))
         log_k = self.kernel.log_kernel(X, self.points) - self.log_unit
         # Rows of far points would underflow; normalisation cancels a factor of a row.
         log_k -= np.minimum(log_k.max(axis=1, keepdims=True) + _MAX_NEGATIVE_LOG, 0.0)
-        return np.exp(log_k)
-
-    def nearness(self, X: Any, first_points: Array, blocks: Blocks = HOST) -> sparse.csr_matrix:
-        """Return affinities over distances of new points, CSR (m, n)."""
-        return sparse.csr_matrix(_over(self.new_rows(X), cdist(X, self.points)))
+        K = np.exp(log_k)
+        return K, lambda: sparse.csr_matrix(over_distances(K, cdist(X, self.points)))
 
     def novelty(self, X: Any) -> Array:
         """Return the novelty (m,), by the stationary density: the integral of the affinities."""
@@ -362,8 +360,12 @@ class OutOfSampleAffinities:
         """Columns of the affinities of new points."""
         return len(self.points)
 
-    def new_rows(self, rows: Any, blocks: Blocks = HOST) -> Any:
-        """Return the affinities to the vertices, checked."""
+    def affinities(self, rows: Any, first_points: Array, blocks: Blocks = HOST) -> Affinities:
+        """Return the affinities to the vertices, checked, and their pulls.
+
+        Affinities have no distances by which they could be divided: the pulls are infinite where a
+        row is that of a training point.
+        """
         sums = np.asarray(rows.sum(axis=1)).ravel()
         least = rows.min(axis=1)
         least = np.asarray(least.todense() if sparse.issparse(least) else least).ravel()
@@ -374,19 +376,17 @@ class OutOfSampleAffinities:
                 f"rows: {name_rows(bad)}); leave these points out."
             )
         warn_of_new_points(self.left_out, _logarithm(sums))
-        return rows[:, self.points]
+        K = rows[:, self.points]
 
-    def nearness(self, rows: Any, first_points: Array, blocks: Blocks = HOST) -> sparse.csr_matrix:
-        """Return the affinities, CSR (m, n); infinite where a row is that of a training point.
+        def pulls() -> Any:
+            own = sparse.csr_matrix(K)
+            keys = own @ _key_weights(own.shape[1])
+            apart, vertex = cKDTree(self.keys).query(keys)
+            same = np.flatnonzero(apart <= _SAME_ROW * np.linalg.norm(keys, axis=1))
+            here = np.full(len(same), np.inf), (same, vertex[same])
+            return own + sparse.csr_matrix(here, own.shape)
 
-        Affinities have no distances by which they could be divided.
-        """
-        K = sparse.csr_matrix(self.new_rows(rows))
-        keys = K @ _key_weights(K.shape[1])
-        apart, vertex = cKDTree(self.keys).query(keys)
-        same = np.flatnonzero(apart <= _SAME_ROW * np.linalg.norm(keys, axis=1))
-        here = np.full(len(same), np.inf), (same, vertex[same])
-        return K + sparse.csr_matrix(here, K.shape)
+        return K, pulls
 
     def novelty(self, rows: Any) -> Array:
         """Return the novelty of points (m,) with these affinities (m, n), by their sums."""

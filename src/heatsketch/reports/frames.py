@@ -56,7 +56,7 @@ def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
         raise ValueError(
             f"times={times!r} but {type(est).__name__} has no diffusion; leave it out."
         )
-    is_free = getattr(est, "_positions", None) is not None
+    is_free = getattr(est, "_is_free", False)
     if times is not None and is_free:
         raise ValueError(f"times={times!r} but a free layout has one time; pass layout='linear'.")
     if is_free or diffusion is None:

@@ -27,7 +27,7 @@ def summary(estimator: Any, share: ExplainedVariance | None = None) -> dict[str,
     if isinstance(getattr(estimator, "time", None), str):
         lines["time"] = str(estimator.time_)
     if getattr(estimator, "layout", None) == "auto":
-        lines["layout"] = "linear" if estimator._positions is None else "free"
+        lines["layout"] = "free" if estimator._is_free else "linear"
     epsilon: Any = getattr(estimator, "epsilon_", None)
     if np.ndim(epsilon):  # one scale for each point
         low, median, high = (f"{value:.4g}" for value in np.quantile(epsilon, [0, 0.5, 1]))

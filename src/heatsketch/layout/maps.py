@@ -1,0 +1,314 @@
+"""Maps: the places of the training points, and by the same rule those of any point.
+
+A new layout is another class with these methods. A point is known by what it is near to (`Near`),
+so that its place depends on that point alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch._tiles import ROW_TILE, row_tiles
+from heatsketch._typing import Array
+from heatsketch.layout.free import free_layout, geometric_medians
+from heatsketch.layout.linear import Objective, first_equal, learn_linear_map
+from heatsketch.layout.objective import sampled_pairs
+from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.rows import Step
+from heatsketch.markov.wide import WideCoordinates
+from heatsketch.neighbors import pair_distances
+from heatsketch.neighbors.near import Near
+from heatsketch.operators.blocks import Block, Blocks, blocks_of
+from heatsketch.operators.operator import Deflated, largest_of_rows, multiply
+from heatsketch.operators.torch import on_device
+
+_HELD_OUT = 0.2  # fraction of the sampled rows that measure a map and take no part in learning it
+_ROWS_TO_SPARE = 500  # with fewer rows none are held out
+_LEAST_ROWS = 64  # for the map of a component, if it has so many
+_SCALE_PAIRS = 20_000  # of which a map keeps the median distance
+_DEGENERATE = 1e-12  # size of a component next to the largest, below which it is one place
+_LEAST_FREE = 10  # points of a component whose layout is free
+_PAIRS_OF_A_POINT, _MOST_PAIRS = 20, 2_000_000  # whose distances a free layout keeps
+_STEP_ENTRIES = 64  # of a row of `step_graph`, unless several are equal
+_DENSE_ENTRIES = 2**24  # of rows looked at together: 128 MB
+_GAP, _LEAST_GAP = 0.2, 0.1  # between discs: of the median radius, and of the largest
+
+
+class Map(Protocol):
+    """A rule that places points."""
+
+    def training(self, step: Step) -> Block:
+        """Return the places of the vertices (n, k); `step` is their last one."""
+
+    def weights(self, near: Near) -> Any:
+        """Return the weights of the training points for new points, array or CSR (m, n)."""
+
+    def weighed(self, weights: Any) -> Array:
+        """Return the places (m, k) for these weights."""
+
+    def place(self, near: Near) -> Array:
+        """Return the places (m, k) of new points."""
+
+    def spanned(self, A: Deflated, columns: slice) -> Array:
+        """Return what some of the coordinates span of the range of A (n, k)."""
+
+    def there(self, blocks: Blocks) -> Map:
+        """Return the same map with its numbers in a place."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMap:
+    """Rows of A times H; in the Markov form means over the neighbours of the rows of H / √π.
+
+    Attributes
+    ----------
+    H : array or tensor (n, k + 1)
+        Its last column is √π.
+    is_markov : bool
+    """
+
+    H: Block
+    is_markov: bool
+
+    @classmethod
+    def of(cls, H: Block, step: Step) -> LinearMap:
+        """Return the map by H (n, k)."""
+        return cls(step.beside_root(H), step.is_markov)
+
+    def training(self, step: Step) -> Block:
+        """Return S H (n, k)."""
+        return step.divided(multiply(step.matrix, self.H))
+
+    def weights(self, near: Near) -> Any:
+        """Return rows of A."""
+        return near.rows(np.dtype(str(self.H.dtype).removeprefix("torch.")))
+
+    def weighed(self, weights: Any) -> Array:
+        """Return the product."""
+        blocks, H = blocks_of(weights), self.H
+        if blocks_of(H) != blocks:
+            H = blocks.native(H)
+        product = multiply(weights, H)
+        rows = product[:, :-1]
+        return blocks.host(rows / product[:, -1:] if self.is_markov else rows)
+
+    def place(self, near: Near) -> Array:
+        """Return the product of the rows of new points."""
+        return self.weighed(self.weights(near))
+
+    def spanned(self, A: Deflated, columns: slice) -> Array:
+        """Return A H."""
+        return A @ self.H[:, columns]
+
+    def there(self, blocks: Blocks) -> LinearMap:
+        """Return the map with H in a place."""
+        return replace(self, H=blocks.native(self.H))
+
+
+@dataclass(frozen=True, eq=False)
+class FreeMap:
+    """Places of the vertices, each by itself; a new point is at a median of those near to it.
+
+    The median is the geometric one with the weights K(x, x_j) / |x - x_j|. At a training point one
+    weight is infinite.
+
+    Attributes
+    ----------
+    places : array (n, k)
+    root : array (n,)
+        √π.
+    """
+
+    places: Array
+    root: Array
+
+    def training(self, step: Step) -> Array:
+        """Return the places (n, k)."""
+        return self.places
+
+    def weights(self, near: Near) -> Any:
+        """Return the attraction of the training points."""
+        return near.attraction()
+
+    def weighed(self, weights: Any) -> Array:
+        """Return the medians."""
+        return geometric_medians(self.places, weights)
+
+    def place(self, near: Near) -> Array:
+        """Return the medians for new points."""
+        return self.weighed(self.weights(near))
+
+    def spanned(self, A: Deflated, columns: slice) -> Array:
+        """Return the places as functions on the vertices, without the trivial direction."""
+        return A.project(self.root[:, None] * self.places[:, columns])
+
+    def there(self, blocks: Blocks) -> FreeMap:
+        """Return the map itself: medians take their places along."""
+        return self
+
+
+# Linear maps of wide coordinates
+
+
+def learned_directions(
+    wide: WideCoordinates,
+    k: int,
+    rng: np.random.Generator,
+    objective: Objective,
+    *,
+    hold_out: bool,
+    factor: float,
+    n_init: Any,
+) -> tuple[list[Array], float]:
+    """Learn directions W (r, k) from sampled rows of each component; return log L of unseen rows.
+
+    Rows are chosen by their place in the order of content. W has the scale that keeps the median
+    distance. With `hold_out` some rows of large components only measure the map.
+    """
+    count = max(_LEAST_ROWS, objective.rows // len(wide.components))
+    samples = [wide.after[wide.ordered(vertices)[:count]] for vertices in wide.components]
+    size = max(float(np.abs(S).max()) for S in samples) or 1.0
+    maps, held_out_log_L = [], np.nan
+    for S in samples:
+        W = np.zeros((S.shape[1], k))
+        S = S / size
+        S = S[np.unique(first_equal(S))]
+        used = np.flatnonzero(np.ptp(S, axis=0) > _DEGENERATE)
+        if len(used):  # else the component is one place
+            spared = hold_out and len(S) >= _ROWS_TO_SPARE
+            S = S[:, used]
+            learned = learn_linear_map(
+                S,
+                k,
+                rng,
+                objective=objective,
+                factor=factor,
+                n_init=n_init,
+                validation_fraction=_HELD_OUT * spared,
+            )
+            images = S @ learned.components.T
+            pairs = sampled_pairs(len(S), _SCALE_PAIRS)
+            W[used] = learned.components.T / typical_ratio(images, S, *pairs)
+            held_out_log_L = np.fmax(held_out_log_L, learned.held_out_log_L)
+        maps.append(W)
+    return maps, float(held_out_log_L)
+
+
+def typical_ratio(Y: Array, F: Array, i: Array, j: Array) -> float:
+    """Return the median ratio of distances of rows Y (n, k) to those of F (n, r), not 0."""
+    distances = pair_distances(F, F, i, j)
+    apart = distances > 0
+    ratios = pair_distances(Y, Y, i, j)[apart] / distances[apart]
+    median, largest = float(np.median(ratios)), float(ratios.max())
+    return median if median > _DEGENERATE * largest else largest
+
+
+# Free layouts of wide coordinates
+
+
+def free_places(
+    diffusion: Diffusion, wide: WideCoordinates, M: Any, start: Array, **options: Any
+) -> Array | None:
+    """Return places (n, k): a free layout of each component of ten points and more.
+
+    It keeps the distances of the wide coordinates and the neighbours in the graph M (n, n), and
+    starts from a picture (n, k). None if there is no such component. Several components get areas
+    in proportion to their numbers of points.
+    """
+    components = wide.components
+    large = [c for c in components if len(c) >= _LEAST_FREE and np.ptp(start[c]) > 0]
+    if not large:
+        return None
+    Y, S = start.astype(float), wide.after
+    for vertices in large:
+        n, ordered = len(vertices), wide.ordered(vertices)
+        count = min(_PAIRS_OF_A_POINT * n, max(_MOST_PAIRS, n))
+        i, j = (ordered[side] for side in sampled_pairs(n, count))
+        blocks = diffusion.operator.blocks
+        distances = blocks.host(pair_distances(S, S, *map(blocks.native, (i, j))))
+        own = M if n == diffusion.n else M[vertices][:, vertices]
+        Y[vertices] = free_layout(
+            on_device(own, blocks.device),
+            diffusion.root[vertices],
+            Y[vertices],
+            (np.searchsorted(vertices, i), np.searchsorted(vertices, j)),
+            np.log(np.maximum(distances, _DEGENERATE * distances.max())),
+            **options,
+        )
+        i, j = (ordered[side] for side in sampled_pairs(n, _SCALE_PAIRS))
+        Y[vertices] /= typical_ratio(Y, S, i, j)
+        if diffusion.directed_step is None:  # equal points have a vertex each, but one place
+            own = S[vertices]
+            Y[vertices] = Y[vertices[first_equal(own / np.abs(own).max())]]
+    for vertices in components:
+        Y[vertices] -= Y[vertices].mean(axis=0)
+    if len(components) > 1:
+        sizes = np.array([np.sqrt(np.mean(np.square(Y[c]))) for c in components])
+        counts = np.array([len(c) for c in components])
+        shares = (counts / counts[0]) ** (1 / Y.shape[1])
+        factors = shares * sizes[0] / np.where(sizes > 0, sizes, 1.0)
+        for vertices, factor in zip(components, factors, strict=True):
+            Y[vertices] *= factor
+    return Y
+
+
+def step_graph(diffusion: Diffusion) -> Any:
+    """Return the 64 largest entries of each row of the last step M, CSR (n, n).
+
+    It is where M is, if that has no larger rows, else on the host. None where entries of A are not
+    known without products.
+    """
+    M, A = diffusion.directed_step, on_device(diffusion.operator, None)
+    M = A.sparse_matrix() if M is None else M
+    if M is not None:
+        return largest_of_rows(M, _STEP_ENTRIES)
+    if A.matrix_rows(slice(1)) is None:
+        return None
+    tiles = row_tiles(A.n, max(1, min(ROW_TILE, _DENSE_ENTRIES // A.n)))
+    rows = [largest_of_rows(A.matrix_rows(tile), _STEP_ENTRIES) for tile in tiles]
+    return sparse.csr_matrix(sparse.vstack(rows).maximum(0))  # of rounding
+
+
+# Several components
+
+
+def side_by_side(Y: Array, components: Sequence[Array], measure: Array) -> Array:
+    """Return shifts (n, k) of points Y after which the discs of components stand in rows, apart.
+
+    The discs have their centres at the means. They stand in rows like words in a text, the largest
+    one first, in about a square; with k = 1 there is one row. The mean of the shifts is 0 with the
+    weights `measure` (n,).
+    """
+    mass = np.array([measure[vertices].sum() for vertices in components])
+    means = np.array([Y[rows].mean(axis=0, dtype=float) for rows in components])
+    radii = np.array(
+        [
+            np.linalg.norm(Y[rows] - mean, axis=1).max()
+            for rows, mean in zip(components, means, strict=True)
+        ],
+        dtype=float,
+    )
+    gap = max(_GAP * float(np.median(radii)), _LEAST_GAP * float(radii.max())) or 1.0
+    steps = 2 * radii + gap
+    is_line = Y.shape[1] == 1
+    width = np.inf if is_line else max(np.sqrt(np.sum(steps**2)), steps.max())
+    shifts, x, y, height = -means, 0.0, 0.0, 0.0
+    for disc in np.argsort(-radii, kind="stable"):
+        step = steps[disc]
+        if x + step > width * (1 + 1e-9):  # the next row
+            x, y, height = 0.0, y - height, 0.0
+        height = max(height, step)  # discs hang from the upper edge of their row
+        shifts[disc, 0] += x + step / 2
+        if not is_line:
+            shifts[disc, 1] += y - step / 2
+        x += step
+    shifts -= mass @ shifts / mass.sum()
+    of_points = np.empty(Y.shape)
+    for vertices, shift in zip(components, shifts, strict=True):
+        of_points[vertices] = shift
+    return of_points

@@ -1,0 +1,45 @@
+"""New points among the training points: the record of one search."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from heatsketch._typing import Array
+from heatsketch.operators.operator import largest_of_rows
+
+N_NEAREST = 32  # training points, or more where several are equally near, that pull at a new point
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """The training points near to new points, found by one search for all that asks for them.
+
+    Attributes
+    ----------
+    affinities : array or CSR matrix (m, n)
+        K(x, x_j), on the host or a device, where the search was made.
+    pulls : function
+        Returns K(x, x_j) / |x - x_j|, CSR (m, n): infinite at a training point.
+    scaling : Scaling
+        Its `new_rows` turn affinities into rows of A.
+    """
+
+    affinities: Any
+    pulls: Callable[[], Any]
+    scaling: Any
+
+    def rows(self, dtype: Any) -> Any:
+        """Return the rows a(x, x_j) of A, array or CSR (m, n)."""
+        return self.scaling.new_rows(self.affinities, dtype)
+
+    def attraction(self) -> Any:
+        """Return the pulls of the 32 nearest, CSR (m, n)."""
+        return largest_of_rows(self.pulls(), N_NEAREST)
+
+
+def over_distances(K: Array, distances: Array, xp: Any = np) -> Array:
+    """Return K / distances, infinite at distance 0."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return xp.where(distances > 0, K / distances, np.inf)
