@@ -8,7 +8,7 @@ import pytest
 # mended here and nowhere else.
 LIMITS = {
     # Memory and time
-    "available": "_checks.available",
+    "available": "_memory.available_memory",
     "show_after": "_tiles._DELAY",
     "show_every": "_tiles._SECONDS",
     "show_in_a_file_every": "_tiles._SECONDS_IN_A_FILE",

@@ -13,7 +13,8 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
 from heatsketch import __version__
-from heatsketch._checks import check_number, check_parameters, warn_if_transposed
+from heatsketch._input_warnings import warn_if_transposed
+from heatsketch._validation import check_number, check_parameters
 from heatsketch.comparison.audit import Audit
 from heatsketch.comparison.audit import audit as audit_picture
 from heatsketch.estimators import DiffusionMap, HeatEmbedding, HeatSketch

@@ -7,9 +7,11 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import check_choice, check_number, logger, require, warn_of_rows
+from heatsketch._exceptions import logger, warn_of_rows
+from heatsketch._memory import require_memory
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
+from heatsketch._validation import check_choice, check_number
 from heatsketch.classical._base import Embedding, check_fewer_components
 from heatsketch.graphs.landmarks import check_indices
 from heatsketch.graphs.neighborhoods import off_diagonal
@@ -62,7 +64,7 @@ class PathScaling(Embedding):
         k = check_fewer_components(self.n_components, count)
         logger.info("paths from %d of %d points, over %d edges", count, n, graph.nnz // 2)
         what = f"Paths between {count:,} and {n:,} points"
-        require(8.0 * count * (n + count), what, "pass LandmarkIsomap with fewer landmarks.")
+        require_memory(8.0 * count * (n + count), what, "pass LandmarkIsomap with fewer landmarks.")
         if landmarks is None:
             landmarks = spread_vertices(graph, count, self._neighborhoods.vertex[0])
         self._paths = shortest_paths(graph, landmarks)

@@ -9,9 +9,11 @@ from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.manifold import smacof
 from sklearn.preprocessing import KernelCenterer
 
-from heatsketch._checks import ConvergenceWarning, check_number, logger, require, warn
+from heatsketch._exceptions import ConvergenceWarning, logger, warn
+from heatsketch._memory import require_memory
 from heatsketch._tiles import filled, single_threaded_blas
 from heatsketch._typing import Array
+from heatsketch._validation import check_number
 from heatsketch.classical._base import Embedding, check_fewer_components
 from heatsketch.classical.pca import PCA
 from heatsketch.graphs.landmarks import check_indices, choose_landmarks
@@ -188,7 +190,7 @@ class ClassicalMDS(ProjectiveScaling):
         n = len(X)
         k = check_fewer_components(self.n_components, n)
         if self._precomputed:  # at the peak two matrices (n, n), beside the given one
-            require(16.0 * n * n, f"Distances between {n:,} points", "use LandmarkMDS.")
+            require_memory(16.0 * n * n, f"Distances between {n:,} points", "use LandmarkMDS.")
         logger.info("classical scaling of %s points", f"{n:,}")
         self._scale(X, k)
         self.embedding_ = self._place(X)
@@ -454,7 +456,7 @@ class MetricMDS(Embedding):
         X = self._read_either(X, reset=True)
         n = len(X)
         k = check_fewer_components(self.n_components, n)
-        require(48.0 * n * n, f"Distances between {n:,} points", "use LandmarkMDS.")
+        require_memory(48.0 * n * n, f"Distances between {n:,} points", "use LandmarkMDS.")
         self._points = None if self._precomputed else X
         D = self._distances(X)
         D = (D + D.T) / 2  # rounding

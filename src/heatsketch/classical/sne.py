@@ -14,18 +14,12 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 from sklearn import manifold
 
-from heatsketch._checks import (
-    ConvergenceWarning,
-    check_choice,
-    check_number,
-    check_points,
-    logger,
-    optional,
-    warn,
-)
+from heatsketch._exceptions import ConvergenceWarning, logger, warn
+from heatsketch._optional import optional
 from heatsketch._random import seed_entropy
 from heatsketch._tiles import filled, for_each_tile, sum_over_tiles
 from heatsketch._typing import Array
+from heatsketch._validation import check_choice, check_number, check_points
 from heatsketch.classical._base import Embedding
 from heatsketch.classical.mds import ClassicalMDS
 from heatsketch.classical.pca import PCA

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from heatsketch import __version__, io, plot
-from heatsketch._checks import (
-    MOST,
+from heatsketch._exceptions import logger, warn
+from heatsketch._input_warnings import (
+    MOST_OF_VARIANCE,
     feature_names,
-    logger,
     variance_shares,
-    warn,
     warn_if_transposed,
     warn_of_scales,
 )
@@ -153,7 +152,7 @@ def oddities(table: io.Table) -> str:
         found.append(f"constant columns: {listed([table.columns[j] for j in constant], 5)}")
     if repeated:
         found.append(f"{repeated:,} of {n:,} rows equal others before them")
-    if has_names(table) and shares[top] >= MOST and len(constant) < len(shares) - 1:
+    if has_names(table) and shares[top] >= MOST_OF_VARIANCE and len(constant) < len(shares) - 1:
         what = f"{table.columns[top]!r} has {100 * shares[top]:.3g} % of the variance"
         found.append(f"{what}; is it in the unit of the others? (--standardize, --exclude)")
     return "; ".join(found)

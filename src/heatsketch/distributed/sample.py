@@ -10,9 +10,10 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.base import clone
 
-from heatsketch import _checks
-from heatsketch._checks import check_number, logger
+from heatsketch import _memory
+from heatsketch._exceptions import logger
 from heatsketch._typing import Array
+from heatsketch._validation import check_number
 from heatsketch.estimators import HeatSketch
 from heatsketch.io.blocks import Blocks, joined
 from heatsketch.io.refine import Learned, note_of_gaps, refined, rows_with_gaps
@@ -164,4 +165,4 @@ def size(points: Blocks, estimator: Any, fit_points: int | None = None) -> int:
     neighbors = int(neighbors) if isinstance(neighbors, numbers.Integral) else 15
     d = len(points.columns) if points.stored is None else 2 * points.stored / max(1, points.n)
     each = 3 * points.dtype.itemsize * d + 100 * (neighbors + 1) + 9 * 8 * max(96, columns)
-    return min(points.n, max(LEAST_POINTS, int(_checks.available() / 2 / each)))
+    return min(points.n, max(LEAST_POINTS, int(_memory.available_memory() / 2 / each)))

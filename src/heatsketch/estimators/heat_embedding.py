@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch._checks import check_choice, check_n_components, check_number
 from heatsketch._random import numbers_at, seed_entropy
 from heatsketch._typing import Array
+from heatsketch._validation import check_choice, check_n_components, check_number
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.layout.free import free_layout
 from heatsketch.layout.linear import OBJECTIVES, first_equal, learn_linear_map

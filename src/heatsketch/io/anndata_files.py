@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import warn
+from heatsketch._exceptions import warn
 from heatsketch._typing import Array
 from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in
 from heatsketch.io.files import blame, listed, need, suffix_of

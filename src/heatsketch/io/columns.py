@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import is_counter
+from heatsketch._input_warnings import is_counter
 from heatsketch._typing import Array
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import listed

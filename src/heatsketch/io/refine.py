@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import check_finite, name_rows
+from heatsketch._exceptions import name_rows
 from heatsketch._typing import Array
+from heatsketch._validation import check_finite
 from heatsketch.io.files import listed
 from heatsketch.io.table import Reading, Table, require
 

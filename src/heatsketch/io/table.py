@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import check_choice
 from heatsketch._typing import Array
+from heatsketch._validation import check_choice
 from heatsketch._words import did_you_mean
 from heatsketch.io.files import check_budget, listed
 

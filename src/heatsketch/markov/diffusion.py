@@ -9,22 +9,13 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import (
-    CertificateError,
-    ScaleWarning,
-    check_choice,
-    check_number,
-    check_points,
-    device_of,
-    landed,
-    on_host,
-    rows_from,
-    warn,
-    warn_of_scales,
-)
+from heatsketch._exceptions import CertificateError, ScaleWarning, rows_numbered_from, warn
+from heatsketch._input_warnings import warn_of_scales
 from heatsketch._random import content_order, random_block
+from heatsketch._tensors import device_of, landed, on_host
 from heatsketch._tiles import ROW_TILE, row_tiles
 from heatsketch._typing import Array
+from heatsketch._validation import check_choice, check_number, check_points
 from heatsketch.layout.free import geometric_medians
 from heatsketch.markov.affinity import AFFINITIES, WITHOUT_NEIGHBORS, Affinity, as_affinity
 from heatsketch.markov.components import connectivity
@@ -730,7 +721,7 @@ class Diffusion:
             tile = max(1, min(ROW_TILE, _DENSE_ENTRIES // self.n))
         found = np.empty((X.shape[0], *Y.shape[1:]), Y.dtype)
         for rows in row_tiles(X.shape[0], tile):
-            with rows_from(rows.start):
+            with rows_numbered_from(rows.start):
                 found[rows] = rows_of(X[rows])
         return found
 

@@ -7,10 +7,11 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.exceptions import NotFittedError
 
-from heatsketch._checks import ConvergenceWarning, check_number, logger, warn
+from heatsketch._exceptions import ConvergenceWarning, logger, warn
 from heatsketch._state import at_once
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
+from heatsketch._validation import check_number
 from heatsketch.mixture.cholesky import pivoted_cholesky
 from heatsketch.mixture.distances import between
 from heatsketch.mixture.kernel import MixtureKernel

@@ -9,9 +9,9 @@ from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
 from sklearn.utils.extmath import row_norms
 
-from heatsketch._checks import check_new_points
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
+from heatsketch._validation import check_new_points
 from heatsketch.mixture.overlaps import Mixtures, Overlaps
 
 _TILE_NUMBERS = 2**21  # of row-by-row work: 16 MB

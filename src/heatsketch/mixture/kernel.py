@@ -6,9 +6,9 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import logsumexp
 
-from heatsketch._checks import as_floats, check_choice, check_number, check_points
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
+from heatsketch._validation import as_floats, check_choice, check_number, check_points
 from heatsketch.mixture import distances
 from heatsketch.mixture.cholesky import pivoted_cholesky
 from heatsketch.mixture.components import Components

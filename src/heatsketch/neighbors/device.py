@@ -18,7 +18,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from heatsketch._checks import is_tensor, logger, on_host
+from heatsketch._exceptions import logger
+from heatsketch._tensors import is_tensor, on_host
 from heatsketch._tiles import row_tiles, track
 from heatsketch._typing import Array
 from heatsketch.neighbors import exact

@@ -14,10 +14,11 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
 
-from heatsketch._checks import check_new_points, check_number, check_points, is_tensor, on_host
 from heatsketch._random import content_order, distinct_rows
+from heatsketch._tensors import is_tensor, on_host
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array, Points
+from heatsketch._validation import check_new_points, check_number, check_points
 from heatsketch.neighbors import exact
 from heatsketch.neighbors.device import DeviceSearch, distinct_rows_on
 from heatsketch.neighbors.exact import (

@@ -19,7 +19,7 @@ from scipy.sparse import get_index_dtype
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.extmath import row_norms
 
-from heatsketch._checks import logger
+from heatsketch._exceptions import logger
 from heatsketch._tiles import for_each_tile, row_tiles, track
 from heatsketch._typing import Array
 from heatsketch.neighbors import search_loops

@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import (
 )
 
 from heatsketch import __version__
-from heatsketch._checks import logger
+from heatsketch._exceptions import logger
 from heatsketch._typing import Array
 from heatsketch.comparison.audit import Audit
 from heatsketch.estimators import HeatSketch

@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.linalg import orthogonal_procrustes
 from sklearn.base import clone
 
-from heatsketch._checks import logger
+from heatsketch._exceptions import logger
 from heatsketch._typing import Array
 from heatsketch.layout.objective import sampled_pairs, within_labels
 from heatsketch.markov.rows import N_LEADING, LeadingPairs, leading_pairs

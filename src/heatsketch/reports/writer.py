@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import optional
+from heatsketch._optional import optional
 from heatsketch.io.files import write_atomically
 from heatsketch.io.metadata import plain
 from heatsketch.reports.columns import column, columns_of, numbers, unpacked

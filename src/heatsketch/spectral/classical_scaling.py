@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from heatsketch._checks import warn
+from heatsketch._exceptions import warn
 from heatsketch._tiles import row_tiles, single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.operators.operator import Dense

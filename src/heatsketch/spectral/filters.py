@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.special import exprel
 
-from heatsketch._checks import check_choice, check_number
 from heatsketch._typing import Array
+from heatsketch._validation import check_choice, check_number
 from heatsketch.operators.operator import Bounds
 
 _NEGATIVE_ROUNDING = 1e-7  # of the largest eigenvalue: negative ones down to this are rounding

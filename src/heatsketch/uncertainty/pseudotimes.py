@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import check_in_range, check_level
 from heatsketch._typing import Array, Rng
+from heatsketch._validation import check_in_range, check_level
 from heatsketch.markov.components import within_component
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import DiffusionRows
