@@ -19,7 +19,7 @@ from heatsketch.comparison.audit import Audit
 from heatsketch.comparison.audit import audit as audit_picture
 from heatsketch.estimators import DiffusionMap, HeatEmbedding, HeatSketch
 from heatsketch.io.anndata_files import default_array
-from heatsketch.io.table import require
+from heatsketch.io.table import check_names
 from heatsketch.markov.affinity import knn_affinity
 from heatsketch.neighbors import NeighborIndex, in_metric
 from heatsketch.operators.graph import graph
@@ -294,7 +294,7 @@ def pseudotime(
         root = int(adata.uns["iroot"])
     elif np.asarray(root).dtype.kind in "OU":
         names = np.atleast_1d(root).astype(str).tolist()
-        require(names, adata.obs_names, "adata", "cell")
+        check_names(names, adata.obs_names, "adata", "cell")
         root = adata.obs_names.get_indexer_for(names)
         if len(root) > len(names):
             raise ValueError(f"Several cells have one of the names {names}; pass numbers of cells.")
@@ -411,7 +411,7 @@ def coloring(adata: Any, genes: int | Sequence[str] = 20) -> dict[str, Any]:
             spread = StandardScaler(with_mean=False).fit(_in_memory(adata.X)).var_
         names = adata.var_names[np.argsort(-spread, kind="stable")[:genes]].tolist()
     labels, places = adata.obs.copy(), [each for each in (adata, adata.raw) if each is not None]
-    require(names, [gene for place in places for gene in place.var_names], "adata", "gene")
+    check_names(names, [gene for place in places for gene in place.var_names], "adata", "gene")
     for place in places:
         own = [name for name in names if name in place.var_names and name not in labels]
         if own:
@@ -588,7 +588,7 @@ def _points(adata: Any, use_rep: str | None, n_pcs: int | None, layer: str | Non
 def _entry(adata: Any, part: str, name: str) -> Any:
     """Return an array of obs, obsm, obsp or layers, or raise with the existing names."""
     entries = getattr(adata, part)
-    require([name], entries.keys(), f"adata.{part}", "entry")
+    check_names([name], entries.keys(), f"adata.{part}", "entry")
     entry = entries[name]
     return entry.to_numpy() if hasattr(entry, "to_numpy") else entry
 

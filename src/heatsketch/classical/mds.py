@@ -18,7 +18,7 @@ from heatsketch.classical._base import Embedding, check_fewer_components
 from heatsketch.classical.pca import PCA
 from heatsketch.graphs.landmarks import check_indices, choose_landmarks
 from heatsketch.neighbors.metric import check_distances, check_non_negative, in_metric
-from heatsketch.spectral.classical_scaling import Scaling, classical_scaling
+from heatsketch.spectral.classical_scaling import ClassicalScaling, classical_scaling
 from heatsketch.spectral.eigenpairs import fix_signs
 
 _MAX_STEPS, _SHORTEST_STEP = 300, 1e-9  # of a new point; length relative to its distances
@@ -28,7 +28,7 @@ _SPECTRUM_POINTS = 1000  # most points for the whole spectrum
 class ProjectiveScaling(Embedding):
     """Abstract base: coordinates from l reference points, or from distances to them."""
 
-    _scaling: Scaling  # of given distances
+    _scaling: ClassicalScaling  # of given distances
     _pca: PCA  # of points
 
     def transform(self, X: Any) -> Array:

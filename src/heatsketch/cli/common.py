@@ -28,7 +28,7 @@ from heatsketch.io.files import PIPE, check_target, listed, need, suffix_of
 from heatsketch.io.formats import check_key, read_like
 from heatsketch.io.metadata import write_metadata
 from heatsketch.io.refine import Learned
-from heatsketch.io.table import default_names, is_id, require
+from heatsketch.io.table import check_names, default_names, is_id
 from heatsketch.operators.graph import Graph
 
 ROW_SUFFIXES = (".csv", ".tsv", ".txt")
@@ -116,7 +116,7 @@ def rows_of(names: list[str], wanted: Iterable[str], source: Any) -> Array:
     """Return the rows of the wanted ids; raise for an id that is missing or not unique."""
     row_of, counts = {name: row for row, name in enumerate(names)}, Counter(names)
     wanted = [name.strip() for name in wanted]
-    require(wanted, names, source, "point")
+    check_names(wanted, names, source, "point")
     for name in wanted:
         if counts[name] > 1:
             raise ValueError(f"{source} has several points {name!r}; name a column with --id.")

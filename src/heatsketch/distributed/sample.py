@@ -19,7 +19,7 @@ from heatsketch.io.blocks import Blocks, joined
 from heatsketch.io.refine import Learned, note_of_gaps, refined, rows_with_gaps
 from heatsketch.io.table import Reading, Table
 from heatsketch.spectral.filters import times_of
-from heatsketch.uncertainty.resampling import columns_of
+from heatsketch.uncertainty.resampling import independent_columns
 
 HELD_OUT = 1000  # rows outside of the sample, on which two halves of it are compared
 LEAST_POINTS = 100  # of a sample
@@ -107,7 +107,7 @@ def half_discrepancy(
         with warnings.catch_warnings(action="ignore"):
             model.fit(values[rows])
             maps.append(np.asarray(model.transform(held_out), dtype=float))
-        columns = columns_of(model)[1] if isinstance(model, HeatSketch) else None
+        columns = independent_columns(model)[1] if isinstance(model, HeatSketch) else None
         chosen = getattr(model, "time_", None)
         model = clone(model) if chosen is None else clone(model).set_params(time=chosen)
     Y, Z = maps

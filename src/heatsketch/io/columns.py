@@ -22,11 +22,11 @@ from heatsketch.io.table import (
     Reading,
     Table,
     are_row_numbers,
+    check_names,
     coded_labels,
     is_id,
     is_label,
     refuse_merged,
-    require,
 )
 
 # Kinds of cells, with decimal points. Missing numbers are written as spreadsheets, R, Python
@@ -135,7 +135,7 @@ def table_of(
     """
     place = text_place or (lambda row: f"row {first_row + row}")
     names = table.column_names
-    require(how.features + how.exclude, names, path)
+    check_names(how.features + how.exclude, names, path)
     passed = [name for name in names if name in how.others or is_id(name) or is_label(name)]
     columns, extra, notes = {}, {}, []
     faults: dict[str, list[str]] = {}  # by what to do

@@ -10,7 +10,7 @@ from heatsketch._exceptions import name_rows
 from heatsketch._typing import Array
 from heatsketch._validation import check_finite
 from heatsketch.io.files import listed
-from heatsketch.io.table import Reading, Table, require
+from heatsketch.io.table import Reading, Table, check_names
 
 # Features, medians and scales of a table, for other rows of the same kind: "columns" (their d
 # names), "medians" (d,), which fill gaps if this was requested, and "mean" and "scale" (d,) of
@@ -27,8 +27,8 @@ def refined(
     Medians, means and scales come from `known`, those of another table, if given. For a block of a
     larger table `first_row` is the number of its first row, and it may lose all rows.
     """
-    require(how.features, table.columns, table.source)
-    require(how.exclude, [*table.columns, *table.extra], table.source)
+    check_names(how.features, table.columns, table.source)
+    check_names(how.exclude, [*table.columns, *table.extra], table.source)
     columns = how.features or tuple(name for name in table.columns if name not in how.exclude)
     if not columns:
         raise ValueError(f"all columns of {table.source} are excluded; leave one as a feature.")
@@ -76,7 +76,7 @@ def in_units_of_source(table: Table) -> Any:
 def with_label(table: Table, how: Reading) -> Table:
     """Return the table with the label that the user named; raise if an id or label is no column."""
     lost = [name for name in how.label + how.ids if name not in table.extra]
-    require(lost, [*table.extra, *table.columns], table.source, "id or label column")
+    check_names(lost, [*table.extra, *table.columns], table.source, "id or label column")
     if lost:
         what = f"column {lost[0]!r} of {table.source} is a feature, and no id or label"
         raise ValueError(f"{what}; choose from {listed(table.extra)}.")

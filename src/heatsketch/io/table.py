@@ -161,7 +161,7 @@ class Reading:
     def choose_array(self, shapes: dict[str, tuple[int, ...]], source: Any) -> str:
         """Return the array that holds the points: `key`, X, embedding or the only table."""
         if self.key is not None:
-            require([self.key], shapes, source, "array")
+            check_names([self.key], shapes, source, "array")
             return self.key
         tables = [name for name, shape in shapes.items() if len(shape) == 2]
         named = [name for name in ("X", "embedding") if name in shapes]
@@ -219,7 +219,9 @@ def default_names(values: Any) -> Names:
     return tuple(f"x{j}" for j in range(values.shape[1]))
 
 
-def require(names: Iterable[str], known: Iterable[Any], source: Any, what: str = "column") -> None:
+def check_names(
+    names: Iterable[str], known: Iterable[Any], source: Any, what: str = "column"
+) -> None:
     """Raise for the first name that is not known; the message suggests a similar one."""
     known = dict.fromkeys(str(name) for name in known)
     for name in names:

@@ -29,7 +29,7 @@ from heatsketch.markov.out_of_sample import (
 )
 from heatsketch.markov.rows import DiffusionRows, Step
 from heatsketch.mixture import MixtureKernel
-from heatsketch.mixture.kernel import affinity_factor
+from heatsketch.mixture.mixture_kernel import affinity_factor
 from heatsketch.neighbors import Distances, NeighborIndex, in_metric
 from heatsketch.neighbors.metric import Metric
 from heatsketch.operators.blocks import HOST, Blocks, blocks_of, device_memory

@@ -57,7 +57,7 @@ def column(
     }
 
 
-def columns_of(values: Any, name: str, n: int) -> dict[str, Array]:
+def named_columns(values: Any, name: str, n: int) -> dict[str, Array]:
     """Return an array, mapping or DataFrame as columns (n,) by name; raise for other lengths."""
     if values is None:
         return {}
