@@ -61,9 +61,9 @@ _first_row: ContextVar[int] = ContextVar("first_row", default=0)
 
 
 @contextmanager
-def rows_numbered_from(first: int) -> Iterator[None]:
+def rows_numbered_from(first_row: int) -> Iterator[None]:
     """Number the rows in warnings within the block from `first` on, for the rows of a tile."""
-    token = _first_row.set(_first_row.get() + first)
+    token = _first_row.set(_first_row.get() + first_row)
     try:
         yield
     finally:

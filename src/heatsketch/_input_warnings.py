@@ -50,8 +50,8 @@ def warn_of_scales(X: Any, names: Sequence[Any] | None = None) -> None:
     is_counted = is_counter(X[:, [top]].toarray().ravel() if sparse.issparse(X) else X[:, top])
     if is_counted or shares[top] >= _DOMINANT:
         names = feature_names.get() if names is None else names
-        known = names is not None and len(names) == d
-        name = f"Feature {str(names[top])!r}" if known else f"Feature {top}"  # type: ignore[index]
+        has_names = names is not None and len(names) == d
+        name = f"Feature {str(names[top])!r}" if has_names else f"Feature {top}"  # type: ignore[index]
         part = f"{100 * shares[top]:.4g} % of the variance of the {d} features"
         if is_counted:
             message = (

@@ -88,16 +88,16 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
 
 
 def check_parameters(
-    owner: str, given: Iterable[str], *takers: Callable[..., Any], known: Sequence[str] = ()
+    owner: str, given: Iterable[str], *takers: Callable[..., Any], also: Sequence[str] = ()
 ) -> None:
-    """Raise for a name that is neither known nor a parameter of one of the takers; suggest one.
+    """Raise for a name that is neither in `also` nor a parameter of one of the takers; suggest one.
 
-    The last taker gets what is left; if it takes any name, all are known.
+    The last taker gets what is left; if it takes any name, none is refused.
     """
     own = [one for taker in takers for one in inspect.signature(taker).parameters.values()]
     if own and own[-1].kind is inspect.Parameter.VAR_KEYWORD:  # always the last parameter
         return
-    names = dict.fromkeys([*known, *(one.name for one in own if one.kind is not one.VAR_KEYWORD)])
+    names = dict.fromkeys([*also, *(one.name for one in own if one.kind is not one.VAR_KEYWORD)])
     unknown = [name for name in given if name not in names]
     if unknown:
         raise TypeError(no_parameter(owner, unknown[0], names))
@@ -165,15 +165,15 @@ def read_points(estimator: Any, X: Any, reset: bool, *, accept_sparse: bool = Fa
     return points
 
 
-def check_new_points(X: Any, known: Any, owner: str, name: str = "X", *, min_rows: int = 0) -> Any:
-    """Return rows X (m, d), or raise unless they have the features of known points (n, d)."""
+def check_new_points(X: Any, points: Any, owner: str, name: str = "X", *, min_rows: int = 0) -> Any:
+    """Return rows X (m, d), or raise unless they have the features of points (n, d)."""
     X = check_points(X, name, min_rows=min_rows)
-    if X.shape[1] != known.shape[1]:
+    if X.shape[1] != points.shape[1]:
         raise ValueError(
-            f"{name} has {X.shape[1]} columns, but {owner} has {known.shape[1]} features; pass "
+            f"{name} has {X.shape[1]} columns, but {owner} has {points.shape[1]} features; pass "
             "points with the same features."
         )
-    if sparse.issparse(X) and not sparse.issparse(known):
+    if sparse.issparse(X) and not sparse.issparse(points):
         raise ValueError(f"{name} is sparse, but {owner} has dense points; pass {name}.toarray().")
     return X
 

@@ -534,7 +534,7 @@ def _fitted(
 
     The options are those that the caller, a function of this module, was given beside its own.
     """
-    check_parameters(caller.__name__, options, caller, make, known=_WHERE)
+    check_parameters(caller.__name__, options, caller, make, also=_WHERE)
     given = {name: options.pop(name, None) for name in _WHERE}
     estimator = make(**{"random_state": 0} | options)
     *where, obsp = given.values()

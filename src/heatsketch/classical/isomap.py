@@ -68,8 +68,8 @@ class PathScaling(Embedding):
         if landmarks is None:
             landmarks = spread_vertices(graph, count, self._neighborhoods.vertex[0])
         self._paths = shortest_paths(graph, landmarks)
-        first = np.unique(self._neighborhoods.vertex, return_index=True)[1]
-        self.landmarks_ = first[landmarks]
+        first_points = np.unique(self._neighborhoods.vertex, return_index=True)[1]
+        self.landmarks_ = first_points[landmarks]
         squares = self._paths[:, landmarks]
         self._scaling = classical_scaling(np.square(squares, out=squares), k)
         itself = sparse.csr_matrix((np.zeros(n), np.arange(n), np.arange(n + 1)))

@@ -59,8 +59,8 @@ class ProjectiveScaling(Embedding):
         self.diagnostics_ = {"negative_eigenvalues": 0, "negative_share": 0.0}
         if self._precomputed:
             squares = np.square(X, dtype=float)
-            step = -(-len(squares) // _SPECTRUM_POINTS)
-            values = eigvalsh(KernelCenterer().fit_transform(-0.5 * squares[::step, ::step]))
+            stride = -(-len(squares) // _SPECTRUM_POINTS)
+            values = eigvalsh(KernelCenterer().fit_transform(-0.5 * squares[::stride, ::stride]))
             negative = values[values < -1e-12 * np.abs(values).max()]  # beyond rounding
             share = float(np.abs(negative).sum() / (np.abs(values).sum() or 1.0))
             self.diagnostics_ = {"negative_eigenvalues": len(negative), "negative_share": share}

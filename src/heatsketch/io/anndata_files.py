@@ -73,25 +73,26 @@ def blocks(path: Path, how: Reading) -> Blocks:
                 f"{what}; store X.tocsr(), or choose another by key (--read key=NAME)."
             )
         n, d = points.shape
-        first = _table(points[:0], columns, place, None, path).values
-        if sparse.issparse(first):
+        empty = _table(points[:0], columns, place, None, path).values
+        if sparse.issparse(empty):
             stored = int(points.group["data"].shape[0])
-            step = rows_in(BLOCK_BYTES, 1 + 2 * stored // n)
+            block_rows = rows_in(BLOCK_BYTES, 1 + 2 * stored // n)
         else:
             stored, chunk = None, (getattr(points, "chunks", None) or (1,))[0]
-            step = max(1, rows_in(BLOCK_BYTES, d) // chunk) * int(chunk)  # chunks are read whole
+            # Chunks are read whole.
+            block_rows = max(1, rows_in(BLOCK_BYTES, d) // chunk) * int(chunk)
 
     def tables(start: int) -> Iterator[Table]:
         with _opened(path) as store:
             points = _element(store, place)
             while start < n:
-                rows = slice(start, min(n, (start // step + 1) * step))
+                rows = slice(start, min(n, (start // block_rows + 1) * block_rows))
                 obs = None if frame is None else frame.iloc[rows]
                 yield _table(points[rows], columns, place, obs, path)
                 start = rows.stop
 
     notes = _note_of_choice(place, how)
-    return Blocks(n, columns, first.dtype, str(path), tables, stored, notes)
+    return Blocks(n, columns, empty.dtype, str(path), tables, stored, notes)
 
 
 def _note_of_choice(place: str, how: Reading) -> tuple[str, ...]:

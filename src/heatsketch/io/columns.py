@@ -297,12 +297,12 @@ def blocks_of(
 
     head = pa.Table.from_batches([*islice(batches(0), 1)], schema)
     first = table_of(head, how, path)
-    known = replace(how, features=first.columns, exclude=())
+    like_it = replace(how, features=first.columns, exclude=())
 
     def tables(start: int) -> Iterator[Table]:
         for batch in batches(start):
             rows = pa.Table.from_batches([batch])
-            yield replace(table_of(rows, known, path, first_row=start), notes=())
+            yield replace(table_of(rows, like_it, path, first_row=start), notes=())
             start += batch.num_rows
 
     notes = tuple(note for note in first.notes if note.endswith(_UNLESS_NAMED))

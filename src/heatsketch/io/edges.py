@@ -119,8 +119,8 @@ def read_graph(
             if suffix == ".npy" and given.shape[0] != given.shape[1]:  # edges are integers
                 given = np.load(path, allow_pickle=False)
         else:
-            known = ", ".join([*SUFFIXES, ".parquet", *_MATRICES])
-            raise ValueError(f"{path} is not a file of a graph; choose from {known}.")
+            formats = ", ".join([*SUFFIXES, ".parquet", *_MATRICES])
+            raise ValueError(f"{path} is not a file of a graph; choose from {formats}.")
     with blame(path, do=""):
         found = graph(given, **details)
     matrix = as_matrix(found)

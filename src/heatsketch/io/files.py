@@ -174,8 +174,8 @@ def blame(path: Path, do: str = REMEDY) -> Iterator[None]:
     except (ImportError, MemoryError):
         raise
     except Exception as error:
-        known = type(error) is ValueError and str(path) in str(error)
-        if known or _NO_ROOM.search(str(error)):
+        names_it = type(error) is ValueError and str(path) in str(error)
+        if names_it or _NO_ROOM.search(str(error)):
             raise
         reason = " ".join(str(error).split()) or type(error).__name__
         says = f"{reason.rstrip('. ')}; {do}." if do else reason

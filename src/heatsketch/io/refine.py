@@ -20,11 +20,11 @@ Learned = dict[str, Any]
 
 
 def refined(
-    table: Table, how: Reading, known: Learned | None = None, *, first_row: int | None = None
+    table: Table, how: Reading, given: Learned | None = None, *, first_row: int | None = None
 ) -> Table:
     """Return the table with the requested features, without gaps, and standardised, as requested.
 
-    Medians, means and scales come from `known`, those of another table, if given. For a block of a
+    Medians, means and scales come from `given`, those of another table, if given. For a block of a
     larger table `first_row` is the number of its first row, and it may lose all rows.
     """
     check_names(how.features, table.columns, table.source)
@@ -37,8 +37,8 @@ def refined(
         values = table.values[:, [position[name] for name in columns]]
         table = replace(table, values=values, columns=columns)
     values, is_sparse = table.values, sparse.issparse(table.values)
-    learned = (known or {}) | {"columns": columns}
-    if known is None and how.missing == "median" and not is_sparse:
+    learned = (given or {}) | {"columns": columns}
+    if given is None and how.missing == "median" and not is_sparse:
         empty = np.flatnonzero(np.isnan(values).all(axis=0))
         if len(empty):
             what = f"column {table.columns[empty[0]]!r} of {table.source} holds no number"
@@ -50,7 +50,7 @@ def refined(
         if not values.shape[0] and first_row is None:
             what = f"every row of {table.source} has a gap"
             raise ValueError(f"{what}; pass missing='median' (--missing median).")
-    if known is None and how.standardize:
+    if given is None and how.standardize:
         from sklearn.preprocessing import StandardScaler
 
         scaler = StandardScaler(with_mean=not is_sparse).fit(values)

@@ -166,8 +166,8 @@ class Reading:
         tables = [name for name, shape in shapes.items() if len(shape) == 2]
         named = [name for name in ("X", "embedding") if name in shapes]
         if not named and len(tables) != 1:
-            known = listed(tables or [f"{name} {shape}" for name, shape in shapes.items()])
-            what = f"{known}, none of them called X or embedding"
+            contents = listed(tables or [f"{name} {shape}" for name, shape in shapes.items()])
+            what = f"{contents}, none of them called X or embedding"
             raise ValueError(f"{source} holds {what}; choose one by key (--read key=NAME).")
         return (named or tables)[0]
 

@@ -312,8 +312,8 @@ class GraphSearch(Search):
         self._name = "neighbors" if columns is None else "X"
         if columns is None and graph.nnz and (graph.data == 1).all():
             entries = graph.tocoo()
-            step = max(1, graph.nnz // 100)
-            distances = pair_distances(points, points, entries.row[::step], entries.col[::step])
+            stride = max(1, graph.nnz // 100)
+            distances = pair_distances(points, points, entries.row[::stride], entries.col[::stride])
             if not np.allclose(distances, 1, rtol=1e-3):
                 raise ValueError(
                     "neighbors holds only ones, which mark neighbours but are not their distances; "
@@ -406,8 +406,8 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> tuple[Sea
     search: Search | None = None
     if precomputed:
         same = X.argmin(axis=1) if join else np.arange(X.shape[0])  # copies are at distance 0
-        first = np.unique(same)
-        rows = first[content_order(X[first], columns=False)]
+        distinct = np.unique(same)
+        rows = distinct[content_order(X[distinct], columns=False)]
         place = inverse_permutation(rows, X.shape[0])[same]
     elif join and isinstance(neighbors, NeighborIndex) and neighbors.device is not None:
         search, rows, place = neighbors.distinct_search()
