@@ -15,7 +15,8 @@ from numba.core.dispatcher import Dispatcher
 import heatsketch
 
 LAYERS = (  # a folder or module of the package may import those of its layer and before
-    "_version _typing _words _docstrings _state _tiles _random _checks _compile",
+    "_version _typing _words _docstrings _state _tiles _random _exceptions _optional _memory"
+    " _tensors _input_warnings _validation _compile",
     "operators",
     "spectral",
     "neighbors graphs scales",
@@ -26,7 +27,8 @@ LAYERS = (  # a folder or module of the package may import those of its layer an
 )
 PLACE_OF = {room: place for place, room in enumerate(" ".join(LAYERS).split())}
 FOUNDATION = set(LAYERS[0].split())
-WITH_SKLEARN = {"metrics", "_checks", "neighbors", "operators", "mixture", "scales"}
+WITH_SKLEARN = {"metrics", "neighbors", "operators", "mixture", "scales"}
+WITH_SKLEARN |= {"_exceptions", "_input_warnings", "_validation"}
 WITH_SKLEARN |= set(" ".join(LAYERS[6:]).split())
 OPTIONAL = {
     *("matplotlib", "pyarrow", "h5py", "anndata", "pandas", "polars", "openpyxl", "zarr"),

@@ -30,12 +30,7 @@ from . import (
 from . import (
     uncertainty as uncertainty,
 )
-from ._checks import (
-    CertificateError,
-    ConvergenceWarning,
-    DisconnectedWarning,
-    ScaleWarning,
-)
+from ._exceptions import CertificateError, ConvergenceWarning, DisconnectedWarning, ScaleWarning
 from ._tiles import progress
 from ._version import show_versions
 from .comparison import compare

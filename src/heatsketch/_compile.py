@@ -7,7 +7,7 @@ from typing import Any
 from numba import njit
 from numba.core import event
 
-from heatsketch._checks import logger
+from heatsketch._exceptions import logger
 from heatsketch._tiles import stop_clocks
 
 # Sums may be computed in any order, as vector instructions need; infinities are kept. Division

@@ -114,8 +114,8 @@ def shared(setting: Callable[[], Iterator[Value]]) -> Callable[[], Iterator[Valu
         thread = threading.get_ident()
         with lock:
             if not inside:
-                steps = setting()
-                in_force.append((steps, next(steps)))
+                entered = setting()
+                in_force.append((entered, next(entered)))
             inside.append(thread)
             value = in_force[0][1]
         try:
@@ -141,8 +141,8 @@ def shared(setting: Callable[[], Iterator[Value]]) -> Callable[[], Iterator[Valu
 @shared
 def single_threaded_blas() -> Iterator[int]:
     """Limit BLAS to one thread and yield its former number."""
-    known = (library.num_threads for library in _controller().lib_controllers)
-    threads_outside = max(known, default=0) or _threads_allowed()
+    reported = (library.num_threads for library in _controller().lib_controllers)
+    threads_outside = max(reported, default=0) or _threads_allowed()
     if threads_outside == 1:
         yield 1
         return

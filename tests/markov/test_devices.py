@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 import heatsketch as hs
-from heatsketch._checks import landed
+from heatsketch._tensors import landed
 from heatsketch.operators.blocks import HOST, device_memory
 from heatsketch.operators.torch import blocks_on, device_csr, on_device, stored
 from problems.clouds import cloud

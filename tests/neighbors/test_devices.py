@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn import config_context
 
-from heatsketch._checks import on_host
 from heatsketch._random import distinct_rows
+from heatsketch._tensors import on_host
 from heatsketch.neighbors import NeighborIndex, in_metric, ordered_search
 from heatsketch.neighbors.device import distinct_rows_on
 from heatsketch.operators.blocks import DeviceBlocks

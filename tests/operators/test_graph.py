@@ -13,7 +13,7 @@ from scipy.spatial.distance import squareform
 from sklearn.base import clone
 
 import heatsketch as hs
-from heatsketch._checks import check_points
+from heatsketch._validation import check_points
 
 EDGES = [("a", "b", 2.0), ("b", "c", 0.5), ("c", "a", 1.0), ("d", "b", 3.0), ("d", "d", 4.0)]
 NAMES = ["a", "b", "c", "d"]

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from scipy.spatial.distance import cdist
 
 import heatsketch as hs
-from heatsketch._checks import on_host
+from heatsketch._tensors import on_host
 from heatsketch.operators.graph import as_operator
 from heatsketch.operators.kernel import EXPONENT_BOUND
 from heatsketch.operators.operator import Operator

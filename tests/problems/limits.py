@@ -8,7 +8,7 @@ import pytest
 # mended here and nowhere else.
 LIMITS = {
     # Memory and time
-    "available": "_checks.available",
+    "available": "_memory.available_memory",
     "show_after": "_tiles._DELAY",
     "show_every": "_tiles._SECONDS",
     "show_in_a_file_every": "_tiles._SECONDS_IN_A_FILE",
@@ -43,7 +43,7 @@ LIMITS = {
     "device_cell_points": "neighbors.device._POINTS_PER_CELL",
     "dense_points": "markov.affinity.MOST_POINTS",
     "exact_points": "neighbors.exact.EXACT_POINTS",
-    "mixture_rank": "mixture.kernel._MAX_RANK",
+    "mixture_rank": "mixture.mixture_kernel._MAX_RANK",
     "small_component": "graphs.links._SMALL_COMPONENT_FACTOR",
     "stored_points": "markov.affinity.STORED_POINTS",
     # Scales

@@ -8,7 +8,7 @@ from scipy.linalg import block_diag
 from scipy.stats import kstest, norm
 
 import heatsketch as hs
-from heatsketch._checks import ScaleWarning
+from heatsketch._exceptions import ScaleWarning
 from heatsketch.spectral.apply import chebyshev_coefficients
 from heatsketch.spectral.filters import GreensFilter
 from heatsketch.uncertainty import pseudotimes

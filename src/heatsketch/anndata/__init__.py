@@ -13,13 +13,14 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
 from heatsketch import __version__
-from heatsketch._checks import check_number, check_parameters, warn_if_transposed
 from heatsketch._docstrings import texts_from
+from heatsketch._input_warnings import warn_if_transposed
+from heatsketch._validation import check_number, check_parameters
 from heatsketch.comparison.audit import Audit
 from heatsketch.comparison.audit import audit as audit_picture
 from heatsketch.estimators import DiffusionMap, HeatEmbedding, HeatSketch
 from heatsketch.io.anndata_files import default_array
-from heatsketch.io.table import require
+from heatsketch.io.table import check_names
 from heatsketch.markov.affinity import knn_affinity
 from heatsketch.neighbors import NeighborIndex, in_metric
 from heatsketch.operators.graph import graph
@@ -289,7 +290,7 @@ def pseudotime(
         root = int(adata.uns["iroot"])
     elif np.asarray(root).dtype.kind in "OU":
         names = np.atleast_1d(root).astype(str).tolist()
-        require(names, adata.obs_names, "adata", "cell")
+        check_names(names, adata.obs_names, "adata", "cell")
         root = adata.obs_names.get_indexer_for(names)
         if len(root) > len(names):
             raise ValueError(f"Several cells have one of the names {names}; pass numbers of cells.")
@@ -404,7 +405,7 @@ def coloring(adata: Any, genes: int | Sequence[str] = 20) -> dict[str, Any]:
             spread = StandardScaler(with_mean=False).fit(_in_memory(adata.X)).var_
         names = adata.var_names[np.argsort(-spread, kind="stable")[:genes]].tolist()
     labels, places = adata.obs.copy(), [each for each in (adata, adata.raw) if each is not None]
-    require(names, [gene for place in places for gene in place.var_names], "adata", "gene")
+    check_names(names, [gene for place in places for gene in place.var_names], "adata", "gene")
     for place in places:
         own = [name for name in names if name in place.var_names and name not in labels]
         if own:
@@ -526,7 +527,7 @@ def _fitted(
 
     The options are those that the caller, a function of this module, was given beside its own.
     """
-    check_parameters(caller.__name__, options, caller, make, known=_WHERE)
+    check_parameters(caller.__name__, options, caller, make, also=_WHERE)
     given = {name: options.pop(name, None) for name in _WHERE}
     estimator = make(**{"random_state": 0} | options)
     *where, obsp = given.values()
@@ -580,7 +581,7 @@ def _points(adata: Any, use_rep: str | None, n_pcs: int | None, layer: str | Non
 def _entry(adata: Any, part: str, name: str) -> Any:
     """Return an array of obs, obsm, obsp or layers, or raise with the existing names."""
     entries = getattr(adata, part)
-    require([name], entries.keys(), f"adata.{part}", "entry")
+    check_names([name], entries.keys(), f"adata.{part}", "entry")
     entry = entries[name]
     return entry.to_numpy() if hasattr(entry, "to_numpy") else entry
 

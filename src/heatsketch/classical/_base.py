@@ -5,7 +5,7 @@ from typing import Any
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._checks import check_n_components, read_points
+from heatsketch._validation import check_n_components, read_points
 from heatsketch.estimators._base import Embedder
 from heatsketch.graphs.neighborhoods import Neighborhoods, neighborhood_graph
 from heatsketch.neighbors import Distances, in_metric

@@ -7,10 +7,12 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import check_choice, check_number, logger, require, warn_of_rows
 from heatsketch._docstrings import texts_from
+from heatsketch._exceptions import logger, warn_of_rows
+from heatsketch._memory import require_memory
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
+from heatsketch._validation import check_choice, check_number
 from heatsketch.classical._base import Embedding, check_fewer_components
 from heatsketch.graphs.landmarks import check_indices
 from heatsketch.graphs.neighborhoods import off_diagonal
@@ -63,12 +65,12 @@ class PathScaling(Embedding):
         k = check_fewer_components(self.n_components, count)
         logger.info("paths from %d of %d points, over %d edges", count, n, graph.nnz // 2)
         what = f"Paths between {count:,} and {n:,} points"
-        require(8.0 * count * (n + count), what, "pass LandmarkIsomap with fewer landmarks.")
+        require_memory(8.0 * count * (n + count), what, "pass LandmarkIsomap with fewer landmarks.")
         if landmarks is None:
             landmarks = spread_vertices(graph, count, self._neighborhoods.vertex[0])
         self._paths = shortest_paths(graph, landmarks)
-        first = np.unique(self._neighborhoods.vertex, return_index=True)[1]
-        self.landmarks_ = first[landmarks]
+        first_points = np.unique(self._neighborhoods.vertex, return_index=True)[1]
+        self.landmarks_ = first_points[landmarks]
         squares = self._paths[:, landmarks]
         self._scaling = classical_scaling(np.square(squares, out=squares), k)
         itself = sparse.csr_matrix((np.zeros(n), np.arange(n), np.arange(n + 1)))

@@ -7,9 +7,10 @@ from typing import Any, Self
 import numpy as np
 from scipy import ndimage, sparse
 
-from heatsketch._checks import ScaleWarning, check_choice, check_number, name_rows, warn
 from heatsketch._docstrings import texts_from
+from heatsketch._exceptions import ScaleWarning, name_rows, warn
 from heatsketch._typing import Array
+from heatsketch._validation import check_choice, check_number
 from heatsketch.classical._base import Embedding
 from heatsketch.graphs.neighborhoods import (
     HARDLY_ANY,

@@ -9,11 +9,12 @@ from scipy.linalg import orth, svd
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
 
-from heatsketch._checks import DisconnectedWarning, check_number, name_rows, warn
 from heatsketch._docstrings import texts_from
+from heatsketch._exceptions import DisconnectedWarning, name_rows, warn
 from heatsketch._random import seed_entropy
 from heatsketch._tiles import for_each_tile, single_threaded_blas
 from heatsketch._typing import Array, Points
+from heatsketch._validation import check_number
 from heatsketch.classical._base import Embedding, check_fewer_components
 from heatsketch.graphs.neighborhoods import off_diagonal
 from heatsketch.neighbors import in_metric

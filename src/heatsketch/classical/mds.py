@@ -9,15 +9,17 @@ from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.manifold import smacof
 from sklearn.preprocessing import KernelCenterer
 
-from heatsketch._checks import ConvergenceWarning, check_number, logger, require, warn
 from heatsketch._docstrings import texts_from
+from heatsketch._exceptions import ConvergenceWarning, logger, warn
+from heatsketch._memory import require_memory
 from heatsketch._tiles import filled, single_threaded_blas
 from heatsketch._typing import Array
+from heatsketch._validation import check_number
 from heatsketch.classical._base import Embedding, check_fewer_components
 from heatsketch.classical.pca import PCA
 from heatsketch.graphs.landmarks import check_indices, choose_landmarks
 from heatsketch.neighbors.metric import check_distances, check_non_negative, in_metric
-from heatsketch.spectral.classical_scaling import Scaling, classical_scaling
+from heatsketch.spectral.classical_scaling import ClassicalScaling, classical_scaling
 from heatsketch.spectral.eigenpairs import fix_signs
 
 _MAX_STEPS, _SHORTEST_STEP = 300, 1e-9  # of a new point; length relative to its distances
@@ -27,7 +29,7 @@ _SPECTRUM_POINTS = 1000  # most points for the whole spectrum
 class ProjectiveScaling(Embedding):
     """Abstract base: coordinates from l reference points, or from distances to them."""
 
-    _scaling: Scaling  # of given distances
+    _scaling: ClassicalScaling  # of given distances
     _pca: PCA  # of points
 
     def transform(self, X: Any) -> Array:
@@ -58,8 +60,8 @@ class ProjectiveScaling(Embedding):
         self.diagnostics_ = {"negative_eigenvalues": 0, "negative_share": 0.0}
         if self._precomputed:
             squares = np.square(X, dtype=float)
-            step = -(-len(squares) // _SPECTRUM_POINTS)
-            values = eigvalsh(KernelCenterer().fit_transform(-0.5 * squares[::step, ::step]))
+            stride = -(-len(squares) // _SPECTRUM_POINTS)
+            values = eigvalsh(KernelCenterer().fit_transform(-0.5 * squares[::stride, ::stride]))
             negative = values[values < -1e-12 * np.abs(values).max()]  # beyond rounding
             share = float(np.abs(negative).sum() / (np.abs(values).sum() or 1.0))
             self.diagnostics_ = {"negative_eigenvalues": len(negative), "negative_share": share}
@@ -188,7 +190,7 @@ class ClassicalMDS(ProjectiveScaling):
         n = len(X)
         k = check_fewer_components(self.n_components, n)
         if self._precomputed:  # at the peak two matrices (n, n), beside the given one
-            require(16.0 * n * n, f"Distances between {n:,} points", "use LandmarkMDS.")
+            require_memory(16.0 * n * n, f"Distances between {n:,} points", "use LandmarkMDS.")
         logger.info("classical scaling of %s points", f"{n:,}")
         self._scale(X, k)
         self.embedding_ = self._place(X)
@@ -453,7 +455,7 @@ class MetricMDS(Embedding):
         X = self._read_either(X, reset=True)
         n = len(X)
         k = check_fewer_components(self.n_components, n)
-        require(48.0 * n * n, f"Distances between {n:,} points", "use LandmarkMDS.")
+        require_memory(48.0 * n * n, f"Distances between {n:,} points", "use LandmarkMDS.")
         self._points = None if self._precomputed else X
         D = self._distances(X)
         D = (D + D.T) / 2  # rounding

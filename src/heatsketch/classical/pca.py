@@ -8,10 +8,10 @@ from scipy import sparse
 from sklearn import decomposition
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._checks import check_n_components, check_points
 from heatsketch._random import seed_entropy
 from heatsketch._tiles import filled, single_threaded_blas
 from heatsketch._typing import Array
+from heatsketch._validation import check_n_components, check_points
 from heatsketch.classical._base import Embedding
 from heatsketch.spectral.eigenpairs import fix_signs
 

@@ -14,19 +14,13 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 from sklearn import manifold
 
-from heatsketch._checks import (
-    ConvergenceWarning,
-    check_choice,
-    check_number,
-    check_points,
-    logger,
-    optional,
-    warn,
-)
 from heatsketch._docstrings import texts_from
+from heatsketch._exceptions import ConvergenceWarning, logger, warn
+from heatsketch._optional import optional
 from heatsketch._random import seed_entropy
 from heatsketch._tiles import filled, for_each_tile, sum_over_tiles
 from heatsketch._typing import Array
+from heatsketch._validation import check_choice, check_number, check_points
 from heatsketch.classical._base import Embedding
 from heatsketch.classical.mds import ClassicalMDS
 from heatsketch.classical.pca import PCA
@@ -128,7 +122,7 @@ class NeighborEmbedding(Embedding):
         elif self.neighbors is None:
             D = np.array(X, dtype=float)
             np.fill_diagonal(D, -1.0)  # sorts first
-            near, recall = _nearest(D, self._count + 1), {}
+            near, recall = _nearest_columns(D, self._count + 1), {}
         else:
             raise ValueError("metric='precomputed', so X holds all distances; pass neighbors=None.")
         return near.without_itself(), recall
@@ -462,7 +456,7 @@ class TSNE(NeighborEmbedding):
         """
         X = self._read_either(X, reset=False)
         if self._precomputed:
-            near = _nearest(np.asarray(X, dtype=float), self._count)
+            near = _nearest_columns(np.asarray(X, dtype=float), self._count)
         else:
             ordered = self._search.query(X, self._count)
             near = Neighbors(ordered.distances, self._rows[ordered.indices])
@@ -563,7 +557,7 @@ def conditional(distances: Array, perplexity: float) -> tuple[Array, Array]:
     return p, sigma
 
 
-def _nearest(D: Array, count: int) -> Neighbors:
+def _nearest_columns(D: Array, count: int) -> Neighbors:
     """Return the nearest columns of each row of distances (m, n), nearest first."""
     indices = np.argsort(D, axis=1, kind="stable")[:, :count]
     return Neighbors(np.take_along_axis(D, indices, axis=1), indices)

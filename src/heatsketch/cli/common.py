@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from heatsketch import __version__, io, plot
-from heatsketch._checks import (
-    MOST,
+from heatsketch._exceptions import logger, warn
+from heatsketch._input_warnings import (
+    MOST_OF_VARIANCE,
     feature_names,
-    logger,
     variance_shares,
-    warn,
     warn_if_transposed,
     warn_of_scales,
 )
@@ -29,7 +28,7 @@ from heatsketch.io.files import PIPE, check_target, listed, need, suffix_of
 from heatsketch.io.formats import check_key, read_like
 from heatsketch.io.metadata import write_metadata
 from heatsketch.io.refine import Learned
-from heatsketch.io.table import default_names, is_id, require
+from heatsketch.io.table import check_names, default_names, is_id
 from heatsketch.operators.graph import Graph
 
 ROW_SUFFIXES = (".csv", ".tsv", ".txt")
@@ -117,7 +116,7 @@ def rows_of(names: list[str], wanted: Iterable[str], source: Any) -> Array:
     """Return the rows of the wanted ids; raise for an id that is missing or not unique."""
     row_of, counts = {name: row for row, name in enumerate(names)}, Counter(names)
     wanted = [name.strip() for name in wanted]
-    require(wanted, names, source, "point")
+    check_names(wanted, names, source, "point")
     for name in wanted:
         if counts[name] > 1:
             raise ValueError(f"{source} has several points {name!r}; name a column with --id.")
@@ -153,7 +152,7 @@ def oddities(table: io.Table) -> str:
         found.append(f"constant columns: {listed([table.columns[j] for j in constant], 5)}")
     if repeated:
         found.append(f"{repeated:,} of {n:,} rows equal others before them")
-    if has_names(table) and shares[top] >= MOST and len(constant) < len(shares) - 1:
+    if has_names(table) and shares[top] >= MOST_OF_VARIANCE and len(constant) < len(shares) - 1:
         what = f"{table.columns[top]!r} has {100 * shares[top]:.3g} % of the variance"
         found.append(f"{what}; is it in the unit of the others? (--standardize, --exclude)")
     return "; ".join(found)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from heatsketch import distributed, io, plot
-from heatsketch._checks import logger
+from heatsketch._exceptions import logger
 from heatsketch._typing import Array
 from heatsketch.cli import common
 from heatsketch.comparison.methods import ESTIMATORS

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from heatsketch import io
-from heatsketch._checks import check_finite, warn
+from heatsketch._exceptions import warn
 from heatsketch._typing import Array
+from heatsketch._validation import check_finite
 from heatsketch.cli.common import entries, id_columns, rows_of
 from heatsketch.io import text
 from heatsketch.io.coordinates import with_coordinates_only

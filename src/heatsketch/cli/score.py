@@ -6,7 +6,7 @@ from typing import Any
 
 import heatsketch as hs
 from heatsketch import io
-from heatsketch._checks import warn
+from heatsketch._exceptions import warn
 from heatsketch.cli import common
 from heatsketch.cli.joining import coordinates
 from heatsketch.cli.printing import print_json

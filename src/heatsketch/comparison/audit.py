@@ -12,9 +12,10 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_array, check_random_state
 
-from heatsketch._checks import check_number, check_parameters, grouped, warn
+from heatsketch._exceptions import warn
 from heatsketch._tiles import filled, row_tiles
 from heatsketch._typing import Array
+from heatsketch._validation import check_number, check_parameters, grouped
 from heatsketch.estimators import HeatSketch
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import Distortion, diffusion_distortion

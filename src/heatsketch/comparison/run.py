@@ -17,9 +17,10 @@ from scipy.spatial.distance import pdist
 from sklearn.base import BaseEstimator, clone
 
 from heatsketch import metrics
-from heatsketch._checks import check_number, check_points, logger
+from heatsketch._exceptions import logger
 from heatsketch._tiles import track
 from heatsketch._typing import Array, Points
+from heatsketch._validation import check_number, check_points
 from heatsketch.comparison.methods import (
     ESTIMATORS,
     classes,

@@ -47,11 +47,11 @@ class Run:
         about = plain(about)
         others = [path for path in self.folder.rglob("*") if not path.name.startswith(_OWN)]
         if self.facts and resume:
-            known = self.facts["about"]
+            before = self.facts["about"]
             differing = [
-                f"{name} was {json.dumps(known.get(name))[:160]}, is {json.dumps(now)[:160]}"
-                for name, now in (dict.fromkeys(known) | about).items()
-                if known.get(name) != now
+                f"{name} was {json.dumps(before.get(name))[:160]}, is {json.dumps(now)[:160]}"
+                for name, now in (dict.fromkeys(before) | about).items()
+                if before.get(name) != now
             ]
             if differing:
                 other = f"{self.folder} holds another run: {'; '.join(differing)}"
@@ -83,9 +83,9 @@ class Run:
     def warn(self, found: Iterable[Warned]) -> None:
         """Keep the warnings of a block: each problem once, with its first rows."""
         for kind, matter, rows in found:
-            known = self.facts["warned"].setdefault(matter, {"kind": kind, "count": 0, "first": []})
-            known["count"] += len(rows)
-            known["first"] = sorted(known["first"] + rows)[:_NAMED]
+            entry = self.facts["warned"].setdefault(matter, {"kind": kind, "count": 0, "first": []})
+            entry["count"] += len(rows)
+            entry["first"] = sorted(entry["first"] + rows)[:_NAMED]
             self.update()
 
     def remove(self) -> None:

@@ -10,15 +10,16 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.base import clone
 
-from heatsketch import _checks
-from heatsketch._checks import check_number, logger
+from heatsketch import _memory
+from heatsketch._exceptions import logger
 from heatsketch._typing import Array
+from heatsketch._validation import check_number
 from heatsketch.estimators import HeatSketch
 from heatsketch.io.blocks import Blocks, joined
 from heatsketch.io.refine import Learned, note_of_gaps, refined, rows_with_gaps
 from heatsketch.io.table import Reading, Table
 from heatsketch.spectral.filters import times_of
-from heatsketch.uncertainty.resampling import columns_of
+from heatsketch.uncertainty.resampling import independent_columns
 
 HELD_OUT = 1000  # rows outside of the sample, on which two halves of it are compared
 LEAST_POINTS = 100  # of a sample
@@ -106,7 +107,7 @@ def half_discrepancy(
         with warnings.catch_warnings(action="ignore"):
             model.fit(values[rows])
             maps.append(np.asarray(model.transform(held_out), dtype=float))
-        columns = columns_of(model)[1] if isinstance(model, HeatSketch) else None
+        columns = independent_columns(model)[1] if isinstance(model, HeatSketch) else None
         chosen = getattr(model, "time_", None)
         model = clone(model) if chosen is None else clone(model).set_params(time=chosen)
     Y, Z = maps
@@ -164,4 +165,4 @@ def size(points: Blocks, estimator: Any, fit_points: int | None = None) -> int:
     neighbors = int(neighbors) if isinstance(neighbors, numbers.Integral) else 15
     d = len(points.columns) if points.stored is None else 2 * points.stored / max(1, points.n)
     each = 3 * points.dtype.itemsize * d + 100 * (neighbors + 1) + 9 * 8 * max(96, columns)
-    return min(points.n, max(LEAST_POINTS, int(_checks.available() / 2 / each)))
+    return min(points.n, max(LEAST_POINTS, int(_memory.available_memory() / 2 / each)))

@@ -16,16 +16,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from heatsketch import _checks
-from heatsketch._checks import (
-    check_choice,
-    check_number,
-    features_named,
-    optional,
-    rows_message,
-    warn,
-)
+from heatsketch import _exceptions
+from heatsketch._exceptions import rows_message, warn
+from heatsketch._input_warnings import features_named
+from heatsketch._optional import optional
 from heatsketch._tiles import in_one_thread, track
+from heatsketch._validation import check_choice, check_number
 from heatsketch._version import __version__
 from heatsketch.distributed.run import Run, Warned, assemble, check_output
 from heatsketch.distributed.sample import gather, half_discrepancy, seed_of
@@ -402,7 +398,7 @@ def _map(run: Run, mapped: Iterator[list[Warned]], count: int) -> None:
     for found in track(mapped, "mapping", count, "blocks"):
         run.warn(found)
     for matter, one in run.facts["warned"].items():
-        category = getattr(_checks, one["kind"], getattr(builtins, one["kind"], UserWarning))
+        category = getattr(_exceptions, one["kind"], getattr(builtins, one["kind"], UserWarning))
         about_rows = rows_message(one["first"], matter, one["count"])
         warn(category, about_rows if one["count"] else matter)
 

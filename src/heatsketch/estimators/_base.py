@@ -15,22 +15,19 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, check_memory
 
-from heatsketch._checks import (
-    CertificateError,
+from heatsketch._exceptions import CertificateError, logger, warn
+from heatsketch._input_warnings import features_named
+from heatsketch._random import check_ids, seed_entropy
+from heatsketch._state import at_once
+from heatsketch._tensors import device_of, returned_for
+from heatsketch._typing import Array
+from heatsketch._validation import (
     check_choice,
     check_level,
     check_number,
     check_parameters,
-    device_of,
-    features_named,
-    logger,
     read_points,
-    returned_for,
-    warn,
 )
-from heatsketch._random import check_ids, seed_entropy
-from heatsketch._state import at_once
-from heatsketch._typing import Array
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.layout.maps import FreeMap, LinearMap, Map
 from heatsketch.markov.affinity import AFFINITIES, as_matrix

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from heatsketch._checks import precision_of
 from heatsketch._typing import Array
+from heatsketch._validation import precision_of
 
 
 def is_dask(X: Any) -> bool:

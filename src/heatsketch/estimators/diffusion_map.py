@@ -8,9 +8,10 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._checks import check_number, warn
 from heatsketch._docstrings import texts_from
+from heatsketch._exceptions import warn
 from heatsketch._typing import Array
+from heatsketch._validation import check_number
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.layout.maps import Map
 from heatsketch.markov.diffusion import Diffusion

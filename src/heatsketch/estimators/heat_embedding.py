@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import check_choice, check_n_components, check_number
 from heatsketch._docstrings import texts_from
 from heatsketch._random import numbers_at, seed_entropy
 from heatsketch._typing import Array
+from heatsketch._validation import check_choice, check_n_components, check_number
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.layout.linear import OBJECTIVES
 from heatsketch.layout.maps import (

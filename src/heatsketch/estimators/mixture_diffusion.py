@@ -8,9 +8,11 @@ from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._checks import check_number, read_points, returned_for, warn_of_scales
+from heatsketch._input_warnings import warn_of_scales
 from heatsketch._random import seed_entropy
+from heatsketch._tensors import returned_for
 from heatsketch._typing import Array
+from heatsketch._validation import check_number, read_points
 from heatsketch.estimators._base import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.markov.out_of_sample import fraction_less_new, warn_of_new_points

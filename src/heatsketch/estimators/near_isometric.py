@@ -7,16 +7,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._checks import (
-    check_choice,
-    check_n_components,
-    check_number,
-    read_points,
-    returned_for,
-)
 from heatsketch._random import seed_entropy
+from heatsketch._tensors import returned_for
 from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
+from heatsketch._validation import check_choice, check_n_components, check_number, read_points
 from heatsketch.estimators._base import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.layout.linear import OBJECTIVES, first_equal, learn_linear_map

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from heatsketch._checks import check_choice, check_in_range
 from heatsketch._random import seed_entropy
 from heatsketch._tiles import filled
 from heatsketch._typing import Array, Rng
+from heatsketch._validation import check_choice, check_in_range
 
 RULES = ("maxmin", "random")
 

@@ -43,9 +43,9 @@ def links_of_points(
         else:
             D = distances(points[others], points[members])
             near, d = D.argmin(axis=1), D.min(axis=1)
-        order = np.lexsort((d, labels[others]))
-        first = order[np.unique(labels[others][order], return_index=True)[1]]  # of each component
-        links.append((members[near[first]], others[first], d[first]))
+        order = np.lexsort((d, labels[others]))  # by component, its shortest link first
+        shortest = order[np.unique(labels[others][order], return_index=True)[1]]
+        links.append((members[near[shortest]], others[shortest], d[shortest]))
     i, j, d = (np.concatenate(side) for side in zip(*links, strict=True))
     if many:
         ends = labels[i], labels[j]
@@ -89,8 +89,8 @@ def _links(index: NeighborIndex, labels: Array, count: int) -> tuple[Array, Arra
         components = others[sizes[others] == size]
         members = order[(ends - sizes)[components, None] + np.arange(size)]
         small = size**2 <= _SMALL_COMPONENT_FACTOR * index.n
-        step = max(1, _NEIGHBORS_AT_A_TIME // (size * (size + 1))) if small else 1
-        for tile in row_tiles(len(members), step):
+        at_a_time = max(1, _NEIGHBORS_AT_A_TIME // (size * (size + 1))) if small else 1
+        for tile in row_tiles(len(members), at_a_time):
             search = _from_small if small else _from_large
             links.append(search(index, labels, members[tile]))
     i, j, d = (np.concatenate(side) for side in zip(*links, strict=True))

@@ -13,16 +13,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from heatsketch._checks import (
-    DisconnectedWarning,
-    ScaleWarning,
-    check_number,
-    name_rows,
-    on_host,
-    warn,
-    warn_of_rows,
-)
+from heatsketch._exceptions import DisconnectedWarning, ScaleWarning, name_rows, warn, warn_of_rows
+from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Points
+from heatsketch._validation import check_number
 from heatsketch.graphs.links import links_of_points
 from heatsketch.neighbors import Neighbors, Search, ordered_search
 from heatsketch.operators.blocks import blocks_of

@@ -53,11 +53,11 @@ def _sift_down(heap: Array, position: Array, d: Array, size: int, j: int) -> Non
     """Replace the root of the heap by vertex j and move it down; a node has four children."""
     at = 0
     while True:
-        first = 4 * at + 1
-        if first >= size:
+        first_child = 4 * at + 1
+        if first_child >= size:
             break
-        smallest = first
-        for child in range(first + 1, min(first + 4, size)):
+        smallest = first_child
+        for child in range(first_child + 1, min(first_child + 4, size)):
             if d[heap[child]] < d[heap[smallest]]:
                 smallest = child
         vertex = heap[smallest]

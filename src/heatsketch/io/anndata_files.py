@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import warn
+from heatsketch._exceptions import warn
 from heatsketch._typing import Array
 from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in
 from heatsketch.io.files import blame, listed, need, suffix_of
 from heatsketch.io.metadata import KEY, decoded
-from heatsketch.io.table import Names, Reading, Table, as_float, default_names, is_id, require
+from heatsketch.io.table import Names, Reading, Table, as_float, check_names, default_names, is_id
 
 DEFAULT_KEY = "X_heat"
 _COMPONENTS, _MOST_GENES = "X_pca", 50  # up to 50 genes scanpy uses X itself
@@ -73,25 +73,26 @@ def blocks(path: Path, how: Reading) -> Blocks:
                 f"{what}; store X.tocsr(), or choose another by key (--read key=NAME)."
             )
         n, d = points.shape
-        first = _table(points[:0], columns, place, None, path).values
-        if sparse.issparse(first):
+        empty = _table(points[:0], columns, place, None, path).values
+        if sparse.issparse(empty):
             stored = int(points.group["data"].shape[0])
-            step = rows_in(BLOCK_BYTES, 1 + 2 * stored // n)
+            block_rows = rows_in(BLOCK_BYTES, 1 + 2 * stored // n)
         else:
             stored, chunk = None, (getattr(points, "chunks", None) or (1,))[0]
-            step = max(1, rows_in(BLOCK_BYTES, d) // chunk) * int(chunk)  # chunks are read whole
+            # Chunks are read whole.
+            block_rows = max(1, rows_in(BLOCK_BYTES, d) // chunk) * int(chunk)
 
     def tables(start: int) -> Iterator[Table]:
         with _opened(path) as store:
             points = _element(store, place)
             while start < n:
-                rows = slice(start, min(n, (start // step + 1) * step))
+                rows = slice(start, min(n, (start // block_rows + 1) * block_rows))
                 obs = None if frame is None else frame.iloc[rows]
                 yield _table(points[rows], columns, place, obs, path)
                 start = rows.stop
 
     notes = _note_of_choice(place, how)
-    return Blocks(n, columns, first.dtype, str(path), tables, stored, notes)
+    return Blocks(n, columns, empty.dtype, str(path), tables, stored, notes)
 
 
 def _note_of_choice(place: str, how: Reading) -> tuple[str, ...]:
@@ -103,7 +104,7 @@ def _note_of_choice(place: str, how: Reading) -> tuple[str, ...]:
 def _table(points: Any, columns: Names, place: str, frame: Any, path: Path) -> Table:
     """Return points as floats or CSR, with the columns of obs."""
     values = as_float(points, f"{place} in {path}" if place else path, path)
-    return Table(values, columns, {} if frame is None else _columns_of(frame), None, str(path))
+    return Table(values, columns, {} if frame is None else _frame_columns(frame), None, str(path))
 
 
 @contextmanager
@@ -145,7 +146,7 @@ def _contents(store: Any, how: Reading, path: Path) -> tuple[str, Any, Names, An
     places = [f"{part}/{name}" for part in parts for name in store.get(part, ())]
     places = ["X", *places] if "X" in store and "obsp" not in parts else places
     place = next((p for p in (key, f"obsm/{key}", f"layers/{key}") if p in places), key)
-    require([place], places, path, "array")
+    check_names([place], places, path, "array")
     points, frame = _element(store, place), _element(store, "obs")
     if len(frame) != points.shape[0]:
         what = f"it has {points.shape[0]} points but {len(frame)} rows in obs"
@@ -167,7 +168,7 @@ def _element(store: Any, place: str) -> Any:
     return anndata.io.sparse_dataset(node) if is_sparse else anndata.io.read_elem(node)
 
 
-def _columns_of(frame: Any) -> dict[str, Array]:
+def _frame_columns(frame: Any) -> dict[str, Array]:
     """Return the index and the columns, each (n,); numbers, or objects with None for gaps."""
     index = str(frame.index.name or ("_index" if "index" in frame else "index"))
     columns = {index: np.array([*map(str, frame.index)], dtype=object)}
@@ -242,7 +243,7 @@ def write_copy(
         if len(frame) != len(embedding):
             what = f"{source} has {len(frame)} points but the embedding {len(embedding)} rows"
             raise ValueError(f"{what}; use missing='median' (--missing) or another format.")
-        known = {column: items.tolist() for column, items in _columns_of(frame).items()}
+        known = {column: items.tolist() for column, items in _frame_columns(frame).items()}
         new = {column: x for column, x in extra.items() if x.tolist() != known.get(column)}
         if new:
             write_elem(file, "obs", frame.assign(**new))

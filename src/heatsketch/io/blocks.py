@@ -50,11 +50,11 @@ class Blocks:
 def of_array(X: Any) -> Blocks:
     """Return by blocks an array (n, d) that has slices, as in NumPy, zarr, h5py or dask."""
     n, d = X.shape
-    step, columns = rows_in(BLOCK_BYTES, d), default_names(X)
+    block_rows, columns = rows_in(BLOCK_BYTES, d), default_names(X)
 
     def tables(start: int) -> Iterator[Table]:
-        for at in range(start, n, step):
-            yield Table(as_float(X[at : at + step], "X"), columns, {}, None, "X")
+        for at in range(start, n, block_rows):
+            yield Table(as_float(X[at : at + block_rows], "X"), columns, {}, None, "X")
 
     def stamp() -> dict[str, Any]:
         rows = (0, (n - 1) // 2, n - 1)  # no other slice is read

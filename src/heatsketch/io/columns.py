@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import is_counter
+from heatsketch._input_warnings import is_counter
 from heatsketch._typing import Array
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import listed
@@ -22,11 +22,11 @@ from heatsketch.io.table import (
     Reading,
     Table,
     are_row_numbers,
+    check_names,
     coded_labels,
     is_id,
     is_label,
     refuse_merged,
-    require,
 )
 
 # Kinds of cells, with decimal points. Missing numbers are written as spreadsheets, R, Python
@@ -135,7 +135,7 @@ def table_of(
     """
     place = text_place or (lambda row: f"row {first_row + row}")
     names = table.column_names
-    require(how.features + how.exclude, names, path)
+    check_names(how.features + how.exclude, names, path)
     passed = [name for name in names if name in how.others or is_id(name) or is_label(name)]
     columns, extra, notes = {}, {}, []
     faults: dict[str, list[str]] = {}  # by what to do
@@ -297,12 +297,12 @@ def blocks_of(
 
     head = pa.Table.from_batches([*islice(batches(0), 1)], schema)
     first = table_of(head, how, path)
-    known = replace(how, features=first.columns, exclude=())
+    like_it = replace(how, features=first.columns, exclude=())
 
     def tables(start: int) -> Iterator[Table]:
         for batch in batches(start):
             rows = pa.Table.from_batches([batch])
-            yield replace(table_of(rows, known, path, first_row=start), notes=())
+            yield replace(table_of(rows, like_it, path, first_row=start), notes=())
             start += batch.num_rows
 
     notes = tuple(note for note in first.notes if note.endswith(_UNLESS_NAMED))

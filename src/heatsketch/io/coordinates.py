@@ -33,8 +33,8 @@ def with_coordinates_only(mapped: Table, points: Table) -> Table:
     ValueError
         If the names leave a choice.
     """
-    known = (*mapped.columns, *mapped.extra)
-    passed = points.named_extra([name for name in known if f"{name}_input" in known])
+    names = (*mapped.columns, *mapped.extra)
+    passed = points.named_extra([name for name in names if f"{name}_input" in names])
     chosen = _chosen(mapped, passed, points.columns)
     values = np.asarray(mapped.values)
     numbers = dict(zip(mapped.columns, values.T, strict=True))

@@ -15,7 +15,7 @@ from heatsketch.io.columns import classified, column_names, kind_of, names_colum
 from heatsketch.io.files import PIPE, blame, listed, suffix_of
 from heatsketch.io.parquet import read_columns
 from heatsketch.io.refine import with_label
-from heatsketch.io.table import WITH_ARRAYS, Reading, Table, as_float, default_names, require
+from heatsketch.io.table import WITH_ARRAYS, Reading, Table, as_float, check_names, default_names
 from heatsketch.io.text import SUFFIXES, read_cells
 from heatsketch.markov.affinity import as_matrix
 from heatsketch.operators.graph import graph
@@ -119,8 +119,8 @@ def read_graph(
             if suffix == ".npy" and given.shape[0] != given.shape[1]:  # edges are integers
                 given = np.load(path, allow_pickle=False)
         else:
-            known = ", ".join([*SUFFIXES, ".parquet", *_MATRICES])
-            raise ValueError(f"{path} is not a file of a graph; choose from {known}.")
+            formats = ", ".join([*SUFFIXES, ".parquet", *_MATRICES])
+            raise ValueError(f"{path} is not a file of a graph; choose from {formats}.")
     with blame(path, do=""):
         found = graph(given, **details)
     matrix = as_matrix(found)
@@ -144,7 +144,7 @@ def _edges(table: Any, how: Reading, path: Path) -> tuple[Array, dict[str, Any]]
     """Return the edges (2, m) by numbers of nodes, the names of nodes and any weights of edges."""
     import pyarrow as pa
 
-    require(how.exclude, table.column_names, path)
+    check_names(how.exclude, table.column_names, path)
     table = table.drop_columns(list(how.exclude))
     if table.num_columns not in (2, 3):
         raise ValueError(

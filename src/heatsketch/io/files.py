@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from heatsketch._optional import optional
+
 # The extra of the package that installs a library; all others are in "io".
 EXTRAS = {"openpyxl": "xlsx", "anndata": "anndata", "h5py": "anndata", "zarr": "anndata"}
 
@@ -156,8 +158,6 @@ def check_archive(archive: zipfile.ZipFile, path: Path) -> None:
 
 def need(module: str, path: Path) -> Any:
     """Import an optional library that a format needs, or say how to install it."""
-    from heatsketch._checks import optional  # slow to import
-
     package = module.partition(".")[0]
     return optional(module, f"{path.suffix} files need {package}", EXTRAS.get(package, "io"))
 
@@ -174,8 +174,8 @@ def blame(path: Path, do: str = REMEDY) -> Iterator[None]:
     except (ImportError, MemoryError):
         raise
     except Exception as error:
-        known = type(error) is ValueError and str(path) in str(error)
-        if known or _NO_ROOM.search(str(error)):
+        names_it = type(error) is ValueError and str(path) in str(error)
+        if names_it or _NO_ROOM.search(str(error)):
             raise
         reason = " ".join(str(error).split()) or type(error).__name__
         says = f"{reason.rstrip('. ')}; {do}." if do else reason

@@ -140,14 +140,14 @@ def read_table(
     return refined(with_label(_read(source, how), how), how)
 
 
-def read_like(source: str | Path, known: Learned, **options: Any) -> Table:
+def read_like(source: str | Path, learned: Learned, **options: Any) -> Table:
     """Read points like another table: with its columns, medians, means and scales.
 
     Columns are found by their names, in any order; all others are passed through. `options` are
     those of `read_table`, except `features`, `exclude` and `standardize`.
     """
-    how = Reading(**options, features=known["columns"])
-    return refined(with_label(_read(source, how), how), how, known)
+    how = Reading(**options, features=learned["columns"])
+    return refined(with_label(_read(source, how), how), how, learned)
 
 
 def read_embedding(
@@ -233,8 +233,8 @@ def open_blocks(source: Any, how: Reading) -> Blocks:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; name a file, or a folder of parts.")
     if suffix_of(path) not in BLOCK_FORMATS:
-        known = f"{', '.join(BLOCK_FORMATS)}, or a folder of parts ({', '.join(PART_SUFFIXES)})"
-        raise ValueError(f"{path} is not read by blocks; pass {known}.")
+        formats = f"{', '.join(BLOCK_FORMATS)}, or a folder of parts ({', '.join(PART_SUFFIXES)})"
+        raise ValueError(f"{path} is not read by blocks; pass {formats}.")
     form = _format_of(path, READERS, how)
     with blame(path):
         found: Blocks = form.blocks(path, how)

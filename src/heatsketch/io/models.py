@@ -28,7 +28,7 @@ from heatsketch.io.files import blame, check_archive, write_atomically
 from heatsketch.io.metadata import plain
 from heatsketch.io.numpy_files import write_arrays
 
-FORMAT = 8
+FORMAT = 9
 _HEADER, _MODEL = "header.json", "model.json"
 _WHAT_TO_DO = "pass a file that save_model (or --save-model) wrote, or write it again"
 _REFUSED = (
@@ -187,14 +187,14 @@ def read_model(path: str | Path) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """
     with _opened(Path(path)) as (archive, facts):
         made: list[Any] = []
-        known = {name: restored for name, (_, _, restored) in _FORMS.items()}
-        known |= {"array": cache(lambda i: archive[f"arrays/{i}"]), "record": made.__getitem__}
+        readers = {name: restored for name, (_, _, restored) in _FORMS.items()}
+        readers |= {"array": cache(lambda i: archive[f"arrays/{i}"]), "record": made.__getitem__}
 
         def value(node: dict[str, Any]) -> Any:
             """Return the value of an object of JSON, whose inner objects have been read."""
             ((key, content),) = node.items()
-            if key in known:
-                return known[key](content)
+            if key in readers:
+                return readers[key](content)
             made.append(_restored(key, content))
             return None
 
@@ -252,7 +252,7 @@ def _contents(parts: list[Any]) -> tuple[list[Any], list[Array]]:
     """Return the contents of `model.json`, records and nodes of the parts, and the arrays."""
     arrays: list[Array] = []
     records: list[Any] = []
-    known: dict[int, tuple[Any, Any]] = {}  # nodes and objects, by the ids of objects
+    stored: dict[int, tuple[Any, Any]] = {}  # nodes and objects, by the ids of objects
 
     def node(value: Any) -> Any:
         kind = type(value)
@@ -262,7 +262,7 @@ def _contents(parts: list[Any]) -> tuple[list[Any], list[Array]]:
             return [node(item) for item in value]
         is_array = isinstance(value, np.ndarray) and not value.dtype.hasobject
         if is_array or kind.__module__.startswith("heatsketch."):
-            if id(value) not in known:
+            if id(value) not in stored:
                 if not is_array:
                     records.append(record(value))
                 elif value.flags.c_contiguous or value.flags.f_contiguous:
@@ -270,8 +270,8 @@ def _contents(parts: list[Any]) -> tuple[list[Any], list[Array]]:
                 else:  # in its order of memory, because products in another order give other bits
                     arrays.append(value.copy(order="K"))
                 found = {"array": len(arrays) - 1} if is_array else {"record": len(records) - 1}
-                known[id(value)] = found, value  # keeps it alive, so that no other has its id
-            return known[id(value)][0]
+                stored[id(value)] = found, value  # keeps it alive, so that no other has its id
+            return stored[id(value)][0]
         for name, (form, parts_of, _) in _FORMS.items():
             if isinstance(value, form):
                 return {name: node(parts_of(value))}

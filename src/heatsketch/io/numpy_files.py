@@ -38,7 +38,7 @@ def read(path: Path, how: Reading) -> Table:
 def blocks(path: Path, how: Reading) -> Blocks:
     """Return the points of .npy by blocks, each from its own map, so that no pages accumulate."""
     whole = open_memmap(path, mode="r")
-    first = _table(whole[:0], how, path)
+    empty = _table(whole[:0], how, path)
     rows = rows_in(BLOCK_BYTES, whole.shape[1])
 
     def tables(start: int) -> Iterator[Table]:
@@ -46,7 +46,7 @@ def blocks(path: Path, how: Reading) -> Blocks:
             mapped = open_memmap(path, mode="r")
             yield _table(np.array(mapped[at : at + rows]), how, path)
 
-    return Blocks(len(whole), first.columns, first.values.dtype, str(path), tables)
+    return Blocks(len(whole), empty.columns, empty.values.dtype, str(path), tables)
 
 
 def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:

@@ -32,12 +32,12 @@ def blocks(path: Path, how: Reading) -> Blocks:
     ends, rows = np.cumsum([0, *counts]), rows_in(BLOCK_BYTES, facts.num_columns)
 
     def batches(start: int) -> Iterator[Any]:
-        first = int(np.searchsorted(ends[1:], start, side="right"))
+        first_group = int(np.searchsorted(ends[1:], start, side="right"))
         # Without buffers, because these hold whole row groups.
         with _opened(path, pre_buffer=False, buffer_size=2**20) as file:
-            groups = list(range(first, len(counts)))
+            groups = list(range(first_group, len(counts)))
             found = file.iter_batches(rows, groups, use_threads=False)
-            yield from rows_from(found, start - int(ends[first]))
+            yield from rows_from(found, start - int(ends[first_group]))
 
     return blocks_of(batches, facts.num_rows, schema, _with_index(how, schema), path)
 
@@ -68,8 +68,8 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
 def _with_index(how: Reading, schema: Any) -> Reading:
     """Return the options with the columns that pandas declared as row index among the ids."""
     declared = (schema.pandas_metadata or {}).get("index_columns", [])
-    known = [n for n in declared if n in schema.names and n not in how.features]
-    return replace(how, ids=(*how.ids, *known))
+    index_names = [n for n in declared if n in schema.names and n not in how.features]
+    return replace(how, ids=(*how.ids, *index_names))
 
 
 def write_parts(draft: Path, parts: Sequence[Path], note: str) -> None:

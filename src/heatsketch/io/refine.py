@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import check_finite, name_rows
+from heatsketch._exceptions import name_rows
 from heatsketch._typing import Array
+from heatsketch._validation import check_finite
 from heatsketch.io.files import listed
-from heatsketch.io.table import Reading, Table, require
+from heatsketch.io.table import Reading, Table, check_names
 
 # Features, medians and scales of a table, for other rows of the same kind: "columns" (their d
 # names), "medians" (d,), which fill gaps if this was requested, and "mean" and "scale" (d,) of
@@ -19,15 +20,15 @@ Learned = dict[str, Any]
 
 
 def refined(
-    table: Table, how: Reading, known: Learned | None = None, *, first_row: int | None = None
+    table: Table, how: Reading, given: Learned | None = None, *, first_row: int | None = None
 ) -> Table:
     """Return the table with the requested features, without gaps, and standardised, as requested.
 
-    Medians, means and scales come from `known`, those of another table, if given. For a block of a
+    Medians, means and scales come from `given`, those of another table, if given. For a block of a
     larger table `first_row` is the number of its first row, and it may lose all rows.
     """
-    require(how.features, table.columns, table.source)
-    require(how.exclude, [*table.columns, *table.extra], table.source)
+    check_names(how.features, table.columns, table.source)
+    check_names(how.exclude, [*table.columns, *table.extra], table.source)
     columns = how.features or tuple(name for name in table.columns if name not in how.exclude)
     if not columns:
         raise ValueError(f"all columns of {table.source} are excluded; leave one as a feature.")
@@ -36,8 +37,8 @@ def refined(
         values = table.values[:, [position[name] for name in columns]]
         table = replace(table, values=values, columns=columns)
     values, is_sparse = table.values, sparse.issparse(table.values)
-    learned = (known or {}) | {"columns": columns}
-    if known is None and how.missing == "median" and not is_sparse:
+    learned = (given or {}) | {"columns": columns}
+    if given is None and how.missing == "median" and not is_sparse:
         empty = np.flatnonzero(np.isnan(values).all(axis=0))
         if len(empty):
             what = f"column {table.columns[empty[0]]!r} of {table.source} holds no number"
@@ -49,7 +50,7 @@ def refined(
         if not values.shape[0] and first_row is None:
             what = f"every row of {table.source} has a gap"
             raise ValueError(f"{what}; pass missing='median' (--missing median).")
-    if known is None and how.standardize:
+    if given is None and how.standardize:
         from sklearn.preprocessing import StandardScaler
 
         scaler = StandardScaler(with_mean=not is_sparse).fit(values)
@@ -75,7 +76,7 @@ def in_units_of_source(table: Table) -> Any:
 def with_label(table: Table, how: Reading) -> Table:
     """Return the table with the label that the user named; raise if an id or label is no column."""
     lost = [name for name in how.label + how.ids if name not in table.extra]
-    require(lost, [*table.extra, *table.columns], table.source, "id or label column")
+    check_names(lost, [*table.extra, *table.columns], table.source, "id or label column")
     if lost:
         what = f"column {lost[0]!r} of {table.source} is a feature, and no id or label"
         raise ValueError(f"{what}; choose from {listed(table.extra)}.")

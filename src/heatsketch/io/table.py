@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import check_choice
 from heatsketch._typing import Array
+from heatsketch._validation import check_choice
 from heatsketch._words import did_you_mean
 from heatsketch.io.files import check_budget, listed
 
@@ -161,13 +161,13 @@ class Reading:
     def choose_array(self, shapes: dict[str, tuple[int, ...]], source: Any) -> str:
         """Return the array that holds the points: `key`, X, embedding or the only table."""
         if self.key is not None:
-            require([self.key], shapes, source, "array")
+            check_names([self.key], shapes, source, "array")
             return self.key
         tables = [name for name, shape in shapes.items() if len(shape) == 2]
         named = [name for name in ("X", "embedding") if name in shapes]
         if not named and len(tables) != 1:
-            known = listed(tables or [f"{name} {shape}" for name, shape in shapes.items()])
-            what = f"{known}, none of them called X or embedding"
+            contents = listed(tables or [f"{name} {shape}" for name, shape in shapes.items()])
+            what = f"{contents}, none of them called X or embedding"
             raise ValueError(f"{source} holds {what}; choose one by key (--read key=NAME).")
         return (named or tables)[0]
 
@@ -219,7 +219,9 @@ def default_names(values: Any) -> Names:
     return tuple(f"x{j}" for j in range(values.shape[1]))
 
 
-def require(names: Iterable[str], known: Iterable[Any], source: Any, what: str = "column") -> None:
+def check_names(
+    names: Iterable[str], known: Iterable[Any], source: Any, what: str = "column"
+) -> None:
     """Raise for the first name that is not known; the message suggests a similar one."""
     known = dict.fromkeys(str(name) for name in known)
     for name in names:

@@ -19,7 +19,7 @@ from heatsketch._typing import Array
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.columns import arrow_table, blocks_of, names_of_columns, rows_from, table_of
 from heatsketch.io.files import PIPE, blame, check_archive, check_budget, need, suffix_of
-from heatsketch.io.table import Names, Reading, Table, refuse_repeated, require
+from heatsketch.io.table import Names, Reading, Table, check_names, refuse_repeated
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 _UNEVEN = (
@@ -219,7 +219,7 @@ def _sheet(path: Path, how: Reading) -> bytes:
         check_archive(archive, path)
     book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
     titles = [sheet.title for sheet in book.worksheets]
-    require([how.key] if how.key is not None else [], titles, path, "sheet")
+    check_names([how.key] if how.key is not None else [], titles, path, "sheet")
     title = how.key or titles[0]
     out, has_blanks = StringIO(), False
     writer = csv.writer(out, delimiter="\t", lineterminator="\n")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
-from heatsketch._checks import logger
+from heatsketch._exceptions import logger
 from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.layout.objective import (

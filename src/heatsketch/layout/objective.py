@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
 
-from heatsketch._checks import logger
+from heatsketch._exceptions import logger
 from heatsketch._typing import Array
 from heatsketch.neighbors import NeighborIndex, all_distances, pair_distances
 

@@ -8,19 +8,14 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
-from heatsketch._checks import (
-    ScaleWarning,
-    check_points,
-    is_tensor,
-    logger,
-    require,
-    returned_for,
-    warn,
-)
 from heatsketch._docstrings import texts_from
+from heatsketch._exceptions import ScaleWarning, logger, warn
+from heatsketch._memory import require_memory
 from heatsketch._random import content_order
+from heatsketch._tensors import is_tensor, returned_for
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
+from heatsketch._validation import check_points
 from heatsketch.graphs.neighborhoods import feasible_neighbors, neighborhood_graph, scale_order
 from heatsketch.markov.out_of_sample import DenseKernel, NeighborKernel
 from heatsketch.neighbors import Distances, in_metric, ordered_search
@@ -127,7 +122,7 @@ def gaussian_affinity(X: Any, epsilon: float | str = "ksum", *, metric: str = "e
     """
     points = in_metric(check_points(X), metric)
     n = points.shape[0]
-    require(
+    require_memory(
         2 * 8.0 * n * n, f"All affinities of {n:,} points", "pass an operator, heatsketch.Kernel."
     )
     kernel = Kernel(points, rule_epsilon(points, epsilon), float)
@@ -287,7 +282,7 @@ def radius_affinity(
     scales = epsilon if epsilon == "self-tuning" else rule_epsilon(X, epsilon, distances)
     radius = float(np.finfo(float).max) if cut is None else cut * np.sqrt(scales / 2)
     if distances is not None:
-        require(3 * 8.0 * n * n, f"All distances of {n:,} points", "pass affinity='knn'.")
+        require_memory(3 * 8.0 * n * n, f"All distances of {n:,} points", "pass affinity='knn'.")
     graph, near = neighborhood_graph(X, radius=radius, neighbors=distances, merge=False)
     order = distinct = None
     if epsilon == "self-tuning":  # copies of a point do not count among its neighbours

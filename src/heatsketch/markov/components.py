@@ -13,7 +13,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from heatsketch._checks import DisconnectedWarning, name_rows, on_host, warn
+from heatsketch._exceptions import DisconnectedWarning, name_rows, warn
+from heatsketch._tensors import on_host
 from heatsketch._typing import Array
 from heatsketch.markov.rows import N_LEADING, Coordinates, LeadingPairs, leading_pairs
 from heatsketch.operators.blocks import blocks_of

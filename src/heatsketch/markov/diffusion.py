@@ -9,23 +9,14 @@ from typing import Any, Self, cast
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import (
-    CertificateError,
-    ScaleWarning,
-    check_choice,
-    check_number,
-    check_points,
-    device_of,
-    landed,
-    on_host,
-    rows_from,
-    warn,
-    warn_of_scales,
-)
 from heatsketch._docstrings import texts_from
+from heatsketch._exceptions import CertificateError, ScaleWarning, rows_numbered_from, warn
+from heatsketch._input_warnings import warn_of_scales
 from heatsketch._random import content_order, random_block
+from heatsketch._tensors import device_of, landed, on_host
 from heatsketch._tiles import ROW_TILE, row_tiles
 from heatsketch._typing import Array
+from heatsketch._validation import check_choice, check_number, check_points
 from heatsketch.markov.affinity import AFFINITIES, WITHOUT_NEIGHBORS, Affinity, as_affinity
 from heatsketch.markov.components import connectivity
 from heatsketch.markov.normalization import Scaling, bistochastic_scaling, markov_scaling
@@ -37,7 +28,7 @@ from heatsketch.markov.out_of_sample import (
 )
 from heatsketch.markov.rows import DiffusionRows, Step
 from heatsketch.mixture import MixtureKernel
-from heatsketch.mixture.kernel import affinity_factor
+from heatsketch.mixture.mixture_kernel import affinity_factor
 from heatsketch.neighbors import Distances, NeighborIndex, in_metric
 from heatsketch.neighbors.metric import Metric
 from heatsketch.neighbors.near import Near
@@ -661,7 +652,7 @@ class Diffusion:
         else:
             tile = max(1, min(ROW_TILE, _DENSE_ENTRIES // self.n))
         for rows in row_tiles(X.shape[0], tile):
-            with rows_from(rows.start):
+            with rows_numbered_from(rows.start):
                 yield rows, self.near(X[rows], blocks)
 
     def last_step(self, H: Array, X: Any = None) -> Array:

@@ -8,20 +8,11 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
-from heatsketch._checks import (
-    ConvergenceWarning,
-    check_choice,
-    check_number,
-    is_tensor,
-    landed,
-    logger,
-    name_rows,
-    on_host,
-    precision_of,
-    warn,
-)
+from heatsketch._exceptions import ConvergenceWarning, logger, name_rows, warn
+from heatsketch._tensors import is_tensor, landed, on_host
 from heatsketch._tiles import track
 from heatsketch._typing import Array
+from heatsketch._validation import check_choice, check_number, precision_of
 from heatsketch.markov.affinity import as_affinity, as_matrix
 from heatsketch.operators.blocks import as_tensor, blocks_of
 from heatsketch.operators.operator import Operator, multiply, scale_both_sides

@@ -13,7 +13,8 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
-from heatsketch._checks import name_rows, on_host
+from heatsketch._exceptions import name_rows
+from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.neighborhoods import (
     HARDLY_ANY,

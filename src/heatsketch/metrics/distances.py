@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 from scipy.spatial.distance import squareform
 
-from heatsketch._checks import check_in_range
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
+from heatsketch._validation import check_in_range
 from heatsketch.markov.components import ComponentCoordinates, component_labels, deflate_components
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import N_LEADING, SERIES, DiffusionRows, LeadingPairs, leading_pairs

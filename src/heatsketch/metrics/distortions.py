@@ -7,8 +7,8 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from scipy.stats import t as student
 
-from heatsketch._checks import check_number
 from heatsketch._typing import Array, Rng
+from heatsketch._validation import check_number
 from heatsketch.layout.objective import (
     ALL_PAIRS_UP_TO,
     RANDOM_PAIRS,

@@ -11,9 +11,10 @@ from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
 from sklearn.metrics import euclidean_distances
 
-from heatsketch._checks import check_number, check_points, grouped, landed
+from heatsketch._tensors import landed
 from heatsketch._tiles import filled
 from heatsketch._typing import Array, Points, Rng
+from heatsketch._validation import check_number, check_points, grouped
 from heatsketch.graphs.shortest_paths import shortest_paths
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics.distortions import Distortion

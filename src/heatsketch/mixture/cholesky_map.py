@@ -7,14 +7,15 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.exceptions import NotFittedError
 
-from heatsketch._checks import ConvergenceWarning, check_number, logger, warn
+from heatsketch._exceptions import ConvergenceWarning, logger, warn
 from heatsketch._state import at_once
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
+from heatsketch._validation import check_number
 from heatsketch.mixture.cholesky import pivoted_cholesky
-from heatsketch.mixture.distances import between
-from heatsketch.mixture.kernel import MixtureKernel
+from heatsketch.mixture.mixture_kernel import MixtureKernel
 from heatsketch.mixture.overlaps import Mixtures
+from heatsketch.mixture.transition_distances import between
 from heatsketch.spectral.eigenpairs import fix_signs
 
 MAX_FIRST_CANDIDATES = 4000  # points among which the first pivots are chosen

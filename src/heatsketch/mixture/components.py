@@ -9,9 +9,9 @@ from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
 from sklearn.utils.extmath import row_norms
 
-from heatsketch._checks import check_new_points
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
+from heatsketch._validation import check_new_points
 from heatsketch.mixture.overlaps import Mixtures, Overlaps
 
 _TILE_NUMBERS = 2**21  # of row-by-row work: 16 MB
@@ -167,8 +167,8 @@ class Components:
         """Return log k_ε(x, x), (n,)."""
         y, terms = self.local(x), self.log_joint(x)
         for j, theta in enumerate(self.means):
-            step = (y - theta) @ (self._whitening(j, self.spreads) * (1 - self.gains[j]))
-            terms[:, j] -= 0.5 * row_norms(step, squared=True)
+            offset = (y - theta) @ (self._whitening(j, self.spreads) * (1 - self.gains[j]))
+            terms[:, j] -= 0.5 * row_norms(offset, squared=True)
             terms[:, j] -= 0.5 * np.log(2 * np.pi * self.spreads[j]).sum()
         return logsumexp(terms, axis=1)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.mixture import GaussianMixture
 
-from heatsketch._checks import logger
+from heatsketch._exceptions import logger
 from heatsketch._typing import Array
 
 _WORSE_COUNTS = 2  # counts in a row worse than the best, after which the search ends

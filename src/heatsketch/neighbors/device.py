@@ -18,7 +18,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from heatsketch._checks import is_tensor, logger, on_host
+from heatsketch._exceptions import logger
+from heatsketch._tensors import is_tensor, on_host
 from heatsketch._tiles import row_tiles, track
 from heatsketch._typing import Array
 from heatsketch.neighbors import exact
@@ -179,9 +180,9 @@ class DeviceSearch(Search):
 
     def _distances(self, x: Block, points: Block, near: Block) -> Block:
         """Return the distances (m, c) of x to some of the points, from differences in float64."""
-        step = max(1, int(self._step_bytes / (24 * near.shape[1] * x.shape[1])))
+        at_a_time = max(1, int(self._step_bytes / (24 * near.shape[1] * x.shape[1])))
         found = near.new_empty(near.shape, dtype=self._centre.dtype)
-        for rows in row_tiles(len(x), step):
+        for rows in row_tiles(len(x), at_a_time):
             differences = x[rows, None].double() - points[near[rows]]
             self.blocks.xp.linalg.vector_norm(differences, dim=-1, out=found[rows])
         return found
@@ -221,8 +222,8 @@ class DeviceSearch(Search):
 
     def _cells_of(self, x: Block, centroids: Block) -> Block:
         """Return the cell of the nearest centroid of each row of x (m,)."""
-        step = max(1, int(self._step_bytes / (8 * len(centroids) + 24 * x.shape[1])))
-        tiles = row_tiles(len(x), step)
+        at_a_time = max(1, int(self._step_bytes / (8 * len(centroids) + 24 * x.shape[1])))
+        tiles = row_tiles(len(x), at_a_time)
         return self.blocks.xp.cat(
             [
                 self._squares(self._scaled(self._rows(x, rows)), centroids).argmin(1)
@@ -270,8 +271,8 @@ class DeviceSearch(Search):
             numbers = xp.cat([cells.order[cells.starts[j] : cells.starts[j + 1]] for j in near])
             others = Candidates(points, numbers, y, y.square().sum(1))
             members = order[starts[c] : starts[c + 1]]
-            step = max(1, int(self._step_bytes / (12 * len(y))))
-            for tile in row_tiles(len(members), step):
+            at_a_time = max(1, int(self._step_bytes / (12 * len(y))))
+            for tile in row_tiles(len(members), at_a_time):
                 rows = members[tile]
                 if x is None:  # the cell itself comes first
                     found = self._nearest(points[tile], y[tile], others, k)

@@ -14,11 +14,12 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
 
-from heatsketch._checks import check_new_points, check_number, check_points, is_tensor, on_host
 from heatsketch._docstrings import texts_from
 from heatsketch._random import content_order, distinct_rows
+from heatsketch._tensors import is_tensor, on_host
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array, Points
+from heatsketch._validation import check_new_points, check_number, check_points
 from heatsketch.neighbors import exact
 from heatsketch.neighbors.device import DeviceSearch, distinct_rows_on
 from heatsketch.neighbors.exact import (
@@ -312,8 +313,8 @@ class GraphSearch(Search):
         self._name = "neighbors" if columns is None else "X"
         if columns is None and graph.nnz and (graph.data == 1).all():
             entries = graph.tocoo()
-            step = max(1, graph.nnz // 100)
-            distances = pair_distances(points, points, entries.row[::step], entries.col[::step])
+            stride = max(1, graph.nnz // 100)
+            distances = pair_distances(points, points, entries.row[::stride], entries.col[::stride])
             if not np.allclose(distances, 1, rtol=1e-3):
                 raise ValueError(
                     "neighbors holds only ones, which mark neighbours but are not their distances; "
@@ -406,8 +407,8 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> tuple[Sea
     search: Search | None = None
     if precomputed:
         same = X.argmin(axis=1) if join else np.arange(X.shape[0])  # copies are at distance 0
-        first = np.unique(same)
-        rows = first[content_order(X[first], columns=False)]
+        distinct = np.unique(same)
+        rows = distinct[content_order(X[distinct], columns=False)]
         place = inverse_permutation(rows, X.shape[0])[same]
     elif join and isinstance(neighbors, NeighborIndex) and neighbors.device is not None:
         search, rows, place = neighbors.distinct_search()

@@ -19,7 +19,7 @@ from scipy.sparse import get_index_dtype
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.extmath import row_norms
 
-from heatsketch._checks import logger
+from heatsketch._exceptions import logger
 from heatsketch._tiles import for_each_tile, row_tiles, track
 from heatsketch._typing import Array
 from heatsketch.neighbors import search_loops
@@ -241,7 +241,7 @@ def train_centroids(
     coarse cell c are fine[starts[c] : starts[c + 1]].
     """
     coarse, fine = _k_means(sample, math.isqrt(n_cells), rng), []
-    owner = _nearest(sample, coarse)
+    owner = _nearest_centroids(sample, coarse)
     for c in range(len(coarse)):
         members = sample[owner == c]
         count = max(1, round(n_cells * len(members) / len(sample)))
@@ -253,7 +253,7 @@ def train_centroids(
 def _k_means(x: Array, count: int, rng: np.random.Generator) -> Array:
     centroids = x[rng.choice(len(x), min(count, len(x)), replace=False)]
     for _ in range(_K_MEANS_ITERATIONS):
-        owner = _nearest(x, centroids)
+        owner = _nearest_centroids(x, centroids)
         sizes = np.bincount(owner, minlength=len(centroids))
         order, used = np.argsort(owner, kind="stable"), sizes > 0
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -262,7 +262,7 @@ def _k_means(x: Array, count: int, rng: np.random.Generator) -> Array:
     return centroids
 
 
-def _nearest(x: Array, centroids: Array) -> Array:
+def _nearest_centroids(x: Array, centroids: Array) -> Array:
     centre = np.median(centroids, axis=0)  # squares of a common offset would cost digits
     return np.asarray(pairwise_distances_argmin(x - centre, centroids - centre))
 

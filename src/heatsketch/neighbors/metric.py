@@ -11,9 +11,10 @@ from scipy import sparse
 from sklearn.metrics import pairwise_distances
 from sklearn.utils.extmath import row_norms
 
-from heatsketch._checks import check_choice, name_rows
+from heatsketch._exceptions import name_rows
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array, Points
+from heatsketch._validation import check_choice
 
 COORDINATES = ("euclidean", "cosine", "correlation")  # metrics of points in a space
 METRICS = (*COORDINATES, "manhattan", "hamming", "jaccard")

@@ -52,9 +52,9 @@ def cells_to_search(x: Array, cells: Array, centroids: Array, near: Array, count
             d[j] = -1.0 if order[j] == cells[i] else _squared(x[i], centroids[order[j]])
         if count < choice:
             _smallest_first(d, order, choice, count)
-        for first in (_FIRST_CELLS, 1):
-            if first < count:
-                _smallest_first(d, order, count, first)
+        for n_nearest in (_FIRST_CELLS, 1):
+            if n_nearest < count:
+                _smallest_first(d, order, count, n_nearest)
         for j in range(count):
             found[i, j] = order[j]
     return found
@@ -99,9 +99,9 @@ def candidates(
         low, high = stages[stage], min(stages[stage + 1], most)
         if low >= high:
             continue
-        members, first = _group(cells[:, low:high], len(starts) - 1)
+        members, group_starts = _group(cells[:, low:high], len(starts) - 1)
         for c in range(len(starts) - 1):
-            queries = members[first[c] : first[c + 1]]
+            queries = members[group_starts[c] : group_starts[c + 1]]
             g = len(queries)
             if g == 0:
                 continue
@@ -202,19 +202,19 @@ def _smallest_first(d: Array, ids: Array, count: int, k: int) -> None:
 
 @compiled
 def _group(cells: Array, n_cells: int) -> tuple[Array, Array]:
-    """Sort the queries by cell: those that search cell c are members[first[c] : first[c + 1]]."""
-    first = np.zeros(n_cells + 1, np.int64)
+    """Sort the queries by cell: those that search cell c are members[starts[c] : starts[c + 1]]."""
+    starts = np.zeros(n_cells + 1, np.int64)
     for i in range(len(cells)):
         for c in cells[i]:
-            first[c + 1] += 1
+            starts[c + 1] += 1
     for c in range(n_cells):
-        first[c + 1] += first[c]
-    members, free = np.empty(cells.size, np.int64), first.copy()
+        starts[c + 1] += starts[c]
+    members, free = np.empty(cells.size, np.int64), starts.copy()
     for i in range(len(cells)):
         for c in cells[i]:
             members[free[c]] = i
             free[c] += 1
-    return members, first
+    return members, starts
 
 
 @compiled

@@ -21,7 +21,7 @@ from scipy import sparse
 from scipy.linalg import qr
 from sklearn import get_config
 
-from heatsketch._checks import is_tensor, on_host, to_device
+from heatsketch._tensors import is_tensor, on_host, to_device
 from heatsketch._tiles import for_each_tile, shared, sum_over_tiles
 from heatsketch._typing import Array
 

@@ -8,8 +8,9 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
-from heatsketch._checks import as_csr, check_number, is_tensor, on_host, read_array
+from heatsketch._tensors import is_tensor, on_host
 from heatsketch._typing import Array
+from heatsketch._validation import as_csr, check_number, read_array
 from heatsketch.operators.operator import Dense, LinearMap, Operator, Sparse
 from heatsketch.operators.torch import TorchDense, TorchSparse
 

@@ -7,15 +7,15 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.utils.extmath import row_norms
 
-from heatsketch._checks import (
+from heatsketch._tiles import for_each_tile, row_tiles, track
+from heatsketch._typing import Array, Points
+from heatsketch._validation import (
     as_floats,
     check_choice,
     check_new_points,
     check_number,
     check_points,
 )
-from heatsketch._tiles import for_each_tile, row_tiles, track
-from heatsketch._typing import Array, Points
 from heatsketch.operators.operator import Bounds, Operator, Scaled, components_of_rows
 
 EXPONENT_BOUND = 1e-8  # the largest error of |x-y|²/ε we accept from the Gram form

@@ -19,10 +19,11 @@ from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.extmath import row_norms
 
-from heatsketch._checks import as_floats, is_tensor, landed
 from heatsketch._random import random_block
+from heatsketch._tensors import is_tensor, landed
 from heatsketch._tiles import for_each_tile, single_threaded_blas
 from heatsketch._typing import Array
+from heatsketch._validation import as_floats
 from heatsketch.operators.blocks import HOST, Block, Blocks, blocks_of
 
 Bounds = tuple[float, float]

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import is_tensor, on_host, optional
+from heatsketch._optional import optional
+from heatsketch._tensors import is_tensor, on_host
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.operators.blocks import (

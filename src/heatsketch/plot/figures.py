@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import optional
+from heatsketch._optional import optional
 from heatsketch._typing import Array
 from heatsketch.io import write_atomically
 

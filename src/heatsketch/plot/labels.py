@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import maximum_filter
 
-from heatsketch._checks import read_labels
 from heatsketch._typing import Array
+from heatsketch._validation import read_labels
 
 MAX_CATEGORIES = 20  # more colours cannot be told apart
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import check_points, read_labels
 from heatsketch._typing import Array
+from heatsketch._validation import check_points, read_labels
 from heatsketch.plot.figures import (
     axes_for,
     finish,

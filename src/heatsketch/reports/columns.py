@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import is_missing, read_labels
 from heatsketch._typing import Array
+from heatsketch._validation import is_missing, read_labels
 from heatsketch.plot.labels import NO_LABEL_COLOUR, categories, legend_of, palette
 
 MOST_FEATURES = 50  # most features that become columns
@@ -57,7 +57,7 @@ def column(
     }
 
 
-def columns_of(values: Any, name: str, n: int) -> dict[str, Array]:
+def named_columns(values: Any, name: str, n: int) -> dict[str, Array]:
     """Return an array, mapping or DataFrame as columns (n,) by name; raise for other lengths."""
     if values is None:
         return {}

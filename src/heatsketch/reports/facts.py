@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import (
 )
 
 from heatsketch import __version__
-from heatsketch._checks import logger
+from heatsketch._exceptions import logger
 from heatsketch._typing import Array
 from heatsketch.comparison.audit import Audit
 from heatsketch.estimators import HeatSketch
@@ -33,9 +33,9 @@ from heatsketch.operators.operator import members_of
 from heatsketch.plot.pictures import ORDER_SEED
 from heatsketch.reports.columns import (
     column,
-    columns_of,
     feature_columns,
     image_facts,
+    named_columns,
     packed,
     texts,
 )
@@ -178,7 +178,7 @@ def report(
     facts = of_audit(est, shown) if is_audit else of_estimator(est, X, shown)
     columns = [
         column(name, values, shown, (colors or {}).get(name))
-        for name, values in columns_of(labels, "label", n).items()
+        for name, values in named_columns(labels, "label", n).items()
     ]
     diffusion = diffusion_of(model)
     components = np.zeros(n, int) if diffusion is None else diffusion.component_of
@@ -190,7 +190,7 @@ def report(
         "n_coordinates": Y.shape[1],
         "shown": None if len(shown) == n else packed(shown, "i4"),
         "frames": frames(est, Y, slider_times(est, times), shown, leading),
-        "ids": {name: texts(values, shown) for name, values in columns_of(ids, "id", n).items()},
+        "ids": {name: texts(values, shown) for name, values in named_columns(ids, "id", n).items()},
         "columns": columns + feature_columns(in_units, features, shown),
         "distortion": None if distortion is None else distortion_facts(distortion, shown),
         "parameters": {name: repr(value) for name, value in model.get_params(deep=False).items()},

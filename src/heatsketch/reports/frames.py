@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.linalg import orthogonal_procrustes
 from sklearn.base import clone
 
-from heatsketch._checks import logger
+from heatsketch._exceptions import logger
 from heatsketch._typing import Array
 from heatsketch.layout.objective import sampled_pairs, within_labels
 from heatsketch.markov.rows import N_LEADING, LeadingPairs, leading_pairs
@@ -94,7 +94,7 @@ def frames(
     if len(axes) > MOST_DIMENSIONS:
         axes, names = principal_axes(Y, MOST_DIMENSIONS)
     views, sizes = zip(*(scaled((block @ axes)[shown]) for block in blocks), strict=True)
-    places = centred((centres @ axes)[shown]) / sizes[at]
+    places = without_means((centres @ axes)[shown]) / sizes[at]
     return {
         "axes": names,
         "times": [None if t is None else float(t) for t in times],
@@ -159,9 +159,9 @@ def _mapped(
     each = [replace(diffusion.rows(t, filter=filter), operator=operator) for t in times]
     before = coordinates.under([rows.filter for rows in each], _SKETCH_COLUMNS, seed=0)
     # Each block is freed after its use, because those of many points are large.
-    found = [centred(rows.at_points(before.pop(0)).astype(float), labels) for rows in each]
+    found = [without_means(rows.at_points(before.pop(0)).astype(float), labels) for rows in each]
     own = found[at]
-    inner = centred(Y, labels)
+    inner = without_means(Y, labels)
     gram = own.T @ own
     ridge = _RIDGE**2 * np.linalg.norm(gram, 2) * np.eye(len(gram))
     W = np.linalg.lstsq(gram + ridge, own.T @ inner, rcond=None)[0]
@@ -185,12 +185,12 @@ def _mapped(
 
 def scaled(Y: Array) -> tuple[Array, float]:
     """Return centred coordinates with mean square 1, and their former scale."""
-    Y = centred(Y)
+    Y = without_means(Y)
     size = float(np.sqrt(np.mean(np.sum(Y**2, axis=1)))) or 1.0
     return Y / size, size
 
 
-def centred(Y: Array, labels: Array | None = None) -> Array:
+def without_means(Y: Array, labels: Array | None = None) -> Array:
     """Subtract the mean of all rows, or of those with the same label."""
     if labels is None:
         return Y - Y.mean(axis=0)

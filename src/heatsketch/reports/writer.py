@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import optional
+from heatsketch._optional import optional
 from heatsketch.io.files import write_atomically
 from heatsketch.io.metadata import plain
-from heatsketch.reports.columns import column, columns_of, numbers, unpacked
+from heatsketch.reports.columns import column, named_columns, numbers, unpacked
 
 SUFFIXES = (".html", ".htm")
 _SCRIPTS = ("scatter.js", "names.js", "charts.js", "distances.js", "report.js")
@@ -115,7 +115,7 @@ class Report:
 
         def answer(widget: Any, name: str, _: Any) -> None:
             try:
-                (given,) = columns_of({name: values(name)}, "value", n).values()
+                (given,) = named_columns({name: values(name)}, "value", n).values()
             except Exception as error:  # shown in the page, because a notebook hides it
                 widget.send({"missing": f"{name}: {error}"})
             else:

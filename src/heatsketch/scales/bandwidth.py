@@ -6,19 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.extmath import row_norms
 
-from heatsketch._checks import (
-    check_choice,
-    check_new_points,
-    check_number,
-    check_points,
-    logger,
-    name_rows,
-    on_host,
-)
 from heatsketch._docstrings import texts_from
+from heatsketch._exceptions import logger, name_rows
 from heatsketch._random import content_order
+from heatsketch._tensors import on_host
 from heatsketch._tiles import filled, for_each_tile, row_tiles
 from heatsketch._typing import Array, Rng
+from heatsketch._validation import check_choice, check_new_points, check_number, check_points
 from heatsketch.neighbors import Distances, in_metric, ordered_search, pair_distances
 from heatsketch.operators.blocks import blocks_of
 from heatsketch.operators.kernel import Kernel, centre_of, centred, squared_distances

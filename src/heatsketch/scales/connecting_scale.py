@@ -7,8 +7,8 @@ from scipy.cluster.hierarchy import linkage
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.spatial.distance import squareform
 
-from heatsketch._checks import check_number, check_points
 from heatsketch._docstrings import texts_from
+from heatsketch._validation import check_number, check_points
 from heatsketch.graphs.links import shortest_links
 from heatsketch.neighbors import NeighborIndex, distinct_rows, in_metric
 from heatsketch.operators.kernel import centre_of, centred, squared_distances

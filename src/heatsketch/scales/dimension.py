@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import check_number, check_points
 from heatsketch._docstrings import texts_from
 from heatsketch._typing import Array
+from heatsketch._validation import check_number, check_points
 from heatsketch.graphs.neighborhoods import feasible_neighbors, positive
 from heatsketch.neighbors import in_metric, ordered_search
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from heatsketch._checks import warn
+from heatsketch._exceptions import warn
 from heatsketch._tiles import row_tiles, single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.operators.operator import Dense
@@ -17,7 +17,7 @@ _EIGENVALUE_ROUNDING = 1e-12  # an eigenvalue below this fraction of the largest
 
 
 @dataclass(frozen=True, eq=False)
-class Scaling:
+class ClassicalScaling:
     """The eigenpairs of B = -½ J Δ J, Δ the squared distances between l points, J = I - 11ᵀ/l.
 
     Attributes
@@ -51,7 +51,7 @@ class Scaling:
         return (self.mean_squares - squares) @ (self.vectors * inverse)
 
 
-def classical_scaling(squares: Array, k: int) -> Scaling:
+def classical_scaling(squares: Array, k: int) -> ClassicalScaling:
     """Compute coordinates from squared distances: *Linear and nonlinear …*, §3, steps 1 to 5.
 
     Parameters
@@ -92,4 +92,4 @@ def classical_scaling(squares: Array, k: int) -> Scaling:
             "have no more Euclidean dimensions, or these are too small relative to the largest (an "
             "outlier?); the other coordinates are zero.",
         )
-    return Scaling(np.where(positive, values, 0.0), fix_signs(vectors), means)
+    return ClassicalScaling(np.where(positive, values, 0.0), fix_signs(vectors), means)

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigh as dense_eigh
 
-from heatsketch._checks import ConvergenceWarning, check_number, logger, warn
+from heatsketch._exceptions import ConvergenceWarning, logger, warn
 from heatsketch._random import random_block, seed_entropy
 from heatsketch._tiles import single_threaded_blas, track
 from heatsketch._typing import Array, Rng
+from heatsketch._validation import check_number
 from heatsketch.operators.blocks import Block, blocks_of
 from heatsketch.operators.graph import on_vertices
 from heatsketch.operators.operator import Operator, Sparse, is_large, members_of

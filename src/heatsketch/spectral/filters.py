@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.special import exprel
 
-from heatsketch._checks import check_choice, check_number
 from heatsketch._typing import Array
+from heatsketch._validation import check_choice, check_number
 from heatsketch.operators.operator import Bounds
 
 _NEGATIVE_ROUNDING = 1e-7  # of the largest eigenvalue: negative ones down to this are rounding
@@ -343,8 +343,8 @@ class Accumulated(Filter):
         moduli, count = np.abs(np.asarray(lam, dtype=float)), self.end - self.t
         moduli = np.append(moduli, np.max(moduli, initial=0.0))
         log = np.log(np.maximum(moduli, np.finfo(float).tiny))
-        step = np.where(log == 0, -1.0, -2 * np.abs(log))
-        ratio = np.where(log == 0, count, np.expm1(count * step) / np.expm1(step))
+        log_square = np.where(log == 0, -1.0, -2 * np.abs(log))
+        ratio = np.where(log == 0, count, np.expm1(count * log_square) / np.expm1(log_square))
         # For |λ| > 1 the largest term, λ^{2(c-1)}, is factored out.
         root = 0.5 * np.log(ratio) + np.maximum((count - 1) * log, 0.0)
         return values * np.exp(root[:-1] - root[-1]), log_scale + float(root[-1])

@@ -5,7 +5,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, splu
 
-from heatsketch._checks import logger
+from heatsketch._exceptions import logger
 from heatsketch._random import random_block
 from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array, Rng

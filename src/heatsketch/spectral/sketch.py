@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import check_choice, check_number, on_host
 from heatsketch._random import check_ids, numbers_at, random_block
+from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Rng
+from heatsketch._validation import check_choice, check_number
 from heatsketch.operators.graph import on_vertices
 from heatsketch.operators.operator import Deflated
 from heatsketch.spectral.apply import sketch_blocks

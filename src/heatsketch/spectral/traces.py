@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import chi2, norm
 
-from heatsketch._checks import check_level, check_number
 from heatsketch._random import random_block
 from heatsketch._typing import Array, Rng
+from heatsketch._validation import check_level, check_number
 from heatsketch.operators.graph import on_vertices
 from heatsketch.operators.operator import Bounds, Operator, members_of
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import check_level, check_number
 from heatsketch._random import numbers_at, numbers_of, random_block, seed_entropy
 from heatsketch._typing import Array, Rng
+from heatsketch._validation import check_level, check_number
 from heatsketch.operators.graph import on_vertices
 from heatsketch.spectral.apply import sketch_blocks
 from heatsketch.spectral.filters import Filter, make_filter

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import check_in_range, check_level
 from heatsketch._typing import Array, Rng
+from heatsketch._validation import check_in_range, check_level
 from heatsketch.markov.components import within_component
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import DiffusionRows
@@ -39,21 +39,21 @@ def pseudotime(
     rows, roots, points = rows_of_component(diffusion, root, time, filter)
     distances = np.zeros((3, len(points)))
     if rows.operator.n > 1 and not diffusion.diagnostics["is_constant"]:
-        known, sketch, others = coordinates_from(rows, roots, rng)
-        distances = np.array(sketched_distances(known, sketch, level))
+        leading, sketch, others = coordinates_from(rows, roots, rng)
+        distances = np.array(sketched_distances(leading, sketch, level))
         if others is not None:
             # Intervals of a ratio to the largest distance hold only if that one is exact, without a
             # sketch: of the farthest points of different places, any of which it may be.
             farther, near = distances[0].copy(), _SAME_PLACE * distances[0].max()
             tips: list[int] = []
-            Y = np.hstack([known, sketch])
+            Y = np.hstack([leading, sketch])
             while len(tips) < _TIPS and farther.max() > 0:
                 tips.append(int(farther.argmax()))
                 farther[np.linalg.norm(Y - Y[tips[-1]], axis=1) <= near] = 0.0
             units = others.unit_columns(others.vertex[tips]).toarray()
             units -= np.asarray(others.unit_columns(others.vertex[roots]).mean(axis=1))
             rest = np.linalg.norm(others.transposed(units, _TOLERANCE).astype(float), axis=0)
-            exact = np.hypot(np.linalg.norm(known[tips], axis=1), rest)
+            exact = np.hypot(np.linalg.norm(leading[tips], axis=1), rest)
             distances[:, tips] = exact
             _, first, place = np.unique(others.vertex, return_index=True, return_inverse=True)
             distances = np.minimum(distances, exact.max())[:, first[place]]  # duplicates alike
@@ -117,13 +117,13 @@ def coordinates_from(
         others = replace(rows, operator=Deflated(A.undeflated, A.deflated(vectors).V, ends))
         sketch = others.sketch(_COLUMNS, rng, _TOLERANCE).astype(float)
     check_range(f, A, (values.min(), values.max()))
-    known = rows.at_points(vectors * f(values).astype(vectors.dtype)).astype(float)
-    known, sketch = (Y - Y[roots].mean(axis=0) for Y in (known, sketch))
-    return known, sketch, others
+    leading = rows.at_points(vectors * f(values).astype(vectors.dtype)).astype(float)
+    leading, sketch = (Y - Y[roots].mean(axis=0) for Y in (leading, sketch))
+    return leading, sketch, others
 
 
-def sketched_distances(known: Array, sketch: Array, level: float) -> Interval:
+def sketched_distances(leading: Array, sketch: Array, level: float) -> Interval:
     """Return the lengths (points,) of rows, and their intervals, from `coordinates_from`."""
-    exact, drawn = (np.square(Y).sum(axis=1) for Y in (known, sketch))
+    exact, drawn = (np.square(Y).sum(axis=1) for Y in (leading, sketch))
     least, most = ratio_bounds(_COLUMNS, (1 - level) / 2)
     return Interval(*(np.sqrt(exact + drawn / ratio) for ratio in (1.0, most, least)))

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import norm, t
 
-from heatsketch._checks import check_level, check_number, check_points
 from heatsketch._tiles import for_each_tile, row_tiles, track
 from heatsketch._typing import Array, Rng
+from heatsketch._validation import check_level, check_number, check_points
 from heatsketch.metrics.picture import nearest_others
 
 Statistic = Callable[[Array], Any]
@@ -124,7 +124,7 @@ def sketch_interval(
     >>> float(hs.sketch_interval(sketch, farther, rng=0).agreement) > 0.5
     True
     """
-    F, columns = columns_of(est)
+    F, columns = independent_columns(est)
     k = columns.shape[1]
     if k < 2:
         raise ValueError("The sketch has one column, which cannot vary; pass two or more.")
@@ -279,7 +279,7 @@ def neighbor_confidence(
     >>> c.shape, bool((c >= 0).all() and (c <= 1).all())
     ((100,), True)
     """
-    F, columns = columns_of(est)
+    F, columns = independent_columns(est)
     n, k = len(F), columns.shape[1]
     nearest = check_number(n_neighbors, "n_neighbors", low=1, high=n - 1, integer=True)
     count = check_number(n_resamples, "n_resamples", low=_LEAST_RESAMPLES, integer=True)
@@ -326,7 +326,7 @@ def labelling_p_value(rows: Array, n_first: int, n_labellings: int, rng: Rng) ->
     return at_least / (n_labellings + 1)
 
 
-def columns_of(est: Any) -> tuple[Array, Array]:
+def independent_columns(est: Any) -> tuple[Array, Array]:
     """Return a sketch (n, T k) and the independent columns of each of the T times (T, k).
 
     All times share G, so that their columns are drawn together.

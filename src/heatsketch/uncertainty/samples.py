@@ -9,16 +9,11 @@ import numpy as np
 from scipy import sparse
 from scipy.stats import t as student
 
-from heatsketch._checks import (
-    ScaleWarning,
-    check_level,
-    check_new_points,
-    check_number,
-    check_points,
-    on_host,
-)
+from heatsketch._exceptions import ScaleWarning
 from heatsketch._random import random_block, seed_entropy
+from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Rng
+from heatsketch._validation import check_level, check_new_points, check_number, check_points
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.neighbors import in_metric
 from heatsketch.spectral.apply import sketch_blocks

@@ -6,10 +6,10 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import logsumexp
 
-from heatsketch._checks import as_floats, check_choice, check_number, check_points
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
-from heatsketch.mixture import distances
+from heatsketch._validation import as_floats, check_choice, check_number, check_points
+from heatsketch.mixture import transition_distances
 from heatsketch.mixture.cholesky import pivoted_cholesky
 from heatsketch.mixture.components import Components
 from heatsketch.operators.operator import LowRank
@@ -372,14 +372,18 @@ class MixtureKernel:
         if pairwise:
             p = c.transitions(z)
             factors = c.overlaps.factors(p)
-            d2 = c.by_tiles(lambda x: distances.between(c, c.transitions(x), p, factors), x, len(z))
+            d2 = c.by_tiles(
+                lambda x: transition_distances.between(c, c.transitions(x), p, factors), x, len(z)
+            )
             return d2 * c.density_unit
         if len(x) != len(z):
             raise ValueError(
                 f"x has {len(x)} rows and z has {len(z)}; pass as many rows of z as of x, or "
                 "pairwise=True."
             )
-        d2 = filled(lambda rows: distances.of_rows(c, x[rows], z[rows]), (len(x),), c.pair_rows)
+        d2 = filled(
+            lambda rows: transition_distances.of_rows(c, x[rows], z[rows]), (len(x),), c.pair_rows
+        )
         return d2 * c.density_unit
 
     def anomaly_score(self, x: Any, *, kind: str = "density") -> Array:
@@ -411,7 +415,9 @@ class MixtureKernel:
             return -self.log_stationary(x)
         c = self.components
         x = c.checked(x)
-        d2 = filled(lambda rows: distances.to_stationary(c, x[rows]), (len(x),), c.pair_rows)
+        d2 = filled(
+            lambda rows: transition_distances.to_stationary(c, x[rows]), (len(x),), c.pair_rows
+        )
         return np.sqrt(d2 * c.density_unit)
 
     def gradient(self, x: Any, z: Any = None, *, kind: str = "distance") -> Array:
@@ -468,7 +474,7 @@ class MixtureKernel:
             z = np.broadcast_to(z, x.shape)
 
         def slopes(rows: slice) -> Array:
-            return distances.gradients(c, x[rows], None if z is None else z[rows])
+            return transition_distances.gradients(c, x[rows], None if z is None else z[rows])
 
         return filled(slopes, x.shape, c.pair_rows) * (np.sqrt(c.density_unit) / c.unit)
 

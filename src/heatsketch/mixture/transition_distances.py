@@ -52,10 +52,10 @@ def to_stationary(c: Components, x: Array) -> Array:
 def _from_differences(c: Components, p: Mixtures, r: Mixtures) -> Array:
     """Return squared distances of near rows, for which inner products would cancel."""
     # Differences of the points themselves are exact for near points, unlike those from a centre.
-    step = (p.points - r.points) / c.unit
-    dc = np.einsum("nb,kab->nka", step, c.gain_matrices)
+    difference = (p.points - r.points) / c.unit
+    dc = np.einsum("nb,kab->nka", difference, c.gain_matrices)
     # log h_j(x) - log h_j(z) = -(x - z)ᵀ S_j⁻¹ (x + z - 2 θ_j) / 2
-    along = np.einsum("nb,kbc->nkc", step, c.axes)
+    along = np.einsum("nb,kbc->nkc", difference, c.axes)
     place = (c.local(p.points) + c.local(r.points))[:, None] - 2 * c.means
     place = np.einsum("nkb,kbc->nkc", place, c.axes)
     change = -0.5 * np.einsum("nkc,nkc,kc->nk", along, place, 1 / c.variances)

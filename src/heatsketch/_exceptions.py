@@ -1,0 +1,89 @@
+"""Exceptions and warnings, the line at which a warning is given, and the logger."""
+
+import logging
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from sklearn import exceptions
+
+from heatsketch._typing import Array
+
+logger = logging.getLogger("heatsketch")  # without a handler of its own
+
+
+class CertificateError(ArithmeticError):
+    """A check after a computation proved the result wrong, so it is not returned."""
+
+
+class ConvergenceWarning(exceptions.ConvergenceWarning):
+    """A computation stopped before its tolerance; the result is less accurate but usable."""
+
+
+class DisconnectedWarning(UserWarning):
+    """The affinity has several components, between which nothing diffuses."""
+
+
+class ScaleWarning(UserWarning):
+    """Warning that a scale leaves little information in the result.
+
+    It is the scale of a feature, of the bandwidth, or of new points.
+
+    `about` is (row numbers, problem) for a warning about rows of X, else None.
+    """
+
+    about: tuple[Array, str] | None = None
+
+
+# Callers of our functions that stand between them and the code of the user.
+_WRAPPERS = {"heatsketch", "sklearn", "joblib", "contextlib"}
+
+
+def warn(category: type[Warning], text: str, about: tuple[Array, str] | None = None) -> None:
+    """Warn at the line that called the package, also through scikit-learn.
+
+    `about` is that of a `ScaleWarning`.
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _WRAPPERS:
+        frame, level = frame.f_back, level + 1
+    warning = category(text)
+    if about is not None:
+        warning.about = about  # type: ignore[attr-defined]
+    warnings.warn(warning, stacklevel=level)
+
+
+# Warnings of rows
+
+_first_row: ContextVar[int] = ContextVar("first_row", default=0)
+
+
+@contextmanager
+def rows_numbered_from(first_row: int) -> Iterator[None]:
+    """Number the rows in warnings within the block from `first` on, for the rows of a tile."""
+    token = _first_row.set(_first_row.get() + first_row)
+    try:
+        yield
+    finally:
+        _first_row.reset(token)
+
+
+def warn_of_rows(rows: Array, problem: str) -> None:
+    """Warn of a problem with new points (ScaleWarning)."""
+    rows = rows + _first_row.get()
+    warn(ScaleWarning, rows_message(rows, problem), (rows, problem))
+
+
+def rows_message(rows: Sequence[int] | Array, problem: str, count: int | None = None) -> str:
+    """Return a message about a problem with rows, which are all or the first of `count`."""
+    number = len(rows) if count is None else count
+    return f"{number} new point(s) (rows {name_rows(rows, count)}) {problem}"
+
+
+def name_rows(rows: Sequence[int] | Array, count: int | None = None) -> str:
+    """Name the first five rows and count the others, with `count` in all: "3, 7, 12 and 4 more"."""
+    count = len(rows) if count is None else count
+    shown = ", ".join(str(int(r)) for r in rows[:5])
+    return shown if count <= 5 else f"{shown} and {count - 5} more"
