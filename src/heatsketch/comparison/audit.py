@@ -14,6 +14,7 @@ from heatsketch.comparison.decisions import Groups, PlaceTests, decide, groups_o
 from heatsketch.comparison.gaps import NO_GAPS, Contrast, Gap, compare_gaps
 from heatsketch.comparison.scores import Evidence, Scores, landmarks_of
 from heatsketch.estimators import HeatSketch
+from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.metrics.picture import LEAST_JUDGED
@@ -76,6 +77,8 @@ class Audit:
     model: HeatSketch
     picture: Array
     gaps_not_judged: int = 0
+
+    _fit_times = (None,)  # a picture has no time
 
     def distance(self, i: Any, j: Any = None, *, level: float = 0.95) -> Interval:
         """Return diffusion distances of points with intervals, as `HeatSketch.distance` does.
@@ -363,7 +366,7 @@ def _sketch_of(X: Any, k: int, time: Any, random_state: Any, parameters: Any) ->
             raise ValueError("X is a HeatSketch of several times; fit one with a single time.")
         return X._as_fitted()
     options = {"filter": "accumulated", "random_state": random_state} | parameters
-    if hasattr(X, "diffusion_"):
+    if isinstance(X, DiffusionEstimator):
         X = X._current_diffusion()
     if isinstance(X, Diffusion):
         options |= {"affinity": "precomputed", "normalization": X.normalization}

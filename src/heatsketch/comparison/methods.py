@@ -19,7 +19,7 @@ from heatsketch.estimators.heat_embedding import choose_time
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.plot import categories
 
-ESTIMATORS: dict[str, Callable[..., Any]] = {
+ESTIMATORS: dict[str, type[Any]] = {
     "heat-embedding": estimators.HeatEmbedding,
     "heat-sketch": estimators.HeatSketch,
     "diffusion-map": estimators.DiffusionMap,

@@ -264,7 +264,6 @@ class HeatEmbedding(DiffusionEstimator):
     spread: float = 0.5
 
     _states_variance = True
-    _leading_pairs = staticmethod(leading_pairs)
 
     def _check_parameters(self, times: list[Any]) -> None:
         check_number(self.n_components, "n_components", low=1, integer=True)
