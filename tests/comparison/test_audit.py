@@ -11,7 +11,9 @@ from sklearn.metrics import roc_auc_score
 
 import heatsketch as hs
 from heatsketch.classical import PCA
-from heatsketch.comparison import audit as module
+from heatsketch.comparison import gaps
+from heatsketch.comparison.decisions import drawn_places
+from heatsketch.comparison.scores import Evidence
 from problems.chance import ALARM, in_band
 from problems.clouds import on_circle, rotation
 
@@ -170,8 +172,8 @@ def test_trust_is_that_of_its_definition():
     wrong = Y + 0.05 * np.random.default_rng(1).standard_normal(Y.shape)
     k, n, F = 6, 300, model.embedding_
     found = hs.audit(model, wrong, n_neighbors=k, random_state=0)
-    evidence = module._Evidence(F, wrong - wrong.mean(axis=0), k, np.arange(n))
-    near_far = evidence.believed()[0]
+    evidence = Evidence.from_points(F, wrong - wrong.mean(axis=0), k, np.arange(n))
+    placement = evidence.believed().placement
     before, after = cdist(F, F), cdist(wrong, wrong)
     true, seen = (np.argsort(D, axis=1)[:, 1:] for D in (before, after))
     least = 4 * k / n
@@ -182,11 +184,11 @@ def test_trust_is_that_of_its_definition():
         nearer = np.array([np.mean(before[i] < before[i, j] - 1e-6) for j in seen[i, :k]])
         false[i] = np.mean(np.maximum(nearer - least, 0) / (1 - least))
     whole = [1 - torn[np.append(i, true[i, : 2 * k])].mean() for i in range(n)]
-    scores = np.column_stack([near_far, 1 - np.minimum(2 * false, 1), whole])
+    scores = np.column_stack([*placement, 1 - np.minimum(2 * false, 1), whole])
     spread = [max(0.05, np.median(abs(score - np.median(score)))) for score in scores.T]
     weights = np.array([0.5, 1, 1, 1]) / spread
     mean = scores @ weights / weights.sum()
-    trust = mean * np.median(near_far.mean(axis=1)) / np.median(mean)
+    trust = mean * np.median(placement.mean) / np.median(mean)
     np.testing.assert_allclose(found.trust, np.minimum(trust, 1), atol=1e-3)
 
 
@@ -202,11 +204,11 @@ def test_gaps_of_labels_are_root_mean_squares_and_their_order_is_judged():
     swapped = Y.copy()
     swapped[labels == "b"] += [10.0, 0.0]  # a - b is now the largest gap of the picture
     wrong = hs.audit(model, swapped, labels=labels, random_state=0)
-    gaps = {gap.labels: gap for gap in wrong.gaps}
-    assert gaps["a", "b"].rank == 3
-    assert not gaps["a", "b"].believed
+    by_labels = {gap.labels: gap for gap in wrong.gaps}
+    assert by_labels["a", "b"].rank == 3
+    assert not by_labels["a", "b"].believed
     contrast = wrong.contrast
-    near, far = (gaps["a", other] for other in (contrast.nearer, contrast.farther))
+    near, far = (by_labels["a", other] for other in (contrast.nearer, contrast.farther))
     assert (contrast.label, contrast.nearer, contrast.farther) == ("a", "c", "b")
     np.testing.assert_allclose(contrast.picture, far.picture / near.picture)
     np.testing.assert_allclose(contrast.truth.value, far.distance.value / near.distance.value)
@@ -251,8 +253,8 @@ def test_intervals_of_root_mean_squares_of_gaussian_columns_hold_95_percent(k, d
     true = np.sqrt(np.mean([cdist(rows[c[::2]], rows[c[1::2]]) ** 2 for c in components]))
     for _ in range(trials):
         F = rows @ rng.standard_normal((60, k)) / np.sqrt(k)
-        columns, squares = module._square_columns(F, codes, components, 2)
-        low, high = module._root_mean_squares(columns, squares)[1:]
+        columns, squares = gaps._square_columns(F, codes, components, 2)
+        low, high = gaps._root_mean_squares(columns, squares)[1:]
         held += low <= true <= high
     assert in_band(held, trials, 0.94, 1, alarm=2 * ALARM / 9)
 
@@ -331,15 +333,15 @@ def test_points_moved_at_random_among_few_are_found(n):
 @pytest.mark.parametrize("n", [60, 200, 1500])
 def test_drawn_places_are_counted_by_large_p_values(n):
     right = np.full(n, 1e-3)
-    assert not module._drawn(right, n).any()
+    assert not drawn_places(right, n).any()
     near = np.where(np.arange(n) < n // 3, min(0.5, 50 / n), 1e-3)
-    assert not module._drawn(near, n).any()
+    assert not drawn_places(near, n).any()
     uniform = (np.arange(n) + 0.5) / n
-    assert np.mean(module._drawn(uniform, n)) >= 0.99
+    assert np.mean(drawn_places(uniform, n)) >= 0.99
     worst = np.where(np.arange(n) < 3, 1.0, right)  # no random place is worse than theirs
-    np.testing.assert_array_equal(module._drawn(worst, n), worst == 1)
+    np.testing.assert_array_equal(drawn_places(worst, n), worst == 1)
     some = np.r_[np.linspace(0.1, 1, n // 5), right[n // 5 :]]
-    np.testing.assert_array_equal(module._drawn(some, n), some >= 0.1)
+    np.testing.assert_array_equal(drawn_places(some, n), some >= 0.1)
 
 
 def test_half_of_the_dubious_points_are_drawn_by_the_estimate():
@@ -350,7 +352,7 @@ def test_half_of_the_dubious_points_are_drawn_by_the_estimate():
     sets += [p >= least for least in p if least > 0.5]
     largest = max(sets, key=np.sum)
     assert 0 < largest.sum() < 80
-    np.testing.assert_array_equal(module._drawn(p, 80), largest)
+    np.testing.assert_array_equal(drawn_places(p, 80), largest)
 
 
 def test_points_that_cannot_be_told_from_random_ones_are_undecided():
@@ -429,8 +431,10 @@ def test_equal_points_are_at_distance_zero():
     before, after = cdist(model.embedding_, model.embedding_), cdist(Y, Y)
     orders = [spearmanr(D, E).statistic for D, E in zip(before, after, strict=True)]
     np.testing.assert_allclose(found.order_kept, orders, atol=1e-5)
-    evidence = module._Evidence(model.embedding_, Y, 2, np.arange(240))
-    np.testing.assert_array_equal(evidence.far == 0, np.kron(np.eye(80), np.ones((3, 3))) == 1)
+    evidence = Evidence.from_points(model.embedding_, Y, 2, np.arange(240))
+    np.testing.assert_array_equal(
+        evidence.truth.far == 0, np.kron(np.eye(80), np.ones((3, 3))) == 1
+    )
 
 
 def test_a_generator_is_a_random_state():

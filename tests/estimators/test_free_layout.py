@@ -78,8 +78,8 @@ def test_what_is_not_possible_is_said(changes, message):
 def test_an_operator_without_entries_stays_linear():
     K = np.exp(-cdist(groups(), groups(), "sqeuclidean"))
     operator = sparse.linalg.aslinearoperator(K)
-    assert not make(affinity="precomputed").fit(operator)._is_free
-    assert make(affinity="precomputed").fit(hs.Dense(K))._is_free
+    assert not make(affinity="precomputed").fit(operator)._has_free_layout
+    assert make(affinity="precomputed").fit(hs.Dense(K))._has_free_layout
     with pytest.raises(ValueError, match=r"layout='free' .* operator .* layout='linear'"):
         make(affinity="precomputed", layout="free").fit(operator)
 
@@ -166,7 +166,7 @@ def test_tiny_data_stay_linear():
     X = cloud(9, 3)
     with pytest.warns(UserWarning, match="n_neighbors"):
         model = hs.HeatEmbedding().fit(X)
-    assert not model._is_free
+    assert not model._has_free_layout
 
 
 # New points
@@ -197,7 +197,7 @@ every_way = pytest.mark.parametrize("how", EVERY.values(), ids=EVERY)
 def test_training_points_get_their_coordinates_exactly(how, dtype):
     points = np.vstack([X, X[:7]]).astype(dtype)
     model = make(**how).fit(points)
-    assert model._is_free
+    assert model._has_free_layout
     Y = model.transform(points)
     assert Y.dtype == dtype
     assert_array_equal(Y, model.embedding_)
@@ -246,7 +246,7 @@ def test_rows_of_affinities_are_recognised(form, loops):
     if not loops:
         np.fill_diagonal(K, 0)
     model = make(affinity="precomputed").fit(form(K))
-    assert model._is_free
+    assert model._has_free_layout
     assert_array_equal(model.transform(form(K)), model.embedding_)
     new = 0.5 * (K[:20] + K[4:24])
     Y = model.transform(form(new))
@@ -260,7 +260,7 @@ def test_a_mixture_places_its_points():
     kernel = hs.MixtureKernel([0.5, 0.5], [[0.0, 0], [1, 1]], [1.0, 1.0], 0.5)
     d = hs.Diffusion.from_mixture(points, kernel, normalization="markov")
     model = make(affinity="precomputed").fit(d)
-    assert model._is_free
+    assert model._has_free_layout
     assert_array_equal(model.transform(points), model.embedding_)
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from heatsketch import io
-from heatsketch.io.metadata import decoded, encoded, read_metadata, write_metadata
+from heatsketch.io.metadata import Record, decoded, encoded, read_metadata, write_metadata
 from problems.tables import table_of
 
 METADATA = {"method": "heat-embedding", "time": 8, "parameters": {"epsilon": "ksum", "µ": None}}
@@ -83,3 +83,25 @@ def test_the_hash_tells_data_apart():
     assert len(hashes) == 7
     assert io.data_hash(np.asfortranarray(X)) == io.data_hash(X)
     assert io.data_hash(sparse.csr_matrix(X)) == io.data_hash(sparse.csr_matrix(X))
+
+
+@pytest.mark.parametrize("anything", [None, 3, "text", ["a"], True])
+def test_a_record_that_holds_anything_says_nothing(anything):
+    names = "model", "reading", "parameters", "time", "dtype"
+    record = Record(dict.fromkeys(names, anything))
+    assert record.model == Record({})
+    assert record.reading == record.parameters == {}
+    assert not record.is_single
+    assert Record({"columns": {"a": anything}}).columns == []
+
+
+def test_a_record_says_what_the_model_says_unless_the_file_says_otherwise():
+    model = {"parameters": {"affinity": "knn", "time": "auto"}, "time": 4, "data": "a", "n": 9}
+    record = Record({"model": model, "reading": {"sep": ";"}, "columns": [1, "y"]})
+    assert record.parameters == {"affinity": "knn", "time": 4}
+    assert record.reading == {"sep": ";"}
+    assert record.columns == ["1", "y"]
+    assert record.may_be_of("b")  # the file does not say
+    assert record.model.may_be_of("a")
+    assert not record.model.may_be_of("b")
+    assert Record({"parameters": {"time": 2}}).parameters == {"time": 2}

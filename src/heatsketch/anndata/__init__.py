@@ -511,9 +511,9 @@ def _embed(
     adata = _target(adata, copy)
     estimator, facts = _fitted(caller, adata, make, options)
     adata.obsm[f"X_{key}"] = np.asarray(estimator.embedding_)
-    facts["time"] = getattr(estimator, "time_", estimator.time)
-    facts["eigenvalues"] = getattr(estimator, "eigenvalues_", None)
-    if (found := getattr(estimator, "distortion_", None)) is not None:
+    facts["time"] = estimator._time
+    facts["eigenvalues"] = estimator._result("eigenvalues_")
+    if (found := estimator._result("distortion_")) is not None:
         within = {f"{factor:g}": fraction for factor, fraction in found.within.items()}
         facts["distortion"] = {"log_L": found.log_L, "within": within, "words": found.describe()}
     adata.uns[key] = _storable(facts)

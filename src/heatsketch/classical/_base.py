@@ -35,7 +35,7 @@ class Embedding(Embedder):
 
     @property
     def _fit_metric(self) -> Any:
-        return getattr(self._fitted_as, "metric", "euclidean")
+        return self._fitted_as.get_params(deep=False).get("metric", "euclidean")
 
     @property
     def _precomputed(self) -> bool:
@@ -74,7 +74,8 @@ class Embedding(Embedder):
     def _graph_of(self, X: Any) -> tuple[sparse.csr_matrix, Neighborhoods]:
         """Return the graph of nearest neighbours, or of a radius, of points or distances."""
         names = ("n_neighbors", "radius", "neighbors")
-        options: dict[str, Any] = {name: getattr(self, name) for name in names}
+        given = self.get_params(deep=False)
+        options: dict[str, Any] = {name: given.get(name) for name in names}
         if self._precomputed:
             options["neighbors"] = Distances("precomputed")
             if not sparse.issparse(X):
@@ -84,7 +85,7 @@ class Embedding(Embedder):
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
         tags = super().__sklearn_tags__()
-        if getattr(self, "metric", "euclidean") == "precomputed":
+        if self.get_params(deep=False).get("metric") == "precomputed":
             tags.input_tags.sparse = self._takes_graphs
         return tags
 

@@ -7,7 +7,7 @@ from heatsketch import io
 from heatsketch.cli import common
 from heatsketch.cli.joining import read_picture
 from heatsketch.cli.report import about_points, save
-from heatsketch.comparison.audit import MOST_LABELS
+from heatsketch.comparison.gaps import MOST_LABELS
 from heatsketch.comparison.methods import defaults
 from heatsketch.reports.facts import AUDITED
 from heatsketch.reports.writer import SUFFIXES

@@ -3,7 +3,7 @@
 import os
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,15 +39,15 @@ _OPTIONS = ("label", "ids", "features", "exclude", "missing", "standardize", "gr
 # Reading points, and rows that have been mapped
 
 
-def reading(args: Namespace, recorded: Any = None) -> dict[str, Any]:
+def reading(args: Namespace, recorded: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the options of reading that were given, and those recorded for the rest."""
-    known = recorded if isinstance(recorded, dict) else {}
-    known = {name: known[name] for name in (*_OPTIONS, *FORMAT) if name in known}
+    names = (*_OPTIONS, *FORMAT)
+    known = {name: x for name, x in (recorded or {}).items() if name in names}
     given = {name: x for name in _OPTIONS if (x := getattr(args, name)) is not None}
     return known | given | args.read
 
 
-def read_points(args: Namespace, recorded: Any = None) -> io.Table:
+def read_points(args: Namespace, recorded: Mapping[str, Any] | None = None) -> io.Table:
     """Read INPUT, points or a graph, by the options given, else by those of an embedding."""
     logger.info("reading %s", args.input)
     options = reading(args, recorded)
@@ -71,7 +71,7 @@ def read_points(args: Namespace, recorded: Any = None) -> io.Table:
     return table
 
 
-def read_for_model(args: Namespace, model: Any, known: dict[str, Any]) -> io.Table:
+def read_for_model(args: Namespace, features: Sequence[str], known: dict[str, Any]) -> io.Table:
     """Read points for a model: the columns, medians, means and scales are those of its fit.
 
     Options of the format count for files of the same suffix; those that are given count before
@@ -79,14 +79,20 @@ def read_for_model(args: Namespace, model: Any, known: dict[str, Any]) -> io.Tab
     has any, and has no medians to fill gaps.
     """
     logger.info("reading %s", args.input)
-    options = {"missing": "error"}
-    learned: Learned = {"columns": [*map(str, getattr(model, "feature_names_in_", ()))]}
-    if known:
-        names = ("missing", *FORMAT) if suffix_of(args.input) == known["suffix"] else ("missing",)
-        recorded = known["options"]
-        options |= {name: recorded[name] for name in names if name in recorded}
-        learned = known
-    return read_like(args.input, learned, **options | reading(args))
+    if not known:
+        return read_as(args, args.input, {"columns": [*features]})
+    names = ("missing", *FORMAT) if suffix_of(args.input) == known["suffix"] else ("missing",)
+    recorded = {name: x for name, x in known["options"].items() if name in names}
+    return read_as(args, args.input, known, recorded)
+
+
+def read_as(
+    args: Namespace, source: Any, learned: Learned, recorded: Mapping[str, Any] | None = None
+) -> io.Table:
+    """Read points with the columns, medians, means and scales that were learned from others."""
+    fixed = ("features", "exclude", "standardize")  # by those
+    how = {name: x for name, x in reading(args, recorded).items() if name not in fixed}
+    return read_like(source, learned, **{"missing": "error"} | how)
 
 
 # Ids and labels of points

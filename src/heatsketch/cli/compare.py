@@ -14,7 +14,7 @@ from heatsketch.cli.joining import WITH_OBSM, read_picture, shared_ids, warn_of_
 from heatsketch.comparison.methods import ESTIMATORS, OTHERS, defaults, fitting
 from heatsketch.comparison.run import DEFAULT_METHODS, FILES
 from heatsketch.io.files import suffix_of
-from heatsketch.io.formats import READERS, read_like
+from heatsketch.io.formats import READERS
 from heatsketch.plot.figures import SUFFIXES
 from heatsketch.uncertainty import sample_discrepancy
 
@@ -144,6 +144,4 @@ def _read_other(args: Namespace, first: io.Table) -> io.Table:
     same_order = args.graph is not None or first.columns == second.columns
     if same_order and not args.standardize and args.missing != "median":
         return second
-    how = common.reading(args)
-    known = ("features", "exclude", "standardize")
-    return read_like(args.other, first.learned, **{k: v for k, v in how.items() if k not in known})
+    return common.read_as(args, args.other, first.learned)

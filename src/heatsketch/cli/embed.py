@@ -13,6 +13,8 @@ from heatsketch._typing import Array
 from heatsketch.cli import common
 from heatsketch.comparison.methods import ESTIMATORS
 from heatsketch.distributed.sample import size
+from heatsketch.estimators import HeatSketch
+from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.io.files import PIPE, listed, suffix_of
 from heatsketch.io.formats import BLOCK_FORMATS, open_blocks, parts_of
 from heatsketch.io.metadata import write_metadata
@@ -38,10 +40,10 @@ def run(args: Namespace) -> dict[str, str]:
         args.output = Path(args.input)
     if args.output is None:
         args.usage_error("pass -o FILE, or --in-place for an .h5ad file")
-    for option, attribute in (("intervals", "neighbor_confidence_"), ("pseudotime", "pseudotime")):
+    for option, kind in (("intervals", HeatSketch), ("pseudotime", DiffusionEstimator)):
         if getattr(args, option) is None:
             continue
-        able = [name for name, make in ESTIMATORS.items() if hasattr(make, attribute)]
+        able = [name for name, make in ESTIMATORS.items() if issubclass(make, kind)]
         if args.method not in able:
             args.usage_error(f"--{option} belongs to {', '.join(able)}; leave it out")
         if suffix_of(args.output) == ".npy":
@@ -79,7 +81,7 @@ def run(args: Namespace) -> dict[str, str]:
         if lost := np.count_nonzero(~reached):
             lines["pseudotime"] += f"; {lost} point(s) in other components"
     given, how = estimator.get_params(deep=False), common.reading(args)
-    time = getattr(estimator, "time_", given.get("time"))
+    time = estimator._time
     made = {"method": args.method, "parameters": given, "time": time, "reading": how}
     names = common.write_coordinates(args, replace(table, extra=extra), estimator, Y, **made)
     if args.save_model is not None:

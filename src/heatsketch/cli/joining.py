@@ -15,6 +15,7 @@ from heatsketch.cli.common import entries, id_columns, rows_of
 from heatsketch.io import text
 from heatsketch.io.coordinates import with_coordinates_only
 from heatsketch.io.files import listed, suffix_of
+from heatsketch.io.metadata import Record
 from heatsketch.io.table import are_row_numbers, is_id
 
 WITH_OBSM = (".h5ad", ".zarr")
@@ -37,7 +38,7 @@ def coordinates(args: Namespace, points: io.Table, mapped: io.Table) -> tuple[Ar
     if suffix_of(mapped.source) in _TABLES and not mapped.learned:  # else the columns are known
         mapped = with_coordinates_only(mapped, points)
     Y = np.asarray(mapped.values)
-    if mapped.metadata.get("dtype") == "float32":  # text of float32 reads as float64
+    if Record(mapped.metadata).is_single:  # text of float32 reads as float64
         Y = Y.astype(np.float32)
     named = f"{mapped.source}: {listed(mapped.columns, 5)}"
     shared, n = shared_ids(args, points, mapped), points.values.shape[0]

@@ -11,7 +11,7 @@ from heatsketch.cli import common
 from heatsketch.cli.joining import coordinates
 from heatsketch.cli.printing import print_json
 from heatsketch.comparison.methods import defaults, resolve_time
-from heatsketch.io.metadata import read_metadata
+from heatsketch.io.metadata import Record, read_metadata
 from heatsketch.markov.rows import leading_pairs
 from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.metrics.distortions import distortion_from
@@ -31,40 +31,12 @@ def run(args: Namespace) -> dict[str, str] | None:
     made = None if args.made is None else read_metadata(args.made)
     asked = {"ids": args.ids or (), "coordinates": args.coordinates or ()}
     embedding = io.formats.read_embedding(args.embedding, args.embedding_key, made, **asked)
-    model = embedding.metadata.get("model")  # that mapped the points, if any
-    model = model if isinstance(model, dict) else {}
-    made = model | embedding.metadata
-    table = common.read_points(args, made.get("reading"))
+    record = Record(embedding.metadata)
+    table = common.read_points(args, record.reading)
     F, shown = coordinates(args, table, embedding)
-    data, n = io.data_hash(table.values), table.values.shape[0]
-    if embedding.metadata.get("data", data) != data:
-        text = f"{args.embedding} was made from other numbers than those in {args.input}"
-        warn(UserWarning, f"{text}; pass the file it was made from.")
-    if model.get("data", data) != data:
-        points = f"{model.get('n', 0):,} points (others, or a sample)"
-        text = f"was mapped by a model of {points}. Its distances are those of walks among these"
-        walks = f"the walks compared here are among the {n:,} points of {args.input}"
-        warn(UserWarning, f"{args.embedding} {text}; {walks}.")
-    recorded = common.graph_options(common.reading(args, made.get("reading")))
-    parameters = made.get("parameters")
-    if isinstance(parameters, dict) and "affinity" in parameters:  # a method with a diffusion
-        chosen = parameters | {"time": made.get("time", parameters.get("time"))}
-        recorded |= {name: chosen[name] for name in _OF_THE_DISTANCE if name in chosen}
-    if isinstance(recorded.get("time"), list):
-        times = len(recorded["time"])
-        raise ValueError(f"The embedding has coordinates of {times} times; embed at one time.")
-    given = dict(args.parameters)
-    seed = given.pop("random_state", 0)
-    other = {name: x for name, x in given.items() if recorded.get(name, x) != x}
-    if other:
-        words = ", ".join(f"{name} {x} instead of {recorded[name]}" for name, x in other.items())
-        warn(UserWarning, f"{args.embedding} was made for other distances: {words}.")
-    options = {"filter": "accumulated", "time": "auto"} | recorded | given
+    _warn_of_other_points(args, record, table)
+    options, seed, whence = _wanted(args, record)
     filter, asked = options["filter"], options["time"]
-    if asked == 0 and "time" not in given:
-        raise ValueError(
-            f"{args.embedding} was made at time 0, when all points are equally far; pass --time."
-        )
     time = asked if asked == "auto" else FILTERS[filter].check_time(asked, whole=True)
     common.warn_of_units(options, table)
     precomputed = options.get("affinity") == "precomputed"
@@ -77,8 +49,6 @@ def run(args: Namespace) -> dict[str, str] | None:
         diffusion, time, filter, within_components=True, leading=leading
     )
     result = distortion_from(F, wanted, args.pairs, seed)
-    whence = "given" if "time" in given else "recorded in the file of the embedding"
-    whence = "chosen as heat-embedding does" if asked == "auto" else whence
     if args.json:
         facts = {"time": time, "time_from": whence, "filter": filter, "random_state": seed}
         print_json(facts | {"distances": kept(result)} | result._asdict())
@@ -98,3 +68,44 @@ def run(args: Namespace) -> dict[str, str] | None:
         "contraction": f"{result.contraction:.4g} (points {shrunk})",
         "quantiles": f"{quantiles} (of the ratio of distances, over its median)",
     }
+
+
+def _wanted(args: Namespace, record: Record) -> tuple[dict[str, Any], Any, str]:
+    """Return the options of the distances, a seed, and words for where the time comes from.
+
+    Options that are given count before those recorded for the embedding.
+    """
+    recorded = common.graph_options(common.reading(args, record.reading))
+    if "affinity" in record.parameters:  # a method with a diffusion
+        chosen = record.parameters
+        recorded |= {name: chosen[name] for name in _OF_THE_DISTANCE if name in chosen}
+    if isinstance(recorded.get("time"), list):
+        times = len(recorded["time"])
+        raise ValueError(f"The embedding has coordinates of {times} times; embed at one time.")
+    given = dict(args.parameters)
+    seed = given.pop("random_state", 0)
+    other = {name: x for name, x in given.items() if recorded.get(name, x) != x}
+    if other:
+        words = ", ".join(f"{name} {x} instead of {recorded[name]}" for name, x in other.items())
+        warn(UserWarning, f"{args.embedding} was made for other distances: {words}.")
+    options = {"filter": "accumulated", "time": "auto"} | recorded | given
+    if options["time"] == 0 and "time" not in given:
+        raise ValueError(
+            f"{args.embedding} was made at time 0, when all points are equally far; pass --time."
+        )
+    whence = "given" if "time" in given else "recorded in the file of the embedding"
+    whence = "chosen as heat-embedding does" if options["time"] == "auto" else whence
+    return options, seed, whence
+
+
+def _warn_of_other_points(args: Namespace, record: Record, table: io.Table) -> None:
+    """Warn if the embedding, or the model that mapped it, was made from other points."""
+    data, n = io.data_hash(table.values), table.values.shape[0]
+    if not record.may_be_of(data):
+        text = f"{args.embedding} was made from other numbers than those in {args.input}"
+        warn(UserWarning, f"{text}; pass the file it was made from.")
+    if not record.model.may_be_of(data):
+        points = f"{record.model.metadata.get('n', 0):,} points (others, or a sample)"
+        text = f"was mapped by a model of {points}. Its distances are those of walks among these"
+        walks = f"the walks compared here are among the {n:,} points of {args.input}"
+        warn(UserWarning, f"{args.embedding} {text}; {walks}.")

@@ -31,7 +31,7 @@ def run(args: Namespace) -> dict[str, str]:
     methods = {make: name for name, make in ESTIMATORS.items()}
     method = methods.get(kind, kind.__name__.lower())
     common.check_files(args, *io.SUFFIXES, PIPE, method=method)
-    table = common.read_for_model(args, model, known)
+    table = common.read_for_model(args, facts.get("features") or (), known)
     with warnings.catch_warnings():  # columns were already matched by name
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         Y = np.asarray(model.transform(table.values))

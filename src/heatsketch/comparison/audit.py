@@ -2,105 +2,28 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, compress
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any
 
 import numpy as np
-from scipy import stats
-from scipy.optimize import isotonic_regression
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial.distance import cdist
 from sklearn.utils import check_array, check_random_state
 
 from heatsketch._exceptions import warn
-from heatsketch._tiles import filled, row_tiles
 from heatsketch._typing import Array
-from heatsketch._validation import check_number, check_parameters, grouped
+from heatsketch._validation import check_number, check_parameters
+from heatsketch.comparison.decisions import Groups, PlaceTests, decide, groups_of, tests_of
+from heatsketch.comparison.gaps import NO_GAPS, Contrast, Gap, compare_gaps
+from heatsketch.comparison.scores import Evidence, Scores, landmarks_of
 from heatsketch.estimators import HeatSketch
+from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import Distortion, diffusion_distortion
-from heatsketch.metrics.picture import LEAST_JUDGED, nearest_others
-from heatsketch.neighbors import Neighbors
+from heatsketch.metrics.picture import LEAST_JUDGED
 from heatsketch.operators.graph import is_graph
 from heatsketch.operators.operator import members_of
 from heatsketch.uncertainty.intervals import Interval
 
 NEIGHBORS = 15
-FALSE_DISCOVERIES = 0.05
-_AS_GOOD = 50  # random places that may be as good as a right one
-_LANDMARKS, _LANDMARK_ENTRIES = 400, 12_000_000  # points that all others are compared with
-_BINS = 256  # of distances in the picture, in which true distances have one typical value
-_ROUNDS = 6  # in which points that are believed less count less
-_FAR = 0.05  # fraction of the points that are nearer than a pair that is far apart
-_PICTURE = 3  # most columns of a table that may be a picture
-_GROUP = 5  # points of the least group that is torn or merged
-MOST_LABELS = 60
-_CROSSED = 64  # columns of a sketch whose products tell the variance of gaps
-_LEAST_NULL = 2_000  # values of the null distribution
-_LEAST_TRUST, _POWER = 1e-3, 4  # weights of points are powers of their scores
-_COUNTS = np.array([0.5, 1.0, 1.0, 1.0])  # of scores near, far, true, whole
-_LEAST_SPREAD = 0.05  # of a score: one that varies less counts no more
-_TINY = 1e-12
-_EQUAL_RANKS = 1e-3  # variance of ranks below which all distances are equal
-
-Places = Array | slice  # points at whose places others are
-_OWN = slice(None)
-
-
-class Gap(NamedTuple):
-    """How far two labels are apart, truly and in the picture.
-
-    Attributes
-    ----------
-    labels : tuple of two labels
-    distance : Interval
-        Root mean square of the diffusion distances between their points, of pairs in a component.
-        The interval holds it with a probability of 95 %, if the sketch has 8 columns or more.
-    picture : float
-        The same of the distances of these pairs in the picture.
-    rank : int
-        Place of this gap among all gaps of the picture, 1 for the smallest.
-    true_ranks : tuple (lowest, highest)
-        Places that it can have among the true gaps, by their intervals.
-    believed : bool
-        Whether `rank` is one of `true_ranks`.
-    """
-
-    labels: tuple[Any, Any]
-    distance: Interval
-    picture: float
-    rank: int
-    true_ranks: tuple[int, int]
-    believed: bool
-
-
-class Contrast(NamedTuple):
-    """Two gaps of one label whose ratio in the picture differs most from the true one.
-
-    Attributes
-    ----------
-    label, nearer, farther
-        The picture shows `label` nearer to the second than to the third.
-    picture : float
-        Distance to the third over that to the second, in the picture; at least 1.
-    truth : Interval
-        The same ratio of diffusion distances; it does not contain `picture`.
-    """
-
-    label: Any
-    nearer: Any
-    farther: Any
-    picture: float
-    truth: Interval
-
-    def describe(self) -> str:
-        """Describe the contrast in one sentence."""
-        looks = f"{self.picture:.1f} times as far" if self.picture >= 1.05 else "as far"
-        error = (self.truth.high - self.truth.low) / 2
-        return (
-            f"{self.label} looks {looks} from {self.farther} as from {self.nearer}; in truth it is "
-            f"{self.truth.value:.2g} ± {error:.1g} times as far."
-        )
 
 
 @dataclass(eq=False, repr=False)
@@ -155,6 +78,8 @@ class Audit:
     model: HeatSketch
     picture: Array
     gaps_not_judged: int = 0
+
+    _fit_times = (None,)  # a picture has no time
 
     def distance(self, i: Any, j: Any = None, *, level: float = 0.95) -> Interval:
         """Return diffusion distances of points with intervals, as `HeatSketch.distance` does.
@@ -348,12 +273,61 @@ def audit(
     check_parameters("audit", parameters, audit, HeatSketch)
     n_neighbors = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
     model = _sketch_of(X, n_components, time, random_state, parameters)
+    F, Y = model.embedding_, _checked_picture(X, Y, len(model.embedding_))
+    rng = _generator_of(random_state)
+    components = _components_of(model)  # nothing diffuses between them: each is judged by itself
+    judged = _large_enough(components, len(F))
+    each = [_judge(points, F, Y, n_neighbors, rng) for points in judged]
+    scores, tests, groups = zip(*each, strict=True)
+    shown = Scores.from_components(len(F), judged, scores)
+    decisions = decide(len(F), judged, tests)
+    torn, merged = (
+        sorted(chain(*found), key=len, reverse=True) for found in zip(*groups, strict=True)
+    )
+    gaps = NO_GAPS if labels is None else compare_gaps(F, Y, labels, components)
+    return Audit(
+        neighbors_kept=shown.neighbors_kept,
+        false_neighbors=shown.false_neighbors,
+        order_kept=shown.order_kept,
+        trust=shown.trust,
+        dubious=decisions.dubious,
+        undecided=decisions.undecided,
+        torn=torn,
+        merged=merged,
+        gaps=gaps.each,
+        contrast=gaps.contrast,
+        model=model,
+        picture=Y,
+        gaps_not_judged=gaps.not_judged,
+    )
+
+
+def _judge(
+    points: Array, F: Array, Y: Array, n_neighbors: int, rng: np.random.Generator
+) -> tuple[Scores, PlaceTests, Groups]:
+    """Judge the points of a component by themselves."""
+    k = min(n_neighbors, max(2, len(points) // 50))
+    landmarks = landmarks_of(len(points), rng)
+    evidence = Evidence.from_points(F[points], Y[points], k, landmarks)
+    believed = evidence.believed()
+    scores = evidence.scores(believed.placement)
+    return scores, tests_of(evidence, believed, rng), groups_of(evidence, points)
+
+
+def _generator_of(random_state: Any) -> np.random.Generator:
+    """Return the generator of the landmarks and the permutations."""
     seed = random_state
     if not isinstance(seed, np.random.Generator):
         seed = check_random_state(seed).randint(2**31)
-    rng = np.random.default_rng(seed)
-    F, Y = model.embedding_, check_array(Y, dtype=np.float64, input_name="Y")
-    n = len(F)
+    return np.random.default_rng(seed)
+
+
+_PICTURE = 3  # most columns of a table that may be a picture
+
+
+def _checked_picture(X: Any, Y: Any, n: int) -> Array:
+    """Return the picture (n, c) of the points X, centred, or raise."""
+    Y = check_array(Y, dtype=np.float64, input_name="Y")
     if len(Y) != n:
         raise ValueError(f"Y has {len(Y)} rows but X has {n} points; pass a row for each point.")
     columns = X.shape[1] if getattr(X, "ndim", 0) == 2 else n
@@ -363,43 +337,18 @@ def audit(
             f"X has {columns} columns and Y has {Y.shape[1]}: is X the picture, and Y the data? "
             "Then pass audit(Y, X).",
         )
-    Y = Y - Y.mean(axis=0)
-    components = _components_of(model)
-    values = np.full((5, n), np.nan)
-    drawn, explained = np.zeros((2, n), bool)
-    groups: tuple[list[Array], list[Array]] = [], []
-    for rows in components:
-        if len(rows) >= LEAST_JUDGED:
-            values[:, rows], found = _judged(F[rows], Y[rows], n_neighbors, rng)
-            drawn[rows] = _drawn(values[4, rows], len(np.unique(F[rows, 0])))
-            for all_groups, own in zip(groups, found, strict=True):
-                all_groups += [rows[group] for group in own]
-    judged = np.flatnonzero(~np.isnan(values[0]))
-    if not len(judged):
+    return Y - Y.mean(axis=0)
+
+
+def _large_enough(components: list[Array], n: int) -> list[Array]:
+    """Return the components of a picture that can be judged, or raise if there are none."""
+    judged = [points for points in components if len(points) >= LEAST_JUDGED]
+    if not judged:
         raise ValueError(
             f"The largest component has {max(map(len, components))} of {n} points, too few to "
             f"judge a picture; pass data with a component of at least {LEAST_JUDGED}."
         )
-    # Benjamini and Hochberg 1995
-    explained[judged] = stats.false_discovery_control(values[4, judged]) > FALSE_DISCOVERIES
-    torn, merged = (sorted(found, key=len, reverse=True) for found in groups)
-    gaps, contrast, apart = ([], None, 0) if labels is None else _gaps(F, Y, labels, components)
-    kept, false, order, trust = values[:4]
-    return Audit(
-        neighbors_kept=kept,
-        false_neighbors=false,
-        order_kept=order,
-        trust=trust,
-        dubious=explained & drawn,
-        undecided=explained & ~drawn,
-        torn=torn,
-        merged=merged,
-        gaps=gaps,
-        contrast=contrast,
-        model=model,
-        picture=Y,
-        gaps_not_judged=apart,
-    )
+    return judged
 
 
 def _components_of(model: HeatSketch) -> list[Array]:
@@ -410,47 +359,6 @@ def _components_of(model: HeatSketch) -> list[Array]:
     return members_of(labels)
 
 
-def _judged(
-    F: Array, Y: Array, n_neighbors: int, rng: np.random.Generator
-) -> tuple[Array, tuple[list[Array], list[Array]]]:
-    """Judge the points of a component.
-
-    Returns fractions of neighbours kept and false, order, trust and p-values (5, n), and the groups
-    of torn and of merged points.
-    """
-    n = len(F)
-    k = min(n_neighbors, max(2, n // 50))
-    count = min(n, _LANDMARKS, max(100, _LANDMARK_ENTRIES // n))
-    evidence = _Evidence(F, Y, k, rng.choice(n, count, replace=False))
-    near_far, weights, typical = evidence.believed()
-    null = [
-        evidence.near_and_far(rng.permutation(n), weights, typical).mean(axis=1)
-        for _ in range(-(-_LEAST_NULL // n))
-    ]
-    explained = np.sort(np.concatenate(null))
-    at_least = len(explained) - np.searchsorted(explained, near_far.mean(axis=1), side="left")
-    p = (1 + at_least) / (1 + len(explained))
-    kept = evidence.kept(_OWN).mean(axis=1)
-    false = 1 - evidence.true(_OWN).mean(axis=1)
-    order = evidence.order(_OWN, np.ones(count))
-    return np.array([kept, false, order, evidence.trust(near_far), p]), evidence.groups()
-
-
-def _drawn(p: Array, places: int) -> Array:
-    """Say which points have the largest p-values, as many as are at least half of them drawn.
-
-    p-values of drawn places are uniform. Those of right places are small, but a right place may be
-    no better than some 50 of the others. So all p-values that exceed 50 / places are of drawn ones,
-    and tell how many smaller ones are.
-    """
-    least = np.clip(_AS_GOOD / places, FALSE_DISCOVERIES, 0.5)
-    count = np.count_nonzero(p > least) / (1 - least)  # Storey 2002
-    ordered = np.sort(p)
-    not_less = len(p) - np.searchsorted(ordered, ordered)
-    mostly = (ordered > least) | (2 * count * (1 - ordered) >= not_less)
-    return p >= ordered[mostly].min(initial=np.inf)
-
-
 def _sketch_of(X: Any, k: int, time: Any, random_state: Any, parameters: Any) -> HeatSketch:
     """Return a sketch whose distances are the true ones."""
     if isinstance(X, HeatSketch):
@@ -459,7 +367,7 @@ def _sketch_of(X: Any, k: int, time: Any, random_state: Any, parameters: Any) ->
             raise ValueError("X is a HeatSketch of several times; fit one with a single time.")
         return X._as_fitted()
     options = {"filter": "accumulated", "random_state": random_state} | parameters
-    if hasattr(X, "diffusion_"):
+    if isinstance(X, DiffusionEstimator):
         X = X._current_diffusion()
     if isinstance(X, Diffusion):
         options |= {"affinity": "precomputed", "normalization": X.normalization}
@@ -468,242 +376,6 @@ def _sketch_of(X: Any, k: int, time: Any, random_state: Any, parameters: Any) ->
     if np.size(time) > 1:
         raise ValueError(f"time={time!r} has {np.size(time)} times; pass one.")
     return HeatSketch(k, time, **options).fit(X)
-
-
-class _Evidence:
-    """Distances to landmarks, and neighbours, in truth and as seen in a picture."""
-
-    def __init__(self, F: Array, Y: Array, k: int, landmarks: Array) -> None:
-        self.k, self.landmarks = k, landmarks
-        self.near, self.far, self.ranks = self._near_far_ranks(F)
-        self.near_seen, self.far_seen, self.ranks_seen = self._near_far_ranks(Y)
-        self.torn = self._beyond(Y, self.near, self.far_seen)
-        self.merged = self._beyond(F, self.near_seen, self.far)
-        D, E = self.far, self.far_seen
-        self.logs = np.log(D, out=np.zeros_like(D), where=D > 0)  # equal points do not count
-        some = E.ravel()[:: max(1, E.size // 1_000_000)]
-        edges = np.quantile(some, np.linspace(0, 1, _BINS + 1)[1:-1])
-        self.bins = np.searchsorted(edges, E).astype(np.uint8)  # equally many distances in each
-
-    def _near_far_ranks(self, P: Array) -> tuple[Array, Array, Array]:
-        """Return the 2k nearest points (n, 2k), distances to landmarks (n, m), and their ranks."""
-        shape = len(P), len(self.landmarks)
-        # By differences, so that equal points are at distance 0.
-        far = filled(lambda rows: cdist(P[rows], P[self.landmarks]), shape).astype(np.float32)
-        ranks = filled(lambda rows: stats.rankdata(far[rows], axis=1), shape).astype(np.float32)
-        return nearest_others(P, 2 * self.k), far, ranks
-
-    def _beyond(self, P: Array, near: Array, far: Array) -> Array:
-        """Say how far beyond a neighbourhood of P its k points are (n, k), from 0 to 1.
-
-        By the fraction of landmarks that are nearer. A neighbourhood has 5 % of them.
-        """
-        own, least = near[:, : self.k], max(_FAR, 4 * self.k / len(P))
-
-        def beyond(rows: slice) -> Array:
-            lengths = np.linalg.norm(P[own[rows]] - P[rows, None], axis=2).astype(np.float32)
-            nearer = (far[rows, None, :] < lengths[:, :, None]).mean(axis=2)
-            return np.maximum(nearer - least, 0.0) / (1 - least)
-
-        return filled(beyond, own.shape)
-
-    def kept(self, places: Places) -> Array:
-        """Say which true neighbours (n, k) are near, if points are at the places of others."""
-        return _contained(self.near[:, : self.k], self.near_seen[places])
-
-    def true(self, places: Places) -> Array:
-        """Say which neighbours (n, k) of these places in the picture are near in truth."""
-        return _contained(self.near_seen[places, : self.k], self.near)
-
-    def order(self, places: Places, weights: Array) -> Array:
-        """Return the rank correlations (n,) of distances to weighted landmarks."""
-        w = (weights / weights.sum()).astype(np.float32)
-        A, B = self.ranks, self.ranks_seen[places]
-        a, b = A @ w, B @ w
-        moments = (np.einsum("ij,ij,j->i", P, Q, w) for P, Q in ((A, B), (A, A), (B, B)))
-        covariance, before, after = (
-            m - mean for m, mean in zip(moments, (a * b, a**2, b**2), strict=True)
-        )
-        sizes = np.sqrt(np.maximum(before * after, 0.0))
-        return np.divide(covariance, sizes, out=np.zeros(len(A)), where=sizes > _EQUAL_RANKS)
-
-    def typical(self, weights: Array) -> Array:
-        """Return log D as an increasing function (bins,) of the distance in the picture."""
-        pairs = (weights[:, None] * weights[self.landmarks]) * (self.far > 0)
-        totals = np.bincount(self.bins.ravel(), pairs.ravel(), _BINS) + _TINY
-        sums = np.bincount(self.bins.ravel(), (pairs * self.logs).ravel(), _BINS)
-        return isotonic_regression(sums / totals, weights=totals).x.astype(np.float32)
-
-    def near_and_far(self, places: Places, weights: Array, typical: Array) -> Array:
-        """Return the near and far scores (n, 2) of points at places, by weights of all points."""
-        before, after = self.near[:, : self.k], self.near_seen[places, : self.k]
-        near_kept, near_true = (
-            (values * weights[near]).sum(axis=1) / weights[near].sum(axis=1)
-            for values, near in ((self.kept(places), before), (self.true(places), after))
-        )
-        w = weights[self.landmarks]
-        errors = np.abs(self.logs - typical[self.bins[places]])
-        errors[self.far == 0] = 0.0
-        far = np.maximum(self.order(places, w), 0.0) * np.exp(-(errors @ w) / w.sum())
-        return np.column_stack([(near_kept + near_true) / 2, far])
-
-    def believed(self) -> tuple[Array, Array, Array]:
-        """Return both scores (n, 2), the weights of points they come from, and `typical`."""
-        weights = np.ones(len(self.bins))
-        for _ in range(_ROUNDS):
-            typical = self.typical(weights)
-            near_far = self.near_and_far(_OWN, weights, typical)
-            used, weights = weights, np.maximum(near_far.mean(axis=1), _LEAST_TRUST) ** _POWER
-        return near_far, used, typical
-
-    def trust(self, near_far: Array) -> Array:
-        """Return the trust (n,): the mean of four scores, those that vary less counting more.
-
-        Its median is that of the mean of near and far: how good the picture is as a whole.
-        """
-        torn = (self.torn > 0).mean(axis=1)
-        whole = 1 - (torn + torn[self.near].sum(axis=1)) / (1 + self.near.shape[1])
-        true = 1 - np.minimum(2 * self.merged.mean(axis=1), 1.0)
-        scores = np.column_stack([near_far, true, whole])
-        spreads = np.median(np.abs(scores - np.median(scores, axis=0)), axis=0)
-        mean = np.average(scores, axis=1, weights=_COUNTS / np.maximum(spreads, _LEAST_SPREAD))
-        level = np.median(near_far.mean(axis=1)) / max(np.median(mean), _TINY)
-        return np.minimum(mean * level, 1.0)
-
-    def groups(self) -> tuple[list[Array], list[Array]]:
-        """Return groups of torn points, and of merged ones."""
-        torn, merged = (
-            _connected(near[:, : self.k], (beyond > 0).mean(axis=1) >= 1 / 3)
-            for near, beyond in ((self.near, self.torn), (self.near_seen, self.merged))
-        )
-        return torn, merged
-
-
-def _contained(some: Array, others: Array) -> Array:
-    """Say of each entry of rows (n, k) whether the same row of others (n, m) has it."""
-    found = np.empty(some.shape, bool)
-    for tile in row_tiles(len(some)):
-        found[tile] = (some[tile, :, None] == others[tile, None, :]).any(axis=2)
-    return found
-
-
-def _connected(near: Array, flagged: Array) -> list[Array]:
-    """Return groups of flagged points that are each other's neighbours."""
-    links = Neighbors(np.ones(near.shape), near).as_csr(len(near))
-    labels = connected_components(links[flagged][:, flagged], directed=False)[1]
-    groups = [np.flatnonzero(flagged)[members] for members in members_of(labels)]
-    return [group for group in groups if len(group) >= _GROUP]
-
-
-def _gaps(
-    F: Array, Y: Array, labels: Any, components: list[Array]
-) -> tuple[list[Gap], Contrast | None, int]:
-    """Compare the distances between labels, truly and in the picture; count those not compared."""
-    codes, names = grouped(labels, len(Y))
-    if not 2 <= len(names) <= MOST_LABELS:
-        raise ValueError(
-            f"labels have {len(names)} different values; pass 2 to {MOST_LABELS} groups, or "
-            "leave labels out."
-        )
-    (true, squares), (seen, _) = (_square_columns(P, codes, components, len(names)) for P in (F, Y))
-    joined = ~np.isnan(true[:, 0])
-    pairs = compress(combinations(names, 2), joined)
-    distances = _root_mean_squares(true[joined], squares[joined])
-    lengths = np.sqrt(seen[joined].sum(axis=1))
-    ranks = stats.rankdata(lengths, method="min").astype(int)
-    lowest = 1 + np.searchsorted(np.sort(distances.high), distances.low, side="left")
-    highest = np.searchsorted(np.sort(distances.low), distances.high, side="right")
-    believed = (lowest <= ranks) & (ranks <= highest)
-    columns = (lengths, ranks, np.column_stack([lowest, highest]), believed)
-    gaps = [
-        Gap(pair, Interval(*ends), length, rank, tuple(possible), is_believed)
-        for pair, ends, length, rank, possible, is_believed in zip(
-            pairs, np.transpose(distances).tolist(), *(c.tolist() for c in columns), strict=True
-        )
-    ]
-    gaps.sort(key=lambda gap: gap.distance.value)
-    contrast = _contrast(names, true, np.sqrt(seen.sum(axis=1)))
-    return gaps, contrast, int(np.count_nonzero(~joined))
-
-
-def _contrast(names: list[Any], columns: Array, lengths: Array) -> Contrast | None:
-    """Return the two gaps of a label whose ratio in the picture is farthest outside its interval.
-
-    The variance of log √(Σ x_c/Σ y_c) of independent columns (x_c, y_c) is, to first order, that
-    of Σ (x_c/Σ x - y_c/Σ y)/2. The intervals hold for all ratios together (Bonferroni), because
-    the most extreme one is chosen.
-    """
-    count, k = len(names), columns.shape[1]
-    if count < 3 or k < 2:
-        return None
-    # Labels of equal points, and those of different components, have no ratio.
-    totals, lengths = (np.where(x > 0, x, np.nan) for x in (columns.sum(axis=1), lengths))
-    quantile = stats.t.isf(0.05 / (count * (count - 1) * (count - 2)), k - 1)
-    i, j = np.triu_indices(count, 1)
-    parts, logs = np.zeros((count, count, k)), np.zeros((2, count, count))
-    parts[i, j] = parts[j, i] = columns / totals[:, None]
-    logs[:, i, j] = logs[:, j, i] = np.log(totals) / 2, np.log(lengths)
-    true, seen = logs[..., None] - logs[..., None, :]  # ratios (label, far, near)
-    centred = parts - parts.mean(axis=2, keepdims=True)
-    covariance = k / (k - 1) * centred @ centred.swapaxes(1, 2)  # (label, other, other)
-    variance = np.einsum("aii->ai", covariance)
-    spread = variance[:, :, None] + variance[:, None] - 2 * covariance
-    errors = quantile * np.sqrt(np.maximum(spread, 0.0)) / 2
-    excess = np.where((seen >= 0) & (errors >= 0), np.abs(true - seen) - errors, -np.inf)
-    own = np.arange(count)
-    excess[own, own] = excess[own, :, own] = -np.inf
-    most = label, far, near = np.unravel_index(excess.argmax(), excess.shape)
-    if not excess[most] > 0:
-        return None
-    truth = Interval(*np.exp(true[most] + errors[most] * np.array([0, -1, 1])).tolist())
-    return Contrast(names[label], names[near], names[far], float(np.exp(seen[most])), truth)
-
-
-def _square_columns(
-    P: Array, codes: Array, components: list[Array], count: int
-) -> tuple[Array, Array]:
-    """Return the means of (p_i - p_j)² between labels, and what tells their variance.
-
-    For each pair of labels, over its pairs of points i, j in a component: C is the mean of
-    (p_i - p_j)(p_i - p_j)ᵀ. The first result (pairs, k) is its diagonal, NaN without such points.
-    The second (pairs,) is the mean square of its other entries (0 for one column), of the first 64
-    columns. The columns of a sketch are independent and Gaussian, and so are its rows of different
-    components. Therefore the variance of an entry of the diagonal is twice the mean of the second.
-    """
-    place = {pair: row for row, pair in enumerate(combinations(range(count), 2))}
-    columns, squares = np.zeros((len(place), P.shape[1])), np.zeros(len(place))
-    weights = np.zeros(len(place))
-    for rows in components:
-        moments = {}
-        for a in np.unique(codes[rows][codes[rows] >= 0]):
-            own = P[rows[codes[rows] == a]].astype(float)
-            some = own[:, :_CROSSED] - own[:, :_CROSSED].mean(axis=0)
-            moments[int(a)] = len(own), own.mean(axis=0), own.var(axis=0), some.T @ some / len(own)
-        for pair in combinations(moments, 2):
-            (n_a, mean_a, var_a, C_a), (n_b, mean_b, var_b, C_b) = (moments[a] for a in pair)
-            step, weight = mean_a - mean_b, n_a * n_b
-            C = C_a + C_b + np.outer(step[:_CROSSED], step[:_CROSSED])
-            others = np.sum(C**2) - np.sum(np.diagonal(C) ** 2)
-            columns[place[pair]] += weight * (var_a + var_b + step**2)
-            squares[place[pair]] += weight**2 * others / max(1, len(C) * (len(C) - 1))
-            weights[place[pair]] += weight
-    weights[weights == 0] = np.nan
-    return columns / weights[:, None], squares / weights**2
-
-
-def _root_mean_squares(columns: Array, squares: Array) -> Interval:
-    """Return √Σ of columns (p, k) with intervals of 95 %: chi-square of as many degrees of freedom.
-
-    As many as the sum has by its mean and variance, at least k. 2 are taken off because the square
-    of the sum exceeds that of its mean, and a part 2 / k because k columns tell the variance (at
-    most 64).
-    """
-    total, k = columns.sum(axis=1), columns.shape[1]
-    variance = k * squares
-    degrees = np.divide(total**2, variance, out=np.zeros(len(total)), where=variance > 0)
-    degrees = np.maximum((degrees - 2) * (1 - 2 / min(k, _CROSSED)), k)
-    ends = total * degrees / stats.chi2.isf([[0.025], [0.975]], degrees)
-    return Interval(*np.sqrt([total, *ends]))
 
 
 def _sizes(groups: list[Array]) -> str:

@@ -19,7 +19,7 @@ from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.times import choose_time
 from heatsketch.plot import categories
 
-ESTIMATORS: dict[str, Callable[..., Any]] = {
+ESTIMATORS: dict[str, type[Any]] = {
     "heat-embedding": estimators.HeatEmbedding,
     "heat-sketch": estimators.HeatSketch,
     "diffusion-map": estimators.DiffusionMap,

@@ -146,7 +146,7 @@ def _difference(D: Array, E: Array) -> float:
 
 def seed_of(estimator: Any) -> int:
     """Return the seed for drawing rows: that of the estimator if it is an integer, else 0."""
-    seed = getattr(estimator, "random_state", 0)
+    seed = estimator.get_params(deep=False).get("random_state", 0)
     return int(seed) if isinstance(seed, numbers.Integral) else 0
 
 

@@ -32,6 +32,7 @@ from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.layout.maps import FreeMap, LinearMap, Map
 from heatsketch.markov.affinity import AFFINITIES, as_matrix
 from heatsketch.markov.diffusion import NORMALIZATIONS, Diffusion, reweighted, times_columns
+from heatsketch.markov.rows import leading_pairs
 from heatsketch.operators.blocks import HOST, Block, device_memory
 from heatsketch.operators.graph import Graph, as_graph, is_graph
 from heatsketch.operators.operator import Deflated, Operator
@@ -70,6 +71,9 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     # Whether summaries state the explained variance. That of a `HeatSketch` takes as long as the
     # sketch, and its distances are right on average however small it is.
     _states_variance: bool = False
+    _fit_times: Any = (None,)  # of a method without a time
+    _has_free_layout: bool = False
+    _leading_pairs = staticmethod(leading_pairs)
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Let every fit change the estimator at its end, at once, or not at all."""
@@ -134,6 +138,16 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             return lazily_mapped(self, X)
         return returned_for(self.embedding_, X)
 
+    @property
+    def _time(self) -> Any:
+        """The time of the fit, chosen or as it was given; None for methods without one."""
+        given = self._fitted_as.get_params(deep=False).get("time")
+        return given if (chosen := self._result("time_")) is None else chosen
+
+    def _result(self, name: str) -> Any:
+        """Return an attribute that only some fits set, such as "distortion_"; else None."""
+        return getattr(self, name, None)
+
     def __sklearn_is_fitted__(self) -> bool:
         """Say whether a fit has ended."""
         return hasattr(self, "embedding_")
@@ -150,10 +164,11 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
         tags = super().__sklearn_tags__()
-        given = "precomputed" in (getattr(self, "affinity", None), getattr(self, "metric", None))
+        parameters = self.get_params(deep=False)
+        given = "precomputed" in (parameters.get("affinity"), parameters.get("metric"))
         tags.input_tags.sparse = self._takes_sparse
         tags.input_tags.positive_only = given
-        tags.input_tags.pairwise = given and not hasattr(self, "landmarks")
+        tags.input_tags.pairwise = given and "landmarks" not in parameters
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -209,6 +224,10 @@ class DiffusionEstimator(Embedder):
     # by which the coordinates of any point follow from what it is near to
     _map = cast("Map", None)
     _takes_sparse = True
+
+    @property
+    def _has_free_layout(self) -> bool:  # type: ignore[override]
+        return isinstance(self._map, FreeMap)
 
     @abstractmethod
     def _check_parameters(self, times: list[Any]) -> None:
@@ -290,7 +309,7 @@ class DiffusionEstimator(Embedder):
         A = diffusion.operator
         Y = A.blocks.host(placed.training(diffusion.step()))
         self._map = placed.there(HOST)
-        self._fit_times = times_of(getattr(self, "time_", self.time))
+        self._fit_times = times_of(self._time)
         self.epsilon_ = diffusion.expand(diffusion.epsilon)
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
         dtype = A.dtype if isinstance(X, Diffusion) else X.dtype
@@ -427,7 +446,7 @@ class DiffusionEstimator(Embedder):
             make_filter(self._fitted_as.filter, times[index]).minus_constant(),
             self._map.spanned(A, slice(index * width, (index + 1) * width)),
             check_level(level),
-            values=getattr(self, "eigenvalues_", None),
+            values=self._result("eigenvalues_"),
             labels=labels,
             n_probes=check_number(n_probes, "n_probes", low=2, integer=True),
         )
@@ -553,7 +572,7 @@ class DiffusionEstimator(Embedder):
             weighed, columns = reweighted(diffusion, weights)
             model = fresh.fit(weighed, ids=self.ids_)
             # A point that counts w times pulls w times as strongly at a free one.
-            weighed_rows = times_columns(rows, weights if self._is_free else columns)
+            weighed_rows = times_columns(rows, weights if self._has_free_layout else columns)
             return model._checked(model._map.weighed(weighed_rows), X.dtype)
 
         return embed
@@ -592,7 +611,7 @@ class DiffusionEstimator(Embedder):
         given = table if graph is None else Graph(table, graph.names)
         if self.affinity == "precomputed":
             return table, Diffusion.from_affinity(given, **options)
-        with features_named(getattr(self, "feature_names_in_", None)):
+        with features_named(self._result("feature_names_in_")):
             build = check_memory(self.memory).cache(Diffusion.from_points)
             try:
                 return table, build(given, **options)
@@ -601,11 +620,6 @@ class DiffusionEstimator(Embedder):
                     "memory stores results by their parameters, but metric or neighbors cannot be "
                     "pickled; pass a function of a module, or leave out memory."
                 ) from error
-
-    @property
-    def _is_free(self) -> bool:
-        """Whether every point has been moved by itself."""
-        return isinstance(self._map, FreeMap)
 
     def _placed(self, X: Any, device: Any = None) -> Array:
         """Return the coordinates of points that have been read (m, k), found on a device."""

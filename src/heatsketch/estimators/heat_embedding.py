@@ -22,7 +22,7 @@ from heatsketch.layout.maps import (
 )
 from heatsketch.markov.components import ComponentCoordinates, component_labels, deflate_components
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.rows import N_LEADING, leading_pairs
+from heatsketch.markov.rows import N_LEADING
 from heatsketch.markov.times import TimeCurve, direction_curve
 from heatsketch.markov.wide import WideCoordinates
 from heatsketch.metrics.distances import DiffusionDistances
@@ -231,7 +231,6 @@ class HeatEmbedding(DiffusionEstimator):
     spread: float = 0.5
 
     _states_variance = True
-    _leading_pairs = staticmethod(leading_pairs)
 
     def _check_parameters(self, times: list[Any]) -> None:
         check_number(self.n_components, "n_components", low=1, integer=True)
@@ -347,14 +346,21 @@ class HeatEmbedding(DiffusionEstimator):
             diffusion, self.time_, self.filter, within_components=True, ends=ends
         )
         distortion = compare_distances(Y, diffusion.expand(wide.after), wanted, wide.error)
-        held_out_log_L = math.nan if self._is_free else held_out_log_L
+        is_free = self._has_free_layout
+        held_out_log_L = math.nan if is_free else held_out_log_L
         self.distortion_ = distortion._replace(held_out_log_L=held_out_log_L)
         given = self.metric == "precomputed"
         if self.affinity != "precomputed" and (given or self.metric in COORDINATES):
             X = X if given else in_metric(X, self.metric)
             geodesics = sampled_geodesics(X, diffusion, distances=given)
             self.quality_ = picture_quality(
-                X, Y, diffusion, distortion, geodesics, distances=given, is_free=self._is_free
+                X,
+                Y,
+                diffusion,
+                distortion,
+                geodesics,
+                distances=given,
+                is_free=self._has_free_layout,
             )
 
     def _explained_operator(self) -> tuple[Deflated, Array | None]:

@@ -295,7 +295,7 @@ class HeatSketch(DiffusionEstimator):
             Before `fit`; as `fit`, for the current points.
         """
         points, ids, _ = self._present()
-        names = getattr(self, "feature_names_in_", None)
+        names = self._result("feature_names_in_")
         self.fit(points, ids=ids)
         if names is not None:
             self.feature_names_in_ = names

@@ -206,7 +206,7 @@ class MixtureDiffusion(Embedder):
         if self.epsilon == "auto" and not hasattr(self.mixture, "fit"):
             self.whitening_ = Whitening.from_points(sample, seed)
             if X.shape[1] > len(self.whitening_.lengths):
-                warn_of_scales(X, getattr(self, "feature_names_in_", None))
+                warn_of_scales(X, self._result("feature_names_in_"))
         z, sample = self._coordinates(X), self._coordinates(sample)
         self.epsilon_: Any = self.epsilon
         if isinstance(self.epsilon, str):
@@ -416,6 +416,10 @@ class MixtureDiffusion(Embedder):
     def _coordinates(self, X: Array) -> Array:
         """Return points (n, m) in the coordinates of the kernel, which computes in float64."""
         return X if self.whitening_ is None else self.whitening_(X)
+
+    @property
+    def _fit_times(self) -> Any:
+        return (self._fit_time,)
 
     @property
     def _is_first_step(self) -> bool:

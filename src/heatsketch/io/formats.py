@@ -19,7 +19,7 @@ from heatsketch.io.anndata_files import DEFAULT_KEY, check_key
 from heatsketch.io.blocks import Blocks, of_array, of_parts, stamp
 from heatsketch.io.columns import arrow_table
 from heatsketch.io.files import PIPE, blame, check_target, listed, need, suffix_of, write_atomically
-from heatsketch.io.metadata import encoded
+from heatsketch.io.metadata import Record, encoded
 from heatsketch.io.refine import Learned, refined, with_label
 from heatsketch.io.table import WITH_ARRAYS, Reading, Table, as_float, default_names
 
@@ -173,9 +173,9 @@ def read_embedding(
     table = table if metadata is None else replace(table, metadata=metadata)
     if coordinates:
         return refined(table, how)
-    recorded = table.metadata.get("columns")
-    if isinstance(recorded, list) and recorded and {*map(str, recorded)} <= {*table.columns}:
-        return refined(table, Reading(features=map(str, recorded)))
+    recorded = Record(table.metadata).columns
+    if recorded and {*recorded} <= {*table.columns}:
+        return refined(table, Reading(features=recorded))
     return table
 
 

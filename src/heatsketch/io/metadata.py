@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,68 @@ import numpy as np
 from heatsketch._random import data_hash
 from heatsketch.io.files import write_atomically
 
-__all__ = ["KEY", "data_hash", "decoded", "encoded", "plain", "read_metadata", "write_metadata"]
+__all__ = [
+    "KEY",
+    "Record",
+    "data_hash",
+    "decoded",
+    "encoded",
+    "plain",
+    "read_metadata",
+    "write_metadata",
+]
 
 KEY = "heatsketch"  # its name in files
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the metadata of an embedding say of how it was made; files may hold anything.
+
+    If a model mapped the points, what it says of its fit counts where the file says nothing.
+    """
+
+    metadata: dict[str, Any]
+
+    @property
+    def model(self) -> "Record":
+        """What the model says that mapped the points, nothing without one."""
+        return Record(_mapping(self.metadata.get("model")))
+
+    @property
+    def made(self) -> dict[str, Any]:
+        """What the model and the file say."""
+        return self.model.metadata | self.metadata
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """Options of reading the points; {} if they are not known."""
+        return _mapping(self.made.get("reading"))
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of the method, with the time that it chose; {} if they are not known."""
+        given = _mapping(self.made.get("parameters"))
+        return given and given | {"time": self.made.get("time", given.get("time"))}
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the coordinates; [] if they are not known."""
+        found = self.metadata.get("columns")
+        return [*map(str, found)] if isinstance(found, list) else []
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the coordinates were float32, which text does not say."""
+        return bool(self.metadata.get("dtype") == "float32")
+
+    def may_be_of(self, data: str) -> bool:
+        """Whether the points may be those with this hash: their own is the same, or not known."""
+        return bool(self.metadata.get("data", data) == data)
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def encoded(metadata: dict[str, Any]) -> str:
@@ -27,7 +87,7 @@ def decoded(text: Any) -> dict[str, Any]:
         found = json.loads(text)
     except (TypeError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return _mapping(found)
 
 
 def write_metadata(path: Path, metadata: dict[str, Any], *, force: bool = False) -> None:

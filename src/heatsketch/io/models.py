@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._typing import Array
 from heatsketch._version import __version__
+from heatsketch.estimators._base import Embedder
 from heatsketch.io.files import blame, check_archive, write_atomically
 from heatsketch.io.metadata import plain
 from heatsketch.io.numpy_files import write_arrays
@@ -149,21 +150,12 @@ def write_model(
     if hasattr(model, "fit"):
         check_is_fitted(model, msg="model is not fitted; call fit first.")
     contents, arrays = _contents([model, reading])
-    state = _state_of(model)
-    fitted_as, distortion = state.get("_fitted_as"), state.get("distortion_")
-    parameters = {} if fitted_as is None else fitted_as.get_params(deep=False)
     facts: dict[str, Any] = {
         "kind": type(model).__name__,
         "heatsketch": __version__,
         "numpy": np.__version__,
         "scikit-learn": sklearn.__version__,
-        "parameters": parameters or None,
-        "n": len(state.get("embedding_", ())) or None,
-        "n_features": state.get("n_features_in_"),
-        "features": state.get("feature_names_in_"),
-        "data": state.get("_data_hash"),
-        "time": state.get("time_", parameters.get("time")),
-        "distances": None if distortion is None else distortion.describe(),
+        **(_fit_facts(model) if isinstance(model, Embedder) else {}),
     }
     if reading:
         facts |= {"features": reading["columns"], "reading": reading["options"]}
@@ -177,6 +169,20 @@ def write_model(
             write_arrays(archive, {f"arrays/{i}": array for i, array in enumerate(arrays)})
 
     write_atomically(path, write, force=force)
+
+
+def _fit_facts(model: Embedder) -> dict[str, Any]:
+    """Describe the fit of an estimator; None for what is not known of it."""
+    embedding, distortion = model._result("embedding_"), model._result("distortion_")
+    return {
+        "parameters": model._fitted_as.get_params(deep=False),
+        "n": None if embedding is None else len(embedding),
+        "n_features": model._result("n_features_in_"),
+        "features": model._result("feature_names_in_"),
+        "data": model._result("_data_hash"),
+        "time": model._time,
+        "distances": None if distortion is None else distortion.describe(),
+    }
 
 
 def read_model(path: str | Path) -> tuple[Any, dict[str, Any], dict[str, Any]]:

@@ -39,6 +39,7 @@ _N_NEIGHBORS, _NEIGHBOR_ROWS = 5, 2_000  # of nearest pairs, and points that the
 _MAX_TREE_DIMENSIONS, _MANY_DIMENSIONS_ROWS = 15, 20_000  # beyond, a search costs n for each point
 _N_EXTREMES = 32  # pairs of smallest and as many of largest ratio
 _SKETCH_COLUMNS = 128
+_WITHIN = " within components"
 
 
 class Distortion(NamedTuple):
@@ -255,7 +256,19 @@ def row_distortion(Y: Any, F: Any, *, rng: Rng = 0, n_pairs: int = RANDOM_PAIRS)
     if len(Y) != len(F):
         raise ValueError(f"Y has {len(Y)} rows and F has {len(F)}; pass one row per point in each.")
     n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
-    return compare_distances(Y, F, n_pairs=n_pairs, rng=rng)
+    if len(Y) <= ALL_PAIRS_UP_TO:
+        return _over_all_pairs(Y, pdist(F))
+    rng = np.random.default_rng(rng)
+    sampled = sampled_pairs(len(Y), n_pairs, rng)
+    points = rng.permutation(len(Y))[:_NEIGHBOR_ROWS]
+    candidates = {
+        "nearest in the input": nearest_pairs(F, points, _N_NEIGHBORS),
+        "nearest in the embedding": _near_in_embedding(Y, rng),
+    }
+    extremes = _extremes(Y, F, candidates)
+    D = pair_distances(F, F, *np.hstack([sampled, extremes]))
+    looked_at = f"{len(sampled[0]):,} random pairs"
+    return _with_extremes(Y, D, sampled, extremes, looked_at, candidates)
 
 
 def diffusion_distortion(
@@ -357,78 +370,116 @@ def distortion_from(
         raise ValueError(f"F has {len(F)} rows but A has {n} points; pass a row for each point.")
     if n_pairs is not None:
         n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
-    return compare_distances(F, None, wanted, math.inf, n_pairs, rng)
+    leading = n <= ALL_PAIRS_UP_TO or not wanted.is_spread_out()
+    S, error = wanted.coordinates(_SKETCH_COLUMNS, leading=leading)
+    return _compared(F, S, error, wanted, n_pairs, rng)
 
 
-def compare_distances(
+def compare_distances(F: Array, S: Array, wanted: DiffusionDistances, error: float) -> Distortion:
+    """Measure how the rows of F (n, k) keep the diffusion distances `wanted`, as `distortion_from`.
+
+    The distances between the rows of S (n, r) are these, up to an error of the mean squared
+    distance.
+    """
+    if len(F) > ALL_PAIRS_UP_TO and error > _NEGLIGIBLE and wanted.is_spread_out():
+        S, error = wanted.coordinates(_SKETCH_COLUMNS, leading=False)
+    return _compared(F, S, error, wanted)
+
+
+def _compared(
     F: Array,
-    S: Any,  # array (n, r), or None
-    wanted: DiffusionDistances | None = None,
-    error: float = 0.0,
+    S: Array,
+    error: float,
+    wanted: DiffusionDistances,
     n_pairs: int | None = None,
     rng: Rng = 0,
 ) -> Distortion:
-    """Measure how the rows of F (n, k) keep the distances between the rows of S (n, r).
+    """Compare distances with those of S, or, if their error is above 1 %, with exact ones.
 
-    Those of S may be diffusion distances, `wanted`, up to an error of the mean squared distance.
-    Where this is above 1 %, S only says which pairs may be extreme, and distances are exact. If S
-    is None, it is computed.
+    Then S only says which pairs may be extreme.
     """
-    n, labels = len(F), None
-    if wanted is not None:
-        labels = wanted.labels
-        spread_out = n > ALL_PAIRS_UP_TO and error > _NEGLIGIBLE and wanted.is_spread_out()
-        if S is None or spread_out:
-            S, error = wanted.coordinates(_SKETCH_COLUMNS, leading=not spread_out)
-    within = "" if labels is None else " within components"
+    n, labels = len(F), wanted.labels
     if n <= ALL_PAIRS_UP_TO:
-        i, j = np.triu_indices(n, 1)
-        kept = slice(None) if labels is None else labels[i] == labels[j]
-        distances = pdist if wanted is None else all_distances  # of many columns a tenth as long
-        after, before = pdist(F)[kept], distances(S)[kept]
-        return _summary(after, before, i[kept], j[kept], "all pairs" + within)
+        return _over_all_pairs(F, all_distances(S), labels)  # of many columns a tenth as long
     rng = np.random.default_rng(rng)
     sampled = sampled_pairs(n, n_pairs or RANDOM_PAIRS, rng, labels)
-    points = rng.permutation(n)[:_NEIGHBOR_ROWS]
-    step = None if wanted is None else wanted.rows.step
-    if wanted is not None and step is not None and hasattr(step.matrix, "tocsr"):
+    points, step = rng.permutation(n)[:_NEIGHBOR_ROWS], wanted.rows.step
+    if step is not None and hasattr(step.matrix, "tocsr"):
         near = _near_in_graph(step.matrix, wanted.rows.vertex, points)
     else:
         near = nearest_pairs(S, points, _N_NEIGHBORS)
-    few_dimensions = F.shape[1] <= _MAX_TREE_DIMENSIONS
-    rows = np.arange(n) if few_dimensions else rng.permutation(n)[:_MANY_DIMENSIONS_ROWS]
     candidates = {
-        f"nearest in {'the input' if wanted is None else 'diffusion'}": near,
-        "nearest in the embedding": nearest_pairs(F, rows, _N_NEIGHBORS),
+        "nearest in diffusion": within_labels(*near, labels),
+        "nearest in the embedding": within_labels(*_near_in_embedding(F, rng), labels),
     }
-    candidates = {name: within_labels(i, j, labels) for name, (i, j) in candidates.items()}
-    blocks = HOST if wanted is None else wanted.rows.operator.blocks
-    left_out = None
-    if wanted is None or error <= _NEGLIGIBLE:
+    blocks = wanted.rows.operator.blocks
+    if error <= _NEGLIGIBLE:
         extremes = _extremes(F, S, candidates, blocks)
         D = pair_distances(S, S, *np.hstack([sampled, extremes]))
-        looked_at = f"{len(sampled[0]):,} random pairs"
+        looked_at, left_out = f"{len(sampled[0]):,} random pairs", None
     else:
         candidates["random pairs"] = sampled
         extremes = _extremes(F, S, candidates, blocks)
-        m = min(_SAMPLED_POINTS, max(_FEWEST_POINTS, _SAMPLE_ENTRIES // wanted.rows.operator.n))
-        if n_pairs is not None:
-            m = min(n, math.ceil((1 + math.sqrt(1 + 8 * n_pairs)) / 2))
-        i, j = rng.permutation(n)[np.array(np.triu_indices(m, 1))]
-        sampled, left_out = within_labels(i, j, labels), 1 - m / n
-        looked_at = f"all {len(sampled[0]):,} pairs of {m:,} random points"
-        if len(sampled[0]) < m:  # hardly any within the components, which are small
-            sampled, left_out = sampled_pairs(n, m // 2, rng, labels), None
-            looked_at = f"{m // 2:,} random pairs"
+        sampled, looked_at, left_out = _pairs_of_few_points(wanted, n, n_pairs, rng)
         D = np.hstack([wanted.between(i, j, _SERIES) for i, j in (sampled, extremes)])
+    return _with_extremes(F, D, sampled, extremes, looked_at, candidates, labels, left_out)
+
+
+def _pairs_of_few_points(
+    wanted: DiffusionDistances, n: int, n_pairs: int | None, rng: np.random.Generator
+) -> tuple[Pairs, str, float | None]:
+    """Return pairs of which exact distances are affordable: all pairs of some of n points.
+
+    Also returned are words for them, and the fraction of the points that is left out; None if pairs
+    are drawn, because hardly any two of the points are in the same component.
+    """
+    m = min(_SAMPLED_POINTS, max(_FEWEST_POINTS, _SAMPLE_ENTRIES // wanted.rows.operator.n))
+    if n_pairs is not None:
+        m = min(n, math.ceil((1 + math.sqrt(1 + 8 * n_pairs)) / 2))
+    i, j = rng.permutation(n)[np.array(np.triu_indices(m, 1))]
+    pairs = within_labels(i, j, wanted.labels)
+    if len(pairs[0]) < m:
+        return sampled_pairs(n, m // 2, rng, wanted.labels), f"{m // 2:,} random pairs", None
+    return pairs, f"all {len(pairs[0]):,} pairs of {m:,} random points", 1 - m / n
+
+
+def _over_all_pairs(F: Array, before: Array, labels: Array | None = None) -> Distortion:
+    """Compare all pairs with the same label with their distances among all pairs (p,)."""
+    i, j = np.triu_indices(len(F), 1)
+    if labels is None:
+        return _summary(pdist(F), before, i, j, "all pairs")
+    kept = labels[i] == labels[j]
+    looked_at = f"all pairs{_WITHIN}"
+    return _summary(pdist(F)[kept], before[kept], i[kept], j[kept], looked_at)
+
+
+def _near_in_embedding(F: Array, rng: np.random.Generator) -> Pairs:
+    """Return pairs of points with their nearest neighbours in F."""
+    n, few_dimensions = len(F), F.shape[1] <= _MAX_TREE_DIMENSIONS
+    rows = np.arange(n) if few_dimensions else rng.permutation(n)[:_MANY_DIMENSIONS_ROWS]
+    return nearest_pairs(F, rows, _N_NEIGHBORS)
+
+
+def _with_extremes(
+    F: Array,
+    D: Array,
+    sampled: Pairs,
+    extremes: Pairs,
+    looked_at: str,
+    candidates: dict[str, Pairs],
+    labels: Array | None = None,
+    left_out: float | None = None,
+) -> Distortion:
+    """Compare sampled pairs, and the extreme ones among candidates, with their distances D."""
     counts = " + ".join(f"{len(i):,} {name}" for name, (i, _) in candidates.items())
-    looked_at += f" + the {len(extremes[0])} of most extreme ratio from {counts}{within}"
+    looked_at += f" + the {len(extremes[0])} of most extreme ratio from {counts}"
+    looked_at += "" if labels is None else _WITHIN
     i, j = np.hstack([sampled, extremes])
-    after, n_sampled = pair_distances(F, F, i, j), len(sampled[0])
-    return _summary(after, D, i, j, looked_at, n_sampled, left_out=left_out)
+    after = pair_distances(F, F, i, j)
+    return _summary(after, D, i, j, looked_at, len(sampled[0]), left_out=left_out)
 
 
-def _extremes(F: Array, S: Array, candidates: dict[str, Pairs], blocks: Blocks) -> Pairs:
+def _extremes(F: Array, S: Array, candidates: dict[str, Pairs], blocks: Blocks = HOST) -> Pairs:
     """Return the different pairs whose ratios |f_i - f_j| / |s_i - s_j| are extreme.
 
     Differences of S, which has many columns, are taken where `blocks` are.

@@ -206,7 +206,7 @@ def scales(
 
 def check_curve(embedding: Any) -> Any:
     """Return the curve by which an embedding chose its time, or raise."""
-    curve = getattr(embedding, "time_curve_", None)
+    curve = embedding._result("time_curve_")
     if curve is None:
         raise ValueError(
             f"{type(embedding).__name__} has chosen no time (time={embedding.time!r}); pass a "

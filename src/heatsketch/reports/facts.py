@@ -20,7 +20,7 @@ from heatsketch import __version__
 from heatsketch._exceptions import logger
 from heatsketch._typing import Array
 from heatsketch.comparison.audit import Audit
-from heatsketch.estimators import HeatSketch
+from heatsketch.estimators import HeatEmbedding, HeatSketch
 from heatsketch.graphs.links import shortest_links
 from heatsketch.graphs.neighborhoods import positive
 from heatsketch.io.refine import in_units_of_source
@@ -155,19 +155,19 @@ def report(
     """
     if path is not None:
         check_suffix(path)
-    if hasattr(est, "fit"):
+    is_audit = isinstance(est, Audit)
+    if not is_audit:
         est = est._as_fitted()
     if len(fit_times_of(est)) > 1:
         raise ValueError(
             f"est has the coordinates of {len(fit_times_of(est))} times side by side; fit it with "
             "one time, the report moves through others."
         )
-    features = getattr(X, "columns", getattr(est, "feature_names_in_", None))
+    features = getattr(X, "columns", None if is_audit else est._result("feature_names_in_"))
     X, in_units = (X.values, in_units_of_source(X)) if isinstance(X, Table) else (X, X)
-    is_audit = isinstance(est, Audit)
     model, Y = (est.model, est.picture) if is_audit else (est, est.embedding_)
     # The distortion, the frames and the sketch need the same eigenpairs.
-    leading = cache(getattr(model, "_leading_pairs", leading_pairs))
+    leading = cache(model._leading_pairs)
     distortion = est.distortion if is_audit else fitted_distortion(est, leading)
     n = len(Y)
     if X is not None and np.shape(X)[0] != n:
@@ -246,7 +246,7 @@ def of_audit(audit: Audit, shown: Array) -> dict[str, Any]:
 def of_estimator(est: Any, X: Any, shown: Array) -> dict[str, Any]:
     """Return the facts of an estimator alone: the Ksum test, scales, and the variance explained."""
     name, diffusion, columns = type(est).__name__, diffusion_of(est), []
-    if hasattr(type(est), "neighbor_confidence_"):
+    if isinstance(est, HeatSketch):
         columns.append(column("neighbor_confidence", est.neighbor_confidence_, shown))
     share, scales = None, None
     if diffusion is not None:
@@ -273,21 +273,24 @@ def of_estimator(est: Any, X: Any, shown: Array) -> dict[str, Any]:
 
 def _ksum_facts(est: Any, X: Any) -> dict[str, Any] | None:
     """Return the Ksum curve of the points with the bandwidth of the estimator, or the error."""
-    metric = getattr(est, "metric", None)
-    if X is None or metric is None or "precomputed" in (metric, getattr(est, "affinity", None)):
+    given = est.get_params(deep=False)
+    metric = given.get("metric")
+    if X is None or metric is None or "precomputed" in (metric, given.get("affinity")):
         return None
     logger.info("the Ksum test")
     try:
         found = ksum(X, metric=metric)
     except ValueError as error:  # points that suffice for an estimator but not for the test
         return {"why_not": str(error)}
-    used: Any = getattr(est, "epsilon_", np.nan)
+    used = est._result("epsilon_")
+    if used is None:
+        used = np.nan
     return {**found._asdict(), "used": float(used) if np.ndim(used) == 0 else None}
 
 
 def _scale_facts(est: Any, diffusion: Any) -> dict[str, Any]:
     """Return the numbers of directions that are left at times."""
-    curve = getattr(est, "time_curve_", None)
+    curve = est._result("time_curve_")
     times = _TRACE_TIMES if curve is None else np.asarray(curve.times, dtype=float)
     trace = heat_trace(diffusion, times, rng=0)
     low, high = trace.effective_rank_interval
@@ -329,10 +332,11 @@ def distances_of(est: Any) -> tuple[Any, float, str] | None:
 
 def fitted_distortion(est: Any, leading: LeadingPairs = leading_pairs) -> Distortion | None:
     """Return the distortion of the diffusion distances of an estimator; None if it has none."""
-    measured: Distortion | None = getattr(est, "distortion_", None)
-    kept = None if hasattr(est, "distortion_") else distances_of(est)
-    if kept is None:
+    measured: Distortion | None = est._result("distortion_")
+    if isinstance(est, HeatEmbedding) or measured is not None:
         return measured
+    if (kept := distances_of(est)) is None:
+        return None
     logger.info("how distances are kept")
     wanted = DiffusionDistances.from_operator(*kept, within_components=True, leading=leading)
     return distortion_from(est.embedding_, wanted)

@@ -12,6 +12,8 @@ from sklearn.base import clone
 
 from heatsketch._exceptions import logger
 from heatsketch._typing import Array
+from heatsketch.estimators import HeatEmbedding
+from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.layout.objective import sampled_pairs, within_labels
 from heatsketch.markov.rows import N_LEADING, LeadingPairs, leading_pairs
 from heatsketch.metrics.distances import DiffusionDistances
@@ -33,13 +35,13 @@ _DEGENERATE = 1e-12  # distance of a pair next to the largest, from which on it 
 
 def fit_times_of(est: Any) -> list[Any]:
     """Return the times of an embedding at its fit; [None] for methods without a time."""
-    times: Any = getattr(est, "_fit_times", getattr(est, "time", None))
-    return np.atleast_1d(times).tolist()
+    times: list[Any] = np.atleast_1d(est._fit_times).tolist()
+    return times
 
 
 def diffusion_of(est: Any) -> Any:
     """Return the diffusion of an estimator; None without one, or if points do not differ."""
-    if not hasattr(est, "diffusion_"):
+    if not isinstance(est, DiffusionEstimator):
         return None
     diffusion = est._current_diffusion()
     return None if diffusion.diagnostics["is_constant"] else diffusion
@@ -52,21 +54,20 @@ def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
     others its points would move in ways that say nothing of the time.
     """
     (own,), diffusion = fit_times_of(est), diffusion_of(est)
-    if times is not None and not hasattr(est, "diffusion_"):
+    if times is not None and not isinstance(est, DiffusionEstimator):
         raise ValueError(
             f"times={times!r} but {type(est).__name__} has no diffusion; leave it out."
         )
-    is_free = getattr(est, "_is_free", False)
-    if times is not None and is_free:
+    if times is not None and est._has_free_layout:
         raise ValueError(f"times={times!r} but a free layout has one time; pass layout='linear'.")
-    if is_free or diffusion is None:
+    if diffusion is None or est._has_free_layout:
         return [own]
     filter = est._fitted_as.filter
     if times is None:
         middle = np.log2(own or 1)
         powers = 2.0 ** np.arange(np.ceil(middle) - _DOUBLINGS, np.floor(middle) + _DOUBLINGS + 1)
         times = powers[powers >= min(own or 1, 1)].tolist()
-    whole = not hasattr(est, "eigenvalues_")  # without eigenvalues a time counts products
+    whole = est._result("eigenvalues_") is None  # without eigenvalues a time counts products
     found = {own, *(FILTERS[filter].check_time(t, whole=whole) for t in times)}
     A = diffusion.deflated
     return [t for t in sorted(found) if t == own or time_excess(make_filter(filter, t), A) <= 1]
@@ -86,7 +87,7 @@ def frames(
     distances: Sequence[Distortion | None] = [None] * len(times)
     Y = np.asarray(Y, dtype=float)
     blocks, centres = Y[None], np.zeros_like(Y)
-    if len(times) > 1 and hasattr(est, "time_curve_"):
+    if len(times) > 1 and isinstance(est, HeatEmbedding):
         blocks, centres, distances = _mapped(est, times, at, leading)
     elif len(times) > 1:
         blocks = _of_a_copy(est, list(times), at)

@@ -24,22 +24,22 @@ def summary(estimator: Any, share: ExplainedVariance | None = None) -> dict[str,
     '1 connected component(s), 0 isolated point(s)'
     """
     lines = {}
-    if isinstance(getattr(estimator, "time", None), str):
+    given, epsilon = estimator.get_params(deep=False), estimator._result("epsilon_")
+    if isinstance(given.get("time"), str):
         lines["time"] = str(estimator.time_)
-    if getattr(estimator, "layout", None) == "auto":
-        lines["layout"] = "free" if estimator._is_free else "linear"
-    epsilon: Any = getattr(estimator, "epsilon_", None)
+    if given.get("layout") == "auto":
+        lines["layout"] = "free" if estimator._has_free_layout else "linear"
     if np.ndim(epsilon):  # one scale for each point
         low, median, high = (f"{value:.4g}" for value in np.quantile(epsilon, [0, 0.5, 1]))
         lines["bandwidth"] = f"local scales from {low} to {high}, median {median}"
     elif epsilon is not None:
         given = np.isnan(epsilon)
         lines["bandwidth"] = "of the given affinity" if given else f"epsilon {epsilon:.6g}"
-    lines |= _model(getattr(estimator, "diagnostics_", {}))
-    if getattr(estimator, "quality_", None) is not None:
-        lines["picture"] = estimator.quality_.describe()
-    if getattr(estimator, "distortion_", None) is not None:
-        held_out, line = estimator.distortion_.held_out_log_L, kept(estimator.distortion_)
+    lines |= _model(estimator._result("diagnostics_") or {})
+    if (quality := estimator._result("quality_")) is not None:
+        lines["picture"] = quality.describe()
+    if (distortion := estimator._result("distortion_")) is not None:
+        held_out, line = distortion.held_out_log_L, kept(distortion)
         more = "" if math.isnan(held_out) else f", {held_out:.2f} for points not learned from"
         lines["distances"] = line + more
     if estimator._states_variance:
