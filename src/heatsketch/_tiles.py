@@ -105,29 +105,28 @@ def shared(setting: Callable[[], Iterator[Value]]) -> Callable[[], Iterator[Valu
     inside: list[int] = []  # threads, once for each entry
     in_force: list[tuple[Iterator[Value], Value]] = []
 
-    def leave(thread: int) -> None:
-        inside.remove(thread)
-        if not inside:
+    def set_back() -> None:
+        if in_force and not inside:
             next(in_force.pop()[0], None)
 
     def context() -> Iterator[Value]:
         thread = threading.get_ident()
         with lock:
-            if not inside:
-                entered = setting()
-                in_force.append((entered, next(entered)))
+            if not in_force:  # it may be, with nobody inside, if Ctrl-C came before `set_back`
+                steps = setting()
+                in_force.append((steps, next(steps)))
             inside.append(thread)
             value = in_force[0][1]
         try:
             yield value
         finally:
             with lock:
-                leave(thread)
+                inside.remove(thread)
+                set_back()
 
     def in_child() -> None:
-        for thread in [*inside]:
-            if thread != threading.get_ident():
-                leave(thread)
+        inside[:] = [thread for thread in inside if thread == threading.get_ident()]
+        set_back()
         lock.release()
 
     if hasattr(os, "register_at_fork"):  # the lock is free, and what it guards whole, in the child
@@ -148,10 +147,12 @@ def single_threaded_blas() -> Iterator[int]:
         return
     _let_any_thread_set_limits()
     limiter = _controller().limit(limits=1)
-    yield threads_outside
-    _let_any_thread_set_limits()
-    limiter.restore_original_limits()
-    _let_any_thread_set_limits()
+    try:
+        yield threads_outside
+    finally:  # also where Ctrl-C arrives as it is set back
+        _let_any_thread_set_limits()
+        limiter.restore_original_limits()
+        _let_any_thread_set_limits()
 
 
 def _threads_allowed() -> int:

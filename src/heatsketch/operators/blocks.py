@@ -420,5 +420,7 @@ def _full_float32() -> Iterator[None]:
 
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
-    yield
-    torch.set_float32_matmul_precision(before)
+    try:
+        yield
+    finally:  # also where Ctrl-C arrives as it is set back
+        torch.set_float32_matmul_precision(before)
