@@ -370,9 +370,11 @@ def distortion_from(
         raise ValueError(f"F has {len(F)} rows but A has {n} points; pass a row for each point.")
     if n_pairs is not None:
         n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
-    leading = n <= ALL_PAIRS_UP_TO or not wanted.is_spread_out()
-    S, error = wanted.coordinates(_SKETCH_COLUMNS, leading=leading)
-    return _compared(F, S, error, wanted, n_pairs, rng)
+    if n <= ALL_PAIRS_UP_TO:
+        S, _ = wanted.coordinates(_SKETCH_COLUMNS)
+        return _over_all_pairs(F, all_distances(S), wanted.labels)
+    S, error = wanted.coordinates(_SKETCH_COLUMNS, leading=not wanted.is_spread_out())
+    return _over_sampled_pairs(F, S, error, wanted, n_pairs, rng)
 
 
 def compare_distances(F: Array, S: Array, wanted: DiffusionDistances, error: float) -> Distortion:
@@ -381,12 +383,14 @@ def compare_distances(F: Array, S: Array, wanted: DiffusionDistances, error: flo
     The distances between the rows of S (n, r) are these, up to an error of the mean squared
     distance.
     """
-    if len(F) > ALL_PAIRS_UP_TO and error > _NEGLIGIBLE and wanted.is_spread_out():
+    if len(F) <= ALL_PAIRS_UP_TO:
+        return _over_all_pairs(F, all_distances(S), wanted.labels)  # pdist: ten times as long
+    if error > _NEGLIGIBLE and wanted.is_spread_out():
         S, error = wanted.coordinates(_SKETCH_COLUMNS, leading=False)
-    return _compared(F, S, error, wanted)
+    return _over_sampled_pairs(F, S, error, wanted)
 
 
-def _compared(
+def _over_sampled_pairs(
     F: Array,
     S: Array,
     error: float,
@@ -394,13 +398,11 @@ def _compared(
     n_pairs: int | None = None,
     rng: Rng = 0,
 ) -> Distortion:
-    """Compare distances with those of S, or, if their error is above 1 %, with exact ones.
+    """Compare some pairs with the distances of S, or, if their error is above 1 %, with exact ones.
 
     Then S only says which pairs may be extreme.
     """
     n, labels = len(F), wanted.labels
-    if n <= ALL_PAIRS_UP_TO:
-        return _over_all_pairs(F, all_distances(S), labels)  # of many columns a tenth as long
     rng = np.random.default_rng(rng)
     sampled = sampled_pairs(n, n_pairs or RANDOM_PAIRS, rng, labels)
     points, step = rng.permutation(n)[:_NEIGHBOR_ROWS], wanted.rows.step
