@@ -35,7 +35,7 @@ class Embedding(Embedder):
 
     @property
     def _fit_metric(self) -> Any:
-        return self._fitted_as.get_params(deep=False).get("metric", "euclidean")
+        return (self._fitted_as or self).get_params(deep=False).get("metric", "euclidean")
 
     @property
     def _precomputed(self) -> bool:

@@ -66,7 +66,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     """
 
     embedding_: Array
-    _fitted_as: Any  # an estimator with the parameters of the fit, whatever `set_params` says since
+    # An estimator with the parameters of the fit, whatever `set_params` says since.
+    _fitted_as: Any = None
     _takes_sparse: bool = False
     # Whether summaries state the explained variance. That of a `HeatSketch` takes as long as the
     # sketch, and its distances are right on average however small it is.

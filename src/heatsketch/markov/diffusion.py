@@ -635,8 +635,8 @@ class Diffusion:
             New points of another form, or for which there is no rule.
         """
         X, rule = self._checked(X), cast(Any, self.out_of_sample)
-        K, pulls = rule.affinities(X, self.first_points, blocks)
-        return Near(K, pulls, self.scaling)
+        K, pulls = rule.affinities(X, blocks)
+        return Near(K, lambda: pulls(self.first_points), self.scaling)
 
     def near_by_tiles(self, X: Any, blocks: Blocks = HOST) -> Iterator[tuple[slice, Near]]:
         """Find the same by tiles: some rows of X, and what they are near to.

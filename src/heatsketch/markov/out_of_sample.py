@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -59,7 +59,7 @@ def warn_of_new_points(left_out: Array, affinity: Array) -> None:
     warn_of_faint_points(np.flatnonzero(affinity < left_out[0] + _HARDLY_ANY))
 
 
-Affinities = tuple[Any, Callable[[], Any]]
+Affinities = tuple[Any, Callable[[Array], Any]]
 
 
 class OutOfSampleKernel(Protocol):
@@ -69,11 +69,11 @@ class OutOfSampleKernel(Protocol):
     def width(self) -> int:
         """Columns of the new points."""
 
-    def affinities(self, X: Any, first_points: Array, blocks: Blocks = HOST) -> Affinities:
+    def affinities(self, X: Any, blocks: Blocks = HOST) -> Affinities:
         """Return the affinities K(x, x_j) of new points, array or CSR (m, n), and their pulls.
 
-        These are a function that returns K(x, x_j) / |x - x_j|, CSR (m, n): infinite at a training
-        point. `first_points` (n,): a training point at each vertex. Matrices are where `blocks`
+        These are a function of a training point at each vertex (n,) that returns
+        K(x, x_j) / |x - x_j|, CSR (m, n): infinite at a training point. Matrices are where `blocks`
         are, if the rule can compute there, else on the host.
         """
 
@@ -112,7 +112,7 @@ class OutOfSamplePoints:
         """Columns of the new points."""
         return int(self.points.shape[1])
 
-    def affinities(self, X: Points, first_points: Array, blocks: Blocks = HOST) -> Affinities:
+    def affinities(self, X: Points, blocks: Blocks = HOST) -> Affinities:
         """Return affinities of new points (m, n), array or CSR, and their pulls.
 
         Lists of neighbours are found where `blocks` are.
@@ -120,10 +120,10 @@ class OutOfSamplePoints:
         x = self._there(X, blocks)
         if isinstance(self.kernel, NeighborKernel):
             K, distances = self.kernel.with_distances(x)
-            return K, partial(_pulls, K, distances.data)
+            return K, lambda first_points: _pulls(K, distances.data)
         K = self.kernel.new_rows(x)
 
-        def pulls() -> Any:
+        def pulls(first_points: Array) -> Any:
             largest = K if sparse.issparse(K) else largest_of_rows(K, N_NEAREST)
             row, columns = HOST.row_numbers(largest), first_points[largest.indices]
             metric = Distances.from_metric(self.metric)
@@ -322,14 +322,14 @@ class OutOfSampleMixture:
         """Columns of the new points."""
         return int(self.points.shape[1])
 
-    def affinities(self, X: Any, first_points: Array, blocks: Blocks = HOST) -> Affinities:
+    def affinities(self, X: Any, blocks: Blocks = HOST) -> Affinities:
         """Return affinities of new points (m, n), and their pulls."""
         warn_of_new_points(self._left_out, self.kernel.log_stationary(X))
         log_k = self.kernel.log_kernel(X, self.points) - self.log_unit
         # Rows of far points would underflow; normalisation cancels a factor of a row.
         log_k -= np.minimum(log_k.max(axis=1, keepdims=True) + _MAX_NEGATIVE_LOG, 0.0)
         K = np.exp(log_k)
-        return K, lambda: sparse.csr_matrix(over_distances(K, cdist(X, self.points)))
+        return K, lambda first_points: sparse.csr_matrix(over_distances(K, cdist(X, self.points)))
 
     def novelty(self, X: Any) -> Array:
         """Return the novelty (m,), by the stationary density: the integral of the affinities."""
@@ -361,7 +361,7 @@ class OutOfSampleAffinities:
         """Columns of the affinities of new points."""
         return len(self.points)
 
-    def affinities(self, rows: Any, first_points: Array, blocks: Blocks = HOST) -> Affinities:
+    def affinities(self, rows: Any, blocks: Blocks = HOST) -> Affinities:
         """Return the affinities to the vertices, checked, and their pulls.
 
         Affinities have no distances by which they could be divided: the pulls are infinite where a
@@ -379,7 +379,7 @@ class OutOfSampleAffinities:
         warn_of_new_points(self.left_out, _logarithm(sums))
         K = rows[:, self.points]
 
-        def pulls() -> Any:
+        def pulls(first_points: Array) -> Any:
             own = sparse.csr_matrix(K)
             keys = own @ _key_weights(own.shape[1])
             apart, vertex = cKDTree(self.keys).query(keys)
