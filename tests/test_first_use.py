@@ -74,10 +74,13 @@ def test_pickles_are_found_and_small_data_wait_for_no_compiler(tmp_path):
 def test_what_one_process_compiles_no_other_compiles_again(tmp_path):
     """The default ways, in two processes; between them the cache on disk stays as it is."""
     cache = tmp_path / "compiled"
-    program = Path(__file__).parent / "problems" / "every_loop.py"
+    tests = Path(__file__).parent
+    paths = os.pathsep.join([str(tests), os.environ.get("PYTHONPATH", "")])
+    environment = {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": paths}
     printed, files = [], []
     for _ in range(2):
-        printed.append(run(str(program), str(tmp_path), NUMBA_CACHE_DIR=str(cache)))
+        program = str(tests / "problems" / "every_loop.py")
+        printed.append(run(program, str(tmp_path), **environment))
         files.append({p.name: p.stat().st_mtime_ns for p in cache.rglob("*") if p.is_file()})
     assert re.search(r"compiled heatsketch.layout.free_loops \S*repulsion\n", printed[0])
     assert "left out []" in printed[0]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import heatsketch as hs
-from heatsketch.estimators import heat_embedding
+from heatsketch.layout import maps
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_scales_lay_out_no_free_picture(run, monkeypatch):
     X = hs.datasets.circle(60, rng=0)[0]
     np.save("X.npy", X)
     model = hs.HeatEmbedding(layout="linear", random_state=0).fit(X)
-    monkeypatch.setattr(heat_embedding, "free_layout", None)
+    monkeypatch.setattr(maps, "free_layout", None)
     facts = json.loads(run("scales", "X.npy", "--json").out)
     held = model.explained_diffusion_variance().cumulative
     np.testing.assert_allclose(facts["explained"]["cumulative"], held)

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from limits import set_limits
 from numba.core import event
 from numba.core.dispatcher import Dispatcher
 
 import heatsketch as hs
 from heatsketch.classical import Isomap
 from heatsketch.cli import main
+from problems.limits import set_limits
 
 
 class Listener(event.Listener):
