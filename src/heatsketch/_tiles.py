@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -37,16 +38,43 @@ def for_each_tile(
     """Call `work(rows)` on every row tile, in parallel, and return the results in their order.
 
     Tiles are fixed and BLAS runs on one thread inside them, so results are bitwise the same for any
-    number of threads. `bar` counts the rows that are done.
+    number of threads. This thread works, too, and waits for no other to wake. `bar` counts the rows
+    of tiles that are done or begun.
     """
     tiles = list(row_tiles(n, tile))
+    waiting, results = deque(enumerate(tiles)), [None] * len(tiles)
+    failed: list[tuple[int, Exception]] = []
+
+    def take_tiles(bar: tqdm | None = None) -> None:
+        while waiting:
+            try:
+                place, rows = waiting.popleft()
+            except IndexError:  # another thread has taken the last one
+                return
+            try:
+                results[place] = work(rows)
+            except Exception as error:
+                failed.append((place, error))
+                waiting.clear()
+            if bar is not None:
+                bar.update(min((len(tiles) - len(waiting)) * tile, n) - bar.n)
+
     with single_threaded_blas() as n_threads, nullcontext() if bar is None else bar:
         alone = n_threads == 1 or len(tiles) <= 1 or getattr(_inside, "tile", False)
-        results: list[Any] = []
-        for found in (map if alone else _pool(n_threads).map)(work, tiles):
-            results.append(found)
-            if bar is not None:
-                bar.update(min(len(results) * tile, n) - bar.n)
+        helpers = 0 if alone else min(n_threads, len(tiles)) - 1
+        at_work = [_pool(n_threads).submit(take_tiles) for _ in range(helpers)]
+        try:
+            with _in_a_tile() if helpers else nullcontext():
+                take_tiles(bar)
+        finally:
+            waiting.clear()  # of an interrupted loop
+        for helper in at_work:
+            if not helper.cancel():
+                helper.result()
+        if bar is not None and not failed:
+            bar.update(n - bar.n)
+    if failed:
+        raise min(failed)[1]
     return results
 
 
@@ -61,15 +89,20 @@ _inside = threading.local()  # whether this thread works on a tile; it runs inne
 
 
 @contextmanager
-def in_one_thread() -> Iterator[None]:
-    """Run tiles and BLAS in this thread alone, because others work beside it."""
+def _in_a_tile() -> Iterator[None]:
     outside = getattr(_inside, "tile", False)
     _inside.tile = True
     try:
-        with single_threaded_blas():
-            yield
+        yield
     finally:
         _inside.tile = outside
+
+
+@contextmanager
+def in_one_thread() -> Iterator[None]:
+    """Run tiles and BLAS in this thread alone, because others work beside it."""
+    with _in_a_tile(), single_threaded_blas():
+        yield
 
 
 @functools.cache

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from heatsketch._tiles import for_each_tile, track
+from heatsketch._tiles import for_each_tile, single_threaded_blas, track
 from heatsketch._typing import Array
 from heatsketch.layout.device import medians_on
 from heatsketch.layout.terms import (
@@ -27,13 +27,12 @@ from heatsketch.layout.terms import (
     csr_parts,
     edges_of,
     median_edge,
-    tile_of,
 )
 from heatsketch.operators.blocks import HOST, Block, blocks_of
 from heatsketch.operators.operator import multiply, scale_both_sides
 
 _STEPS, _LARGE = (300, 150), 20_000  # of the descent, up to so many points and beyond
-_MEDIANS = 1_024  # medians of a tile
+_TILE, _MEDIANS = 4_096, 1_024  # rows and medians of a tile
 _MEASURED = 6  # times that s is measured
 _SHORTEST = 1e-6  # s, relative to the median distance
 _FAST, _SLOW = 0.9, 0.99  # memory of the two moments of Adam
@@ -101,6 +100,7 @@ def free_layout(
     return blocks.host(Y).astype(float, copy=False) * unit
 
 
+@single_threaded_blas()  # set once, not for every loop over tiles
 def descend(terms: Sequence[Term], S: Any, Z: Block, edges: Any, steps: int) -> Block:
     """Return Y = S Z at the end of a descent of the sum of the terms, from sources Z (n, c).
 
@@ -138,7 +138,7 @@ def _adam(Z: Block, gradient: Block, moments: tuple[Block, Block], size: float, 
         root = xp.sqrt(second[rows] / (1 - _SLOW**t)) + least
         Z[rows] -= size / (1 - _FAST**t) * first[rows] / root
 
-    for_each_tile(work, len(Z), tile_of(len(Z)) if blocks is HOST else len(Z))
+    for_each_tile(work, len(Z), _TILE if blocks is HOST else len(Z))
 
 
 def spread_targets(log_distances: Array, spread: float, c: int) -> Array:

@@ -21,7 +21,9 @@ from heatsketch.operators.torch import on_device
 OPENING = 0.25  # θ of the tree: forces are within a thousandth of all their parts
 _UNCOMPILED_UP_TO = 320  # points, which wait for no compiler: that takes seconds, once
 _EXACT_UP_TO = 1_000  # points, whose sums over all pairs are exact
-_TILES = 8  # no bit depends on the tiles, so that small data, too, use all threads
+# No bit depends on the tiles. Those of compiled loops, which release the lock of the interpreter,
+# are so small that small data, too, use all threads.
+_TILES = 8
 _ROWS, _NODES = (512, 4_096), (64, 512)  # of a tile, at least and at most; nodes of the tree
 _TINY = 1e-12  # squared distance that is added to those under a logarithm, as in the loops
 _LEAST_TOTAL = float(np.finfo(float).tiny)
@@ -177,12 +179,12 @@ def median_edge(edges: Any, Y: Block) -> float:
         entries = slice(starts[0], starts[-1])
         squares[entries] = np.square(Y[row] - Y[indices[entries]]).sum(axis=1)
 
-    for_each_tile(work, len(Y), tile_of(len(Y)))
+    for_each_tile(work, len(Y), _ROWS[1])
     return math.sqrt(float(np.median(squares)))
 
 
 def tile_of(n: int, limits: tuple[int, int] = _ROWS) -> int:
-    """Return the size of a tile of n rows."""
+    """Return the size of a tile of n rows for a compiled loop."""
     least, most = limits
     return min(max(n // _TILES, least), most)
 
@@ -250,7 +252,7 @@ def repulsion(U: Array, theta: float = OPENING) -> tuple[Array, float]:
         cells[rows] = (U[rows] - low) * scale
         free_loops.interleave(cells, rows.start, rows.stop, codes)
 
-    for_each_tile(encode, n, tile_of(n))
+    for_each_tile(encode, n, _ROWS[1])
     order = np.argsort(codes, kind="stable")
     points = U[order]
     nodes = [np.empty(2 * n, kind) for kind in (np.int32, np.int32, np.int32, bool)]
