@@ -26,9 +26,10 @@ BASE = (
 FITS = """
 import time, heatsketch as hs
 X, _ = hs.datasets.digits()
+embedding = hs.HeatEmbedding(random_state=0)  # imported: its time is a row of its own
 for _ in range(2):
     started = time.perf_counter()
-    hs.HeatEmbedding(random_state=0).fit(X)
+    embedding.fit(X)
     print(time.perf_counter() - started)
 """
 
