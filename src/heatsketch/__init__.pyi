@@ -53,9 +53,15 @@ from .markov.normalization import (
 )
 from .metrics import diffusion_distance, distortion
 from .mixture import MixtureKernel
+from .operators.affine import Affine
+from .operators.deflated import Deflated
+from .operators.dense import Dense
 from .operators.graph import Graph, graph
 from .operators.kernel import Kernel
-from .operators.operator import Affine, Deflated, Dense, LinearMap, LowRank, Scaled, Sparse
+from .operators.linear_map import LinearMap
+from .operators.low_rank import LowRank
+from .operators.scaled import Scaled
+from .operators.sparse import Sparse
 from .operators.torch import TorchDense, TorchKernel, TorchSparse
 from .reports.facts import report
 from .scales.bandwidth import density_estimate, ksum

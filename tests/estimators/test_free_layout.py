@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist, pdist
 import heatsketch as hs
 from heatsketch.layout.free import geometric_medians
 from heatsketch.layout.maps import step_graph
-from heatsketch.operators.operator import largest_of_rows
+from heatsketch.operators.csr import largest_of_rows
 from problems.checks import same_for_any_threads
 from problems.clouds import cloud, noisy_tree, rings
 

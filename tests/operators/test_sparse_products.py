@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import heatsketch as hs
+from heatsketch.operators.csr import multiply, permuted, scale_both_sides
 from heatsketch.operators.graph import on_vertices
-from heatsketch.operators.operator import multiply, permuted, scale_both_sides
 from problems.checks import same_for_any_threads
 from problems.spectra import path_graph
 

@@ -23,7 +23,7 @@ from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.out_of_sample import OutOfSamplePoints
 from heatsketch.neighbors import NeighborIndex, in_metric, pair_distances
 from heatsketch.neighbors.exact import ExactSearch
-from heatsketch.operators.operator import Sparse
+from heatsketch.operators.sparse import Sparse
 from heatsketch.scales.bandwidth import RULES, rule_epsilon
 from heatsketch.spectral.shift_invert import slowest_eigenpairs
 

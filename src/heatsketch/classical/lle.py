@@ -18,7 +18,7 @@ from heatsketch._validation import check_number
 from heatsketch.classical._base import Embedding, check_fewer_components
 from heatsketch.graphs.neighborhoods import off_diagonal
 from heatsketch.neighbors import in_metric
-from heatsketch.operators.operator import members_of
+from heatsketch.operators.components import members_of
 from heatsketch.spectral.eigenpairs import fix_signs
 
 _TILE_POINTS = 64  # points whose neighbours are gathered at a time

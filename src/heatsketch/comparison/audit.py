@@ -19,8 +19,8 @@ from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.metrics.picture import LEAST_JUDGED
+from heatsketch.operators.components import members_of
 from heatsketch.operators.graph import is_graph
-from heatsketch.operators.operator import members_of
 from heatsketch.uncertainty.intervals import Interval
 
 NEIGHBORS = 15

@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from heatsketch._typing import Array
 from heatsketch.comparison.scores import Believed, Evidence
 from heatsketch.neighbors import Neighbors
-from heatsketch.operators.operator import members_of
+from heatsketch.operators.components import members_of
 
 FALSE_DISCOVERIES = 0.05
 

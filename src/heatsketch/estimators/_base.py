@@ -34,8 +34,9 @@ from heatsketch.markov.affinity import AFFINITIES, as_matrix
 from heatsketch.markov.diffusion import NORMALIZATIONS, Diffusion, reweighted, times_columns
 from heatsketch.markov.rows import leading_pairs
 from heatsketch.operators.blocks import HOST, Block, device_memory
+from heatsketch.operators.deflated import Deflated
 from heatsketch.operators.graph import Graph, as_graph, is_graph
-from heatsketch.operators.operator import Deflated, Operator
+from heatsketch.operators.operator import Operator
 from heatsketch.operators.torch import blocks_on, found_here
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.filters import FILTERS, make_filter, times_of

@@ -29,7 +29,7 @@ from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.metrics.distortions import Distortion, compare_distances
 from heatsketch.metrics.picture import PictureQuality, picture_quality, sampled_geodesics
 from heatsketch.neighbors import COORDINATES, in_metric
-from heatsketch.operators.operator import Deflated
+from heatsketch.operators.deflated import Deflated
 from heatsketch.spectral.apply import check_range
 from heatsketch.spectral.filters import FILTERS, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS

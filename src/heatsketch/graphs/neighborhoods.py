@@ -20,7 +20,7 @@ from heatsketch._validation import check_number
 from heatsketch.graphs.links import links_of_points
 from heatsketch.neighbors import Neighbors, Search, ordered_search
 from heatsketch.operators.blocks import blocks_of
-from heatsketch.operators.operator import inverse_permutation, is_large, permuted
+from heatsketch.operators.csr import inverse_permutation, is_large, permuted
 
 HARDLY_ANY = 1e-6  # affinity at the scale of the training points
 _MIN_DISTANCE = float(np.finfo(float).tiny)  # of equal points: sparse sums would drop a zero

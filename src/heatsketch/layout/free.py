@@ -29,7 +29,7 @@ from heatsketch.layout.terms import (
     median_edge,
 )
 from heatsketch.operators.blocks import HOST, Block, blocks_of
-from heatsketch.operators.operator import multiply, scale_both_sides
+from heatsketch.operators.csr import multiply, scale_both_sides
 
 _STEPS, _LARGE = (300, 150), 20_000  # of the descent, up to so many points and beyond
 _TILE, _MEDIANS = 4_096, 1_024  # rows and medians of a tile

@@ -24,7 +24,8 @@ from heatsketch.markov.wide import WideCoordinates
 from heatsketch.neighbors import pair_distances
 from heatsketch.neighbors.near import Near
 from heatsketch.operators.blocks import Block, Blocks, blocks_of
-from heatsketch.operators.operator import Deflated, largest_of_rows, multiply
+from heatsketch.operators.csr import largest_of_rows, multiply
+from heatsketch.operators.deflated import Deflated
 from heatsketch.operators.torch import on_device
 
 _HELD_OUT = 0.2  # fraction of the sampled rows that measure a map and take no part in learning it

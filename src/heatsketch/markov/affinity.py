@@ -20,9 +20,13 @@ from heatsketch.graphs.neighborhoods import feasible_neighbors, neighborhood_gra
 from heatsketch.markov.out_of_sample import DenseKernel, NeighborKernel
 from heatsketch.neighbors import Distances, in_metric, ordered_search
 from heatsketch.operators.blocks import blocks_of
+from heatsketch.operators.csr import inverse_permutation
+from heatsketch.operators.dense import Dense
 from heatsketch.operators.graph import as_graph, as_operator
 from heatsketch.operators.kernel import EXPONENT_BOUND, Kernel
-from heatsketch.operators.operator import Dense, LinearMap, Operator, Sparse, inverse_permutation
+from heatsketch.operators.linear_map import LinearMap
+from heatsketch.operators.operator import Operator
+from heatsketch.operators.sparse import Sparse
 from heatsketch.operators.torch import stored
 from heatsketch.scales.bandwidth import WIDE_CUT, density_estimate, local_scales, rule_epsilon
 from heatsketch.scales.dimension import graph_dimension

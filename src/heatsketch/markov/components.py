@@ -18,7 +18,10 @@ from heatsketch._tensors import on_host
 from heatsketch._typing import Array
 from heatsketch.markov.rows import N_LEADING, Coordinates, LeadingPairs, leading_pairs
 from heatsketch.operators.blocks import blocks_of
-from heatsketch.operators.operator import Deflated, Operator, between_components, members_of
+from heatsketch.operators.components import between_components, members_of
+from heatsketch.operators.deflated import Deflated
+from heatsketch.operators.linear_map import restricted_operator
+from heatsketch.operators.operator import Operator
 from heatsketch.spectral.filters import Filter
 
 _MAX_ENTRIES = 2**25  # between components: as much as some blocks of columns
@@ -97,7 +100,8 @@ def deflate_components(diffusion: Any, labels: Array) -> Deflated:
 def within_component(diffusion: Any, vertices: Array) -> Deflated:
     """Return A between the vertices of one component, without its trivial direction √π."""
     root = diffusion.root[vertices]
-    return Deflated(diffusion.operator.restricted(vertices), root / np.sqrt(np.sum(root**2)))
+    A = restricted_operator(diffusion.operator, vertices)
+    return Deflated(A, root / np.sqrt(np.sum(root**2)))
 
 
 @dataclass(frozen=True, eq=False)

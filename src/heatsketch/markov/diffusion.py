@@ -33,17 +33,13 @@ from heatsketch.neighbors import Distances, NeighborIndex, in_metric
 from heatsketch.neighbors.metric import Metric
 from heatsketch.neighbors.near import Near
 from heatsketch.operators.blocks import HOST, Blocks, device_memory
+from heatsketch.operators.csr import is_large, multiply, scale_both_sides
+from heatsketch.operators.deflated import Deflated
 from heatsketch.operators.graph import as_graph
 from heatsketch.operators.graph import graph as read_graph
-from heatsketch.operators.operator import (
-    Deflated,
-    LowRank,
-    Operator,
-    Scaled,
-    is_large,
-    multiply,
-    scale_both_sides,
-)
+from heatsketch.operators.low_rank import LowRank
+from heatsketch.operators.operator import Operator
+from heatsketch.operators.scaled import Scaled, scaled_operator
 from heatsketch.operators.torch import on_device
 from heatsketch.scales.bandwidth import RULES, WIDE_CUT
 from heatsketch.spectral.eigenpairs import leading_eigenpairs
@@ -767,7 +763,7 @@ def reweighted(diffusion: Diffusion, weights: Array) -> tuple[Diffusion, Array]:
     v = c * (A @ c.astype(A.dtype)).astype(float)
     columns, measure = c / np.sqrt(v), v / v.sum()
     bounds = min(A.spectrum[0], 0.0), 1.0
-    operator = A.scaled_both_sides(columns, bounds, np.sqrt(measure), A.dtype)
+    operator = scaled_operator(A, columns, bounds, np.sqrt(measure), A.dtype)
     step = diffusion.directed_step
     step = None if step is None else times_columns(step, columns)
     changed: dict[str, Any] = {"operator": operator, "measure": measure, "directed_step": step}

@@ -35,8 +35,9 @@ from heatsketch.neighbors import (
 from heatsketch.neighbors.metric import Metric
 from heatsketch.neighbors.near import N_NEAREST, over_distances
 from heatsketch.operators.blocks import HOST, Block, Blocks, blocks_of
+from heatsketch.operators.csr import inverse_permutation, largest_of_rows
 from heatsketch.operators.kernel import Kernel
-from heatsketch.operators.operator import Operator, inverse_permutation, largest_of_rows
+from heatsketch.operators.operator import Operator
 from heatsketch.scales.bandwidth import local_scales
 
 _HARDLY_ANY = float(np.log(HARDLY_ANY))

@@ -12,15 +12,12 @@ from scipy import sparse
 
 from heatsketch._random import random_block
 from heatsketch._typing import Array, Rng
+from heatsketch.operators.affine import Affine
 from heatsketch.operators.blocks import Block, blocks_of
-from heatsketch.operators.operator import (
-    Affine,
-    Bounds,
-    Deflated,
-    Operator,
-    lanczos_margin,
-    multiply,
-)
+from heatsketch.operators.csr import multiply
+from heatsketch.operators.deflated import Deflated
+from heatsketch.operators.linear_map import restricted_operator
+from heatsketch.operators.operator import Bounds, Operator, lanczos_margin
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply, check_range
 from heatsketch.spectral.eigenpairs import all_eigenpairs, leading_eigenpairs
 from heatsketch.spectral.filters import Filter
@@ -99,7 +96,8 @@ class Step:
     def restricted(self, vertices: Array) -> Step:
         """Return the step between some of the vertices, which it does not leave."""
         M = self.matrix
-        M = M.restricted(vertices) if isinstance(M, Operator) else M[vertices][:, vertices]
+        is_operator = isinstance(M, Operator)
+        M = restricted_operator(M, vertices) if is_operator else M[vertices][:, vertices]
         return Step(M, self.measure[vertices], self.is_markov)
 
 

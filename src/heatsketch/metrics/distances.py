@@ -16,8 +16,9 @@ from heatsketch.markov.components import ComponentCoordinates, component_labels,
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import N_LEADING, SERIES, DiffusionRows, LeadingPairs, leading_pairs
 from heatsketch.neighbors import all_distances, pair_distances
+from heatsketch.operators.deflated import Deflated
 from heatsketch.operators.graph import on_vertices
-from heatsketch.operators.operator import Bounds, Deflated
+from heatsketch.operators.operator import Bounds
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, check_range
 from heatsketch.spectral.eigenpairs import leading_vector
 from heatsketch.spectral.filters import make_filter

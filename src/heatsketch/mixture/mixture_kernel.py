@@ -12,7 +12,7 @@ from heatsketch._validation import as_floats, check_choice, check_number, check_
 from heatsketch.mixture import transition_distances
 from heatsketch.mixture.cholesky import pivoted_cholesky
 from heatsketch.mixture.components import Components
-from heatsketch.operators.operator import LowRank
+from heatsketch.operators.low_rank import LowRank
 
 SCORES = ("density", "distance")
 _MAX_RANK = 4096  # of a factor of affinities

@@ -31,7 +31,7 @@ from heatsketch.neighbors.exact import (
 from heatsketch.neighbors.metric import Distances, in_metric
 from heatsketch.neighbors.search import Search
 from heatsketch.operators.blocks import blocks_of
-from heatsketch.operators.operator import inverse_permutation
+from heatsketch.operators.csr import inverse_permutation
 from heatsketch.operators.torch import blocks_on
 
 _BLOCK_ENTRIES = 2**22  # distances computed at a time: 32 MB

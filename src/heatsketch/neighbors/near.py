@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from heatsketch._typing import Array
-from heatsketch.operators.operator import largest_of_rows
+from heatsketch.operators.csr import largest_of_rows
 
 N_NEAREST = 32  # training points, or more where several are equally near, that pull at a new point
 

@@ -11,7 +11,10 @@ from scipy.sparse.linalg import LinearOperator
 from heatsketch._tensors import is_tensor, on_host
 from heatsketch._typing import Array
 from heatsketch._validation import as_csr, check_number, read_array
-from heatsketch.operators.operator import Dense, LinearMap, Operator, Sparse
+from heatsketch.operators.dense import Dense
+from heatsketch.operators.linear_map import LinearMap
+from heatsketch.operators.operator import Operator
+from heatsketch.operators.sparse import Sparse
 from heatsketch.operators.torch import TorchDense, TorchSparse
 
 _GRAPH_LIBRARIES = ("networkx", "igraph", "torch_geometric")

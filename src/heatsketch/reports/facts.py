@@ -29,7 +29,7 @@ from heatsketch.markov.rows import N_LEADING, LeadingPairs, leading_pairs
 from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.metrics.distortions import Distortion, distortion_from
 from heatsketch.neighbors import NeighborIndex
-from heatsketch.operators.operator import members_of
+from heatsketch.operators.components import members_of
 from heatsketch.plot.pictures import ORDER_SEED
 from heatsketch.reports.columns import (
     column,

@@ -9,7 +9,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from heatsketch._exceptions import warn
 from heatsketch._tiles import row_tiles, single_threaded_blas
 from heatsketch._typing import Array
-from heatsketch.operators.operator import Dense
+from heatsketch.operators.dense import Dense
 from heatsketch.spectral.eigenpairs import fix_signs
 
 _MAX_DENSE_POINTS = 1500  # up to here LAPACK takes no longer than iterating

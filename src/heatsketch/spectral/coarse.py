@@ -8,7 +8,10 @@ from scipy import sparse
 
 from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
-from heatsketch.operators.operator import Deflated, Operator, Sparse, scale_both_sides
+from heatsketch.operators.csr import scale_both_sides
+from heatsketch.operators.deflated import Deflated
+from heatsketch.operators.operator import Operator
+from heatsketch.operators.sparse import Sparse
 
 _MIN_POINTS_PER_COLUMN = 3  # of the coarse graph, for each column of a block
 _MAX_AGGREGATES_TOUCHED = 12  # by the neighbours of a point, on average

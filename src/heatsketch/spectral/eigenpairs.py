@@ -15,8 +15,13 @@ from heatsketch._tiles import single_threaded_blas, track
 from heatsketch._typing import Array, Rng
 from heatsketch._validation import check_number
 from heatsketch.operators.blocks import Block, blocks_of
+from heatsketch.operators.components import members_of
+from heatsketch.operators.csr import is_large
+from heatsketch.operators.deflated import Deflated
 from heatsketch.operators.graph import on_vertices
-from heatsketch.operators.operator import Operator, Sparse, is_large, members_of
+from heatsketch.operators.linear_map import restricted_operator
+from heatsketch.operators.operator import Operator
+from heatsketch.operators.sparse import Sparse
 from heatsketch.spectral.coarse import coarser
 from heatsketch.spectral.recurrences import recurrence
 
@@ -149,7 +154,8 @@ def leading_eigenpairs(A: Operator, k: int, tol: float = 1e-8, rng: Rng = 0) -> 
     is_double = A.device is None and A.dtype != np.float32
     matrix = A.sparse_matrix() if is_double and is_large(A.n) else None
     if tol >= _SINGLE_PRECISION_TOL and matrix is not None:
-        B = Sparse(matrix.astype(np.float32), stored.spectrum, stored.leading).deflated(A.V)
+        B = Sparse(matrix.astype(np.float32), stored.spectrum, stored.leading)
+        B = Deflated(B, np.ascontiguousarray(A.V))
     values, vectors = _leading_block(B, k, limit, _MAX_PRODUCTS, seed_entropy(rng))
     if B is not A:
         values, vectors, _ = _rayleigh_ritz(A, A.block(vectors[:, :k]))
@@ -350,7 +356,7 @@ def leading_vector(A: Operator) -> Block:
         labels = A.blocks.host(labels)
         u, tops = np.zeros(A.n), np.zeros(labels.max() + 1)
         for c, vertices in enumerate(members_of(labels)):
-            part = A.restricted(vertices)
+            part = restricted_operator(A, vertices)
             values, vectors, _ = leading_eigenpairs(part, 1)
             vector = part.blocks.host(vectors[:, 0])
             tops[c], u[vertices] = values[0], vector * vector.sum()

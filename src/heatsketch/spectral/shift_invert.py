@@ -9,11 +9,10 @@ from heatsketch._exceptions import logger
 from heatsketch._random import random_block
 from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array, Rng
-from heatsketch.operators.operator import (
-    Operator,
-    between_components,
-    inverse_permutation,
-)
+from heatsketch.operators.components import between_components
+from heatsketch.operators.csr import inverse_permutation
+from heatsketch.operators.deflated import Deflated
+from heatsketch.operators.operator import Operator
 from heatsketch.spectral.eigenpairs import DENSE_LIMIT, Spectrum, fix_signs, leading_eigenpairs
 
 _MAX_ENVELOPE_WIDTH = 4.0  # in units of √n: a square has 2.5 at 15 neighbours, a cube 5 or more
@@ -23,7 +22,7 @@ _TOLERANCE = 1e-11  # error of a pair, relative to the distance of λ from σ
 _COPIES = 8  # further pairs, enough to find all of ten equal eigenvalues
 
 
-def slowest_eigenpairs(A: Operator, k: int, *, tol: float = 1e-8, rng: Rng = None) -> Spectrum:
+def slowest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = None) -> Spectrum:
     """Return the leading eigenpairs of a deflated diffusion, by linear systems or by `eigh`.
 
     If a graph has several components, the eigenvectors of the eigenvalue 1 are known: differences
@@ -31,7 +30,7 @@ def slowest_eigenpairs(A: Operator, k: int, *, tol: float = 1e-8, rng: Rng = Non
 
     Parameters
     ----------
-    A : Operator
+    A : Deflated
         An operator with √π deflated. Before deflation its largest eigenvalue is the bound 1 of
         its spectrum.
     k, tol, rng

@@ -9,8 +9,8 @@ from heatsketch._random import check_ids, numbers_at, random_block
 from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Rng
 from heatsketch._validation import check_choice, check_number
+from heatsketch.operators.deflated import Deflated
 from heatsketch.operators.graph import on_vertices
-from heatsketch.operators.operator import Deflated
 from heatsketch.spectral.apply import sketch_blocks
 from heatsketch.spectral.eigenpairs import leading_vector
 from heatsketch.spectral.filters import Filter

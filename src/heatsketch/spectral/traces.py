@@ -15,8 +15,9 @@ from scipy.stats import chi2, norm
 from heatsketch._random import random_block
 from heatsketch._typing import Array, Rng
 from heatsketch._validation import check_level, check_number
+from heatsketch.operators.components import members_of
 from heatsketch.operators.graph import on_vertices
-from heatsketch.operators.operator import Bounds, Operator, members_of
+from heatsketch.operators.operator import Bounds, Operator
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply
 from heatsketch.spectral.eigenpairs import all_eigenvalues, leading_vector
 from heatsketch.spectral.filters import Filter, Heat

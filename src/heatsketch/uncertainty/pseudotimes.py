@@ -10,7 +10,7 @@ from heatsketch._validation import check_in_range, check_level
 from heatsketch.markov.components import within_component
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import DiffusionRows
-from heatsketch.operators.operator import Deflated
+from heatsketch.operators.deflated import Deflated
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, check_range
 from heatsketch.spectral.eigenpairs import all_eigenpairs
 from heatsketch.spectral.filters import GreensFilter
