@@ -73,14 +73,14 @@ class Deflated(Composed):
         return self.A
 
     def deflated(self, V: Array) -> Deflated:
-        """Take further directions V (n, r) or (n,), orthonormal and to its own, out of A.
+        """Take more directions V (n, r) or (n,) out of A, orthonormal, and orthogonal to its own.
 
         Raises
         ------
         ValueError, TypeError
             Directions of another number of points, that are not orthonormal, or not numbers.
         """
-        return Deflated(self.undeflated, np.column_stack([self.V, self.asarray(V)]))
+        return Deflated(self.A, np.column_stack([self.V, self.asarray(V)]))
 
     def _matmul(self, X: Block) -> Block:
         return self.multiply_projected(self.project(X))
