@@ -10,6 +10,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
 from heatsketch.classical import TSNE
@@ -22,6 +23,13 @@ PACKAGE = str(Path(hs.__file__).parent)
 EVERY = fitted.sketches() | fitted.classical_models()
 CASES = {type(asked): (asked, X, new) for asked, X, new in reversed(EVERY.values())}
 TOO_LONG = 10**9  # a time at which f is beyond the range of numbers, known after the graph
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """Of several threads, which one takes a tile is chance, and so is the number of calls."""
+    with threadpool_limits(1, "blas"):
+        yield
 
 
 @contextmanager
