@@ -6,9 +6,10 @@ so that its place depends on that point alone.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -19,7 +20,7 @@ from heatsketch.layout.free import free_layout, geometric_medians
 from heatsketch.layout.linear import Objective, first_equal, learn_linear_map
 from heatsketch.layout.objective import sampled_pairs
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.rows import Step
+from heatsketch.markov.rows import Step, divided
 from heatsketch.markov.wide import WideCoordinates
 from heatsketch.neighbors import pair_distances
 from heatsketch.neighbors.near import Near
@@ -40,30 +41,36 @@ _DENSE_ENTRIES = 2**24  # of rows looked at together: 128 MB
 _GAP, _LEAST_GAP = 0.2, 0.1  # between discs: of the median radius, and of the largest
 
 
-class Map(Protocol):
-    """A rule that places points."""
+class Map(ABC):
+    """Abstract base: a rule that places points."""
 
+    @abstractmethod
     def training(self, step: Step) -> Block:
         """Return the places of the vertices (n, k); `step` is their last one."""
 
+    @abstractmethod
     def weights(self, near: Near) -> Any:
         """Return the weights of the training points for new points, array or CSR (m, n)."""
 
+    @abstractmethod
     def weighed(self, weights: Any) -> Array:
         """Return the places (m, k) for these weights."""
 
     def place(self, near: Near) -> Array:
         """Return the places (m, k) of new points."""
+        return self.weighed(self.weights(near))
 
+    @abstractmethod
     def spanned(self, A: Deflated, columns: slice) -> Array:
         """Return what some of the coordinates span of the range of A (n, k)."""
 
     def there(self, blocks: Blocks) -> Map:
-        """Return the same map with its numbers in a place."""
+        """Return the same map with its numbers in a place, if products are made there."""
+        return self
 
 
 @dataclass(frozen=True, eq=False)
-class LinearMap:
+class LinearMap(Map):
     """Rows of A times H; in the Markov form means over the neighbours of the rows of H / √π.
 
     Attributes
@@ -94,13 +101,7 @@ class LinearMap:
         blocks, H = blocks_of(weights), self.H
         if blocks_of(H) != blocks:
             H = blocks.native(H)
-        product = multiply(weights, H)
-        rows = product[:, :-1]
-        return blocks.host(rows / product[:, -1:] if self.is_markov else rows)
-
-    def place(self, near: Near) -> Array:
-        """Return the product of the rows of new points."""
-        return self.weighed(self.weights(near))
+        return blocks.host(divided(multiply(weights, H), self.is_markov))
 
     def spanned(self, A: Deflated, columns: slice) -> Array:
         """Return A H."""
@@ -112,7 +113,7 @@ class LinearMap:
 
 
 @dataclass(frozen=True, eq=False)
-class FreeMap:
+class FreeMap(Map):
     """Places of the vertices, each by itself; a new point is at a median of those near to it.
 
     The median is the geometric one with the weights K(x, x_j) / |x - x_j|. At a training point one
@@ -140,17 +141,9 @@ class FreeMap:
         """Return the medians."""
         return geometric_medians(self.places, weights)
 
-    def place(self, near: Near) -> Array:
-        """Return the medians for new points."""
-        return self.weighed(self.weights(near))
-
     def spanned(self, A: Deflated, columns: slice) -> Array:
         """Return the places as functions on the vertices, without the trivial direction."""
         return A.project(self.root[:, None] * self.places[:, columns])
-
-    def there(self, blocks: Blocks) -> FreeMap:
-        """Return the map itself: medians take their places along."""
-        return self
 
 
 # Linear maps of wide coordinates

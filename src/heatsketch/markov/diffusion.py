@@ -630,7 +630,10 @@ class Diffusion:
         ValueError, TypeError
             New points of another form, or for which there is no rule.
         """
-        X, rule = self._checked(X), cast(Any, self.out_of_sample)
+        return self._near(self._checked(X), blocks)
+
+    def _near(self, X: Any, blocks: Blocks) -> Near:
+        rule = cast(Any, self.out_of_sample)
         K, pulls = rule.affinities(X, blocks)
         return Near(K, lambda: pulls(self.first_points), self.scaling)
 
@@ -649,7 +652,7 @@ class Diffusion:
             tile = max(1, min(ROW_TILE, _DENSE_ENTRIES // self.n))
         for rows in row_tiles(X.shape[0], tile):
             with rows_numbered_from(rows.start):
-                yield rows, self.near(X[rows], blocks)
+                yield rows, self._near(X[rows], blocks)
 
     def last_step(self, H: Array, X: Any = None) -> Array:
         """Apply the `kernel_rows` of the data, or of new points X (m, d), to H (n, k).

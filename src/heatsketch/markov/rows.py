@@ -81,8 +81,7 @@ class Step:
 
     def divided(self, product: Block) -> Block:
         """Return S H (m, k) from the product M [H, √π]."""
-        rows = product[:, :-1]
-        return rows / product[:, -1:] if self.is_markov else rows
+        return divided(product, self.is_markov)
 
     def transposed(self, Z: Any) -> Array:
         """Return Sᵀ Z (n, k), Z (m, k) array or sparse."""
@@ -99,6 +98,12 @@ class Step:
         is_operator = isinstance(M, Operator)
         M = restricted_operator(M, vertices) if is_operator else M[vertices][:, vertices]
         return Step(M, self.measure[vertices], self.is_markov)
+
+
+def divided(product: Block, is_markov: bool) -> Block:
+    """Return M H (m, k) from M [H, √π], in the Markov form divided by M √π."""
+    rows = product[:, :-1]
+    return rows / product[:, -1:] if is_markov else rows
 
 
 @dataclass(frozen=True, eq=False)
