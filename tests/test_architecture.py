@@ -17,6 +17,7 @@ import heatsketch
 LAYERS = (  # a folder or module of the package may import those of its layer and before
     "_version _typing _words _docstrings _state _tiles _random _exceptions _optional _memory"
     " _tensors _input_warnings _validation _compile",
+    "backend",
     "operators",
     "spectral",
     "neighbors graphs scales",
@@ -27,9 +28,9 @@ LAYERS = (  # a folder or module of the package may import those of its layer an
 )
 PLACE_OF = {room: place for place, room in enumerate(" ".join(LAYERS).split())}
 FOUNDATION = set(LAYERS[0].split())
-WITH_SKLEARN = {"metrics", "neighbors", "operators", "mixture", "scales"}
+WITH_SKLEARN = {"backend", "metrics", "neighbors", "operators", "mixture", "scales"}
 WITH_SKLEARN |= {"_exceptions", "_input_warnings", "_validation"}
-WITH_SKLEARN |= set(" ".join(LAYERS[6:]).split())
+WITH_SKLEARN |= set(" ".join(LAYERS[7:]).split())
 OPTIONAL = {
     *("matplotlib", "pyarrow", "h5py", "anndata", "pandas", "polars", "openpyxl", "zarr"),
     *("openTSNE", "torch", "dask", "networkx", "igraph", "torch_geometric"),

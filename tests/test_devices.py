@@ -17,12 +17,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import heatsketch as hs
+from heatsketch.backend.device import DeviceCSR, device_csr
 from heatsketch.cli import main
 from heatsketch.layout import free
 from heatsketch.layout.maps import _PAIRS_OF_A_POINT, step_graph
 from heatsketch.neighbors import NeighborIndex
-from heatsketch.operators.blocks import DeviceCSR
-from heatsketch.operators.torch import device_csr
 from layout.test_free import problem
 from problems.clouds import cloud
 

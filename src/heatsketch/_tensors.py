@@ -1,4 +1,4 @@
-"""Tensors of torch as arrays, and results as tensors; `operators.torch` computes with tensors."""
+"""Tensors of torch as arrays, and results as tensors; `backend.device` computes with tensors."""
 
 import sys
 from dataclasses import fields, is_dataclass, replace

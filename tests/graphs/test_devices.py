@@ -15,8 +15,7 @@ from problems.devices import every_device, refuse_arrays
 
 torch = pytest.importorskip("torch")
 
-from heatsketch.operators.blocks import DeviceBlocks  # noqa: E402
-from heatsketch.operators.torch import device_csr  # noqa: E402
+from heatsketch.backend.device import DeviceBlocks, device_csr  # noqa: E402
 
 LENGTHS = {
     "random": lambda rng, m: rng.exponential(size=m),

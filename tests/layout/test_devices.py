@@ -9,10 +9,11 @@ from scipy import sparse
 from scipy.stats import spearmanr
 
 import heatsketch as hs
+from heatsketch.backend import blocks_on
+from heatsketch.backend.device import device_csr
+from heatsketch.backend.grid import Grid
 from heatsketch.layout import free
-from heatsketch.layout.device import Grid
 from heatsketch.layout.terms import OPENING, edges_of, median_edge
-from heatsketch.operators.torch import blocks_on, device_csr
 from layout.test_free import draws, gradient_of, problem, terms_of, weights_of
 from layout.test_free_loops import SHAPES, sums
 from problems.clouds import cloud

@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 from scipy.stats import spearmanr
 
 from heatsketch._tiles import in_one_thread
-from heatsketch.layout import free_loops
+from heatsketch.backend import HOST, blocks_of, tree_loops
 from heatsketch.layout.free import (
     free_layout,
     geometric_medians,
@@ -21,7 +21,6 @@ from heatsketch.layout.free import (
     spread_targets,
 )
 from heatsketch.layout.terms import LogDistances, Neighbors, edges_of, median_edge
-from heatsketch.operators.blocks import HOST, blocks_of
 
 seeds = st.integers(0, 10**6)
 dimensions = pytest.mark.parametrize("c", [2, 3])
@@ -122,13 +121,13 @@ def test_arrays_and_compiled_loops_agree(c, a):
 @pytest.mark.parametrize("loop", ["along_edges", "between_pairs", "repulsion"])
 def test_small_data_are_work_for_several_threads(monkeypatch, loop):
     M, _, start, pairs, logs = problem(1_800)
-    compiled, tiles = getattr(free_loops, loop), []
+    compiled, tiles = getattr(tree_loops, loop), []
 
     def counted(*arguments):
         tiles.append(arguments)
         compiled(*arguments)
 
-    monkeypatch.setattr(free_loops, loop, counted)
+    monkeypatch.setattr(tree_loops, loop, counted)
     gradient_of(terms_of(M, pairs, logs, 0.3), start, 0.5)
     assert len(tiles) >= 3
 

@@ -10,8 +10,9 @@ from scipy.sparse.csgraph import connected_components
 
 import heatsketch as hs
 from heatsketch._tensors import landed
-from heatsketch.operators.blocks import HOST, device_memory
-from heatsketch.operators.torch import blocks_on, device_csr, on_device, stored
+from heatsketch.backend import HOST, blocks_on
+from heatsketch.backend.device import device_csr, device_memory
+from heatsketch.operators.torch import on_device, stored
 from problems.clouds import cloud
 from problems.devices import Traffic, every_device, refuse_arrays
 

@@ -10,9 +10,9 @@ from sklearn import config_context
 
 from heatsketch._random import distinct_rows
 from heatsketch._tensors import on_host
+from heatsketch.backend.device import DeviceBlocks
 from heatsketch.neighbors import NeighborIndex, in_metric, ordered_search
 from heatsketch.neighbors.device import distinct_rows_on
-from heatsketch.operators.blocks import DeviceBlocks
 from problems.clouds import cloud
 from problems.devices import Traffic, every_device, refuse_arrays
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from heatsketch.operators.blocks import HOST, DeviceBlocks
+from heatsketch.backend import HOST
+from heatsketch.backend.device import DeviceBlocks
 
 RNG = np.random.default_rng(0)
 N = 2**14 + 5  # more than one tile of each primitive

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import heatsketch as hs
-from heatsketch.operators.blocks import full_precision
+from heatsketch.backend.device import full_precision
 from heatsketch.operators.graph import as_operator
 from heatsketch.operators.torch import TILE_SIDE, on_device
 from problems.clouds import cloud, even_circle

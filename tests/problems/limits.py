@@ -20,7 +20,7 @@ LIMITS = {
     "product_tile": "operators.csr._PRODUCT_TILE",
     "row_tile": "markov.diffusion.ROW_TILE",
     "search_tile": "neighbors.exact._TILE_ENTRIES",
-    "sparse_tile": "operators.blocks._SPARSE_ROWS",
+    "sparse_tile": "backend.host._SPARSE_ROWS",
     "torch_tile_side": "operators.torch.TILE_SIDE",
     # Products and eigenpairs
     "compiled_from": "operators.csr.COMPILED_FROM",

@@ -28,16 +28,16 @@ from heatsketch._validation import (
     check_parameters,
     read_points,
 )
+from heatsketch.backend import HOST, Block, blocks_on
+from heatsketch.backend.device import device_memory, found_here
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.layout.maps import FreeMap, LinearMap, Map
 from heatsketch.markov.affinity import AFFINITIES, as_matrix
 from heatsketch.markov.diffusion import NORMALIZATIONS, Diffusion, reweighted, times_columns
 from heatsketch.markov.rows import leading_pairs
-from heatsketch.operators.blocks import HOST, Block, device_memory
 from heatsketch.operators.deflated import Deflated
 from heatsketch.operators.graph import Graph, as_graph, is_graph
 from heatsketch.operators.operator import Operator
-from heatsketch.operators.torch import blocks_on, found_here
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.filters import FILTERS, make_filter, times_of
 from heatsketch.spectral.traces import N_PROBES, ExplainedVariance, explained_variance

@@ -17,9 +17,9 @@ from heatsketch._exceptions import DisconnectedWarning, ScaleWarning, name_rows,
 from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Points
 from heatsketch._validation import check_number
+from heatsketch.backend import blocks_of
 from heatsketch.graphs.links import links_of_points
 from heatsketch.neighbors import Neighbors, Search, ordered_search
-from heatsketch.operators.blocks import blocks_of
 from heatsketch.operators.csr import inverse_permutation, is_large, permuted
 
 HARDLY_ANY = 1e-6  # affinity at the scale of the training points

@@ -8,7 +8,8 @@ from scipy.sparse.csgraph import dijkstra
 
 from heatsketch._tiles import for_each_tile, row_tiles, track
 from heatsketch._typing import Array
-from heatsketch.operators.blocks import HOST, DeviceCSR, blocks_of
+from heatsketch.backend import HOST, blocks_of
+from heatsketch.backend.device import DeviceCSR
 
 _FEW = 2**17  # vertices of all searches, which wait for no compiler
 _VERTICES_AT_A_TIME = 2**15  # of several searches; to hand one to a thread costs time, too

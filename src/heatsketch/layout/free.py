@@ -19,7 +19,8 @@ from scipy.stats import rankdata
 
 from heatsketch._tiles import for_each_tile, single_threaded_blas, track
 from heatsketch._typing import Array
-from heatsketch.layout.device import medians_on
+from heatsketch.backend import HOST, Block, blocks_of
+from heatsketch.backend.grid import medians_on
 from heatsketch.layout.terms import (
     LogDistances,
     Neighbors,
@@ -28,7 +29,6 @@ from heatsketch.layout.terms import (
     edges_of,
     median_edge,
 )
-from heatsketch.operators.blocks import HOST, Block, blocks_of
 from heatsketch.operators.csr import multiply, scale_both_sides
 
 _STEPS, _LARGE = (300, 150), 20_000  # of the descent, up to so many points and beyond
@@ -200,7 +200,7 @@ def geometric_medians(Y: Array, rows: Any) -> Array:
     length. Of infinite ones only these count: with affinity / distance to the neighbours a training
     point has its own position exactly. A row depends on that row only.
     """
-    from heatsketch.layout.median_loops import medians  # imports numba
+    from heatsketch.backend.median_loops import medians  # imports numba
 
     Y = Y.astype(float, copy=False)
     if blocks_of(rows) is not HOST:

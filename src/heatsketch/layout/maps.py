@@ -16,6 +16,7 @@ from scipy import sparse
 
 from heatsketch._tiles import ROW_TILE, row_tiles
 from heatsketch._typing import Array
+from heatsketch.backend import Block, Blocks, blocks_of
 from heatsketch.layout.free import free_layout, geometric_medians
 from heatsketch.layout.linear import Objective, first_equal, learn_linear_map
 from heatsketch.layout.objective import sampled_pairs
@@ -24,7 +25,6 @@ from heatsketch.markov.rows import Step, divided
 from heatsketch.markov.wide import WideCoordinates
 from heatsketch.neighbors import pair_distances
 from heatsketch.neighbors.near import Near
-from heatsketch.operators.blocks import Block, Blocks, blocks_of
 from heatsketch.operators.csr import largest_of_rows, multiply
 from heatsketch.operators.deflated import Deflated
 from heatsketch.operators.torch import on_device

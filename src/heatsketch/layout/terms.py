@@ -14,8 +14,8 @@ from scipy import sparse
 
 from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array
-from heatsketch.layout.device import Grid
-from heatsketch.operators.blocks import HOST, Block, blocks_of
+from heatsketch.backend import HOST, Block, blocks_of
+from heatsketch.backend.grid import Grid
 from heatsketch.operators.torch import on_device
 
 OPENING = 0.25  # θ of the tree: forces are within a thousandth of all their parts
@@ -74,7 +74,7 @@ class Neighbors:
         """Return 4 a / s² (Σ_j p q (y_i - y_j) - Σ_j q² (y_i - y_j) / Σ q), q not divided."""
         scale = 4 * self.weight / s
         if self.is_compiled:
-            from heatsketch.layout.free_loops import along_edges  # imports numba
+            from heatsketch.backend.tree_loops import along_edges  # imports numba
 
             forces = _by_tiles(along_edges, Y, self.edges, s, scale / s)
         else:
@@ -137,7 +137,7 @@ class LogDistances:
         """Return Σ_j huber' (y_i - y_j) / (m |y_i - y_j|²)."""
         m = len(self.pairs.data) / 2
         if self.is_compiled:
-            from heatsketch.layout.free_loops import between_pairs  # imports numba
+            from heatsketch.backend.tree_loops import between_pairs  # imports numba
 
             return _by_tiles(between_pairs, Y, self.pairs, 1 / m)
         xp = self.blocks.xp
@@ -238,9 +238,9 @@ def _by_tiles(loop: Any, Y: Array, matrix: Any, *numbers: float) -> Array:
 def repulsion(U: Array, theta: float = OPENING) -> tuple[Array, float]:
     """Return Σ_j q_ij² (u_i - u_j) (n, c), and Σ q over all i != j; q = 1 / (1 + |u_i - u_j|²).
 
-    By a tree over the points, see `free_loops`; exact with θ = 0.
+    By a tree over the points, see `tree_loops`; exact with θ = 0.
     """
-    from heatsketch.layout import free_loops  # imports numba
+    from heatsketch.backend import tree_loops  # imports numba
 
     n, c = U.shape
     low = U.min(axis=0)
@@ -248,23 +248,23 @@ def repulsion(U: Array, theta: float = OPENING) -> tuple[Array, float]:
     cells, codes = np.empty((n, c), np.uint64), np.empty(n, np.uint64)
 
     def encode(rows: slice) -> None:
-        scale = (2.0 ** (free_loops.CODE_BITS // c) - 1) / width
+        scale = (2.0 ** (tree_loops.CODE_BITS // c) - 1) / width
         cells[rows] = (U[rows] - low) * scale
-        free_loops.interleave(cells, rows.start, rows.stop, codes)
+        tree_loops.interleave(cells, rows.start, rows.stop, codes)
 
     for_each_tile(encode, n, _ROWS[1])
     order = np.argsort(codes, kind="stable")
     points = U[order]
     nodes = [np.empty(2 * n, kind) for kind in (np.int32, np.int32, np.int32, bool)]
-    count = free_loops.divide(codes[order], *nodes)
+    count = tree_loops.divide(codes[order], *nodes)
     sizes = (count, 2, c), (count, 2 + c + c**2)
-    tree = free_loops.Tree(*(each[:count] for each in nodes), *map(np.empty, sizes))
+    tree = tree_loops.Tree(*(each[:count] for each in nodes), *map(np.empty, sizes))
     axes = tuple(range(c))
-    free_loops.measure(points, tree, axes)
+    tree_loops.measure(points, tree, axes)
     force, q = np.empty_like(points), np.empty(n)
 
     def work(rows: slice) -> None:
-        free_loops.repulsion(points, tree, theta, axes, rows.start, rows.stop, force, q)
+        tree_loops.repulsion(points, tree, theta, axes, rows.start, rows.stop, force, q)
 
     for_each_tile(work, count, tile_of(count, _NODES))
     forces = np.empty_like(force)

@@ -16,10 +16,10 @@ from heatsketch._tensors import is_tensor, returned_for
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch._validation import check_points
+from heatsketch.backend import blocks_of
 from heatsketch.graphs.neighborhoods import feasible_neighbors, neighborhood_graph, scale_order
 from heatsketch.markov.out_of_sample import DenseKernel, NeighborKernel
 from heatsketch.neighbors import Distances, in_metric, ordered_search
-from heatsketch.operators.blocks import blocks_of
 from heatsketch.operators.csr import inverse_permutation
 from heatsketch.operators.dense import Dense
 from heatsketch.operators.graph import as_graph, as_operator

@@ -16,8 +16,8 @@ from scipy.sparse.csgraph import connected_components
 from heatsketch._exceptions import DisconnectedWarning, name_rows, warn
 from heatsketch._tensors import on_host
 from heatsketch._typing import Array
+from heatsketch.backend import blocks_of
 from heatsketch.markov.rows import N_LEADING, Coordinates, LeadingPairs, leading_pairs
-from heatsketch.operators.blocks import blocks_of
 from heatsketch.operators.components import between_components, members_of
 from heatsketch.operators.deflated import Deflated
 from heatsketch.operators.linear_map import restricted_operator

@@ -17,6 +17,8 @@ from heatsketch._tensors import device_of, landed, on_host
 from heatsketch._tiles import ROW_TILE, row_tiles
 from heatsketch._typing import Array
 from heatsketch._validation import check_choice, check_number, check_points
+from heatsketch.backend import HOST, Blocks
+from heatsketch.backend.device import device_memory
 from heatsketch.markov.affinity import AFFINITIES, WITHOUT_NEIGHBORS, Affinity, as_affinity
 from heatsketch.markov.components import connectivity
 from heatsketch.markov.normalization import Scaling, bistochastic_scaling, markov_scaling
@@ -32,7 +34,6 @@ from heatsketch.mixture.mixture_kernel import affinity_factor
 from heatsketch.neighbors import Distances, NeighborIndex, in_metric
 from heatsketch.neighbors.metric import Metric
 from heatsketch.neighbors.near import Near
-from heatsketch.operators.blocks import HOST, Blocks, device_memory
 from heatsketch.operators.csr import is_large, multiply, scale_both_sides
 from heatsketch.operators.deflated import Deflated
 from heatsketch.operators.graph import as_graph

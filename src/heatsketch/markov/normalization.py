@@ -13,12 +13,12 @@ from heatsketch._tensors import is_tensor, landed, on_host
 from heatsketch._tiles import track
 from heatsketch._typing import Array
 from heatsketch._validation import check_choice, check_number, precision_of
+from heatsketch.backend import blocks_of
+from heatsketch.backend.device import as_tensor, device_csr
 from heatsketch.markov.affinity import as_affinity, as_matrix
-from heatsketch.operators.blocks import as_tensor, blocks_of
 from heatsketch.operators.csr import multiply, scale_both_sides
 from heatsketch.operators.operator import Operator
 from heatsketch.operators.scaled import scaled_operator
-from heatsketch.operators.torch import device_csr
 
 _DAMPING = 2 / 3  # damping: contracts by |1 - ω(1+λ)| <= 1/3 where K is positive semidefinite
 _MAX_SCALE = 1e250  # of a new point; beyond, its row would overflow

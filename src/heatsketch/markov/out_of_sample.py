@@ -16,6 +16,7 @@ from scipy.special import logsumexp
 from heatsketch._exceptions import name_rows
 from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Points
+from heatsketch.backend import HOST, Block, Blocks, blocks_of
 from heatsketch.graphs.neighborhoods import (
     HARDLY_ANY,
     Neighborhoods,
@@ -34,7 +35,6 @@ from heatsketch.neighbors import (
 )
 from heatsketch.neighbors.metric import Metric
 from heatsketch.neighbors.near import N_NEAREST, over_distances
-from heatsketch.operators.blocks import HOST, Block, Blocks, blocks_of
 from heatsketch.operators.csr import inverse_permutation, largest_of_rows
 from heatsketch.operators.kernel import Kernel
 from heatsketch.operators.operator import Operator

@@ -12,8 +12,8 @@ from scipy import sparse
 
 from heatsketch._random import random_block
 from heatsketch._typing import Array, Rng
+from heatsketch.backend import Block, blocks_of
 from heatsketch.operators.affine import Affine
-from heatsketch.operators.blocks import Block, blocks_of
 from heatsketch.operators.csr import multiply
 from heatsketch.operators.deflated import Deflated
 from heatsketch.operators.linear_map import restricted_operator

@@ -9,6 +9,7 @@ from scipy.stats import t as student
 
 from heatsketch._typing import Array, Rng
 from heatsketch._validation import check_number
+from heatsketch.backend import HOST, Blocks
 from heatsketch.layout.objective import (
     ALL_PAIRS_UP_TO,
     RANDOM_PAIRS,
@@ -18,7 +19,6 @@ from heatsketch.layout.objective import (
 )
 from heatsketch.metrics.distances import DiffusionDistances, Pairs, check_pairs
 from heatsketch.neighbors import all_distances, pair_distances
-from heatsketch.operators.blocks import HOST, Blocks
 
 LEVELS = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 FACTORS = (1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)

@@ -15,11 +15,11 @@ from heatsketch._tensors import landed
 from heatsketch._tiles import filled
 from heatsketch._typing import Array, Points, Rng
 from heatsketch._validation import check_number, check_points, grouped
+from heatsketch.backend import blocks_of
 from heatsketch.graphs.shortest_paths import shortest_paths
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics.distortions import Distortion
 from heatsketch.neighbors import NeighborIndex, pair_distances
-from heatsketch.operators.blocks import blocks_of
 from heatsketch.operators.kernel import centre_of, centred
 
 _MAX_POINTS_ALL_ROWS, _SAMPLE_ROWS = 5_000, 2_000

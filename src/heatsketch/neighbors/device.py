@@ -22,11 +22,12 @@ from heatsketch._exceptions import logger
 from heatsketch._tensors import is_tensor, on_host
 from heatsketch._tiles import row_tiles, track
 from heatsketch._typing import Array
+from heatsketch.backend import Block
+from heatsketch.backend.device import DeviceBlocks, full_precision
 from heatsketch.neighbors import exact
 from heatsketch.neighbors.exact import Neighbors
 from heatsketch.neighbors.recall import CALIBRATION_POINTS, cells_needed, far_distance, measured
 from heatsketch.neighbors.search import Search
-from heatsketch.operators.blocks import Block, DeviceBlocks, full_precision
 
 _POINTS_PER_CELL = 1000  # on average
 _TRAINING_PER_CELL = 64  # points

@@ -17,7 +17,7 @@ from sklearn.utils.extmath import row_norms
 
 from heatsketch._tiles import for_each_tile, row_tiles, single_threaded_blas, track
 from heatsketch._typing import Array, Points
-from heatsketch.operators.blocks import HOST, Block, blocks_of
+from heatsketch.backend import HOST, Block, blocks_of
 from heatsketch.operators.kernel import centre_of
 
 EXACT_POINTS = 16_384  # up to here all pairs are compared

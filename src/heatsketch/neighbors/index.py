@@ -20,6 +20,7 @@ from heatsketch._tensors import is_tensor, on_host
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array, Points
 from heatsketch._validation import check_new_points, check_number, check_points
+from heatsketch.backend import blocks_of, blocks_on
 from heatsketch.neighbors import exact
 from heatsketch.neighbors.device import DeviceSearch, distinct_rows_on
 from heatsketch.neighbors.exact import (
@@ -30,9 +31,7 @@ from heatsketch.neighbors.exact import (
 )
 from heatsketch.neighbors.metric import Distances, in_metric
 from heatsketch.neighbors.search import Search
-from heatsketch.operators.blocks import blocks_of
 from heatsketch.operators.csr import inverse_permutation
-from heatsketch.operators.torch import blocks_on
 
 _BLOCK_ENTRIES = 2**22  # distances computed at a time: 32 MB
 

@@ -1,6 +1,6 @@
 """A multiple of an operator plus a multiple of the identity."""
 
-from heatsketch.operators.blocks import Block
+from heatsketch.backend import Block
 from heatsketch.operators.operator import Composed, Operator
 
 

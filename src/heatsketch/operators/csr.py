@@ -8,7 +8,7 @@ from scipy import sparse
 from heatsketch._tensors import landed
 from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array
-from heatsketch.operators.blocks import HOST, blocks_of
+from heatsketch.backend import HOST, blocks_of
 
 COMPILED_FROM = 2**14  # rows: smaller products are not worth a compiler's start
 _EQUAL = 1e-9  # relative difference of entries that count as equal

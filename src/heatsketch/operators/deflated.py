@@ -10,7 +10,7 @@ import numpy as np
 from heatsketch._tensors import is_tensor
 from heatsketch._typing import Array
 from heatsketch._validation import as_floats
-from heatsketch.operators.blocks import Block, blocks_of
+from heatsketch.backend import Block, blocks_of
 from heatsketch.operators.operator import Bounds, Composed, Operator
 
 

@@ -20,7 +20,7 @@ from heatsketch._tensors import is_tensor
 from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch._validation import as_floats
-from heatsketch.operators.blocks import HOST, Block, Blocks
+from heatsketch.backend import HOST, Block, Blocks
 from heatsketch.operators.components import NEGLIGIBLE, components_of_rows
 
 Bounds = tuple[float, float]

@@ -6,7 +6,7 @@ import numpy as np
 
 from heatsketch._typing import Array
 from heatsketch._validation import as_floats
-from heatsketch.operators.blocks import Block
+from heatsketch.backend import Block
 from heatsketch.operators.csr import scale_both_sides
 from heatsketch.operators.operator import Bounds, Composed, Operator
 

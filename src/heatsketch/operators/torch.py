@@ -6,17 +6,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._optional import optional
 from heatsketch._tensors import is_tensor, on_host
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
-from heatsketch.operators.blocks import (
-    Block,
-    DeviceBlocks,
-    DeviceCSR,
-    as_tensor,
-    full_precision,
-)
+from heatsketch.backend import Block, blocks_on
+from heatsketch.backend.device import DeviceCSR, as_tensor, device_csr, full_precision
 from heatsketch.operators.components import NEGLIGIBLE
 from heatsketch.operators.csr import is_large, scale_both_sides
 from heatsketch.operators.dense import Dense
@@ -342,31 +336,3 @@ def on_device(A: Any, device: Any) -> Any:
 def stored(matrix: Any) -> Operator:
     """Return the operator of a symmetric CSR matrix (n, n), where it is."""
     return TorchSparse(matrix) if isinstance(matrix, DeviceCSR) else Sparse(matrix)
-
-
-def blocks_on(device: Any, name: str = "device") -> DeviceBlocks:
-    """Return the algebra of blocks on a device, or say why there is none."""
-    torch = optional("torch", f"{name} needs torch", "torch")
-    if str(device).startswith("mps"):
-        raise ValueError("device='mps' has no float64, in which sums are taken; pass 'cpu'.")
-    try:
-        return DeviceBlocks(torch.empty(0, device=device).device)  # with its number
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(
-            f"device={str(device)!r} is not a device that torch can use here ({error}); pass one "
-            "that it can use, or None for the processor."
-        ) from error
-
-
-def found_here(device: Any) -> Any:
-    """Return a device, or None where torch or the device is missing: a model is used anywhere."""
-    try:
-        return None if device is None else blocks_on(device).device
-    except (ImportError, ValueError):
-        return None
-
-
-def device_csr(matrix: sparse.csr_matrix, device: Any) -> DeviceCSR:
-    """Return a CSR matrix on a device."""
-    data = as_tensor(matrix.data, None, device)
-    return DeviceCSR(data, matrix.indices, matrix.indptr, matrix.shape)

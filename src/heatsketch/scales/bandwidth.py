@@ -13,8 +13,8 @@ from heatsketch._tensors import on_host
 from heatsketch._tiles import filled, for_each_tile, row_tiles
 from heatsketch._typing import Array, Rng
 from heatsketch._validation import check_choice, check_new_points, check_number, check_points
+from heatsketch.backend import blocks_of
 from heatsketch.neighbors import Distances, in_metric, ordered_search, pair_distances
-from heatsketch.operators.blocks import blocks_of
 from heatsketch.operators.kernel import Kernel, centre_of, centred, squared_distances
 
 WIDE_CUT = 5.0  # radius in units of √(ε/2): affinities below e^-12.5 = 4e-6 are left out

@@ -9,8 +9,8 @@ from scipy.fft import dct
 
 from heatsketch._tiles import track
 from heatsketch._typing import Array
+from heatsketch.backend import Block
 from heatsketch.operators.affine import Affine
-from heatsketch.operators.blocks import Block
 from heatsketch.operators.operator import Bounds, Operator
 from heatsketch.spectral.eigenpairs import all_eigenpairs, leading_eigenpairs
 from heatsketch.spectral.filters import Filter

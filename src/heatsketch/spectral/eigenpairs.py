@@ -14,7 +14,7 @@ from heatsketch._random import random_block, seed_entropy
 from heatsketch._tiles import single_threaded_blas, track
 from heatsketch._typing import Array, Rng
 from heatsketch._validation import check_number
-from heatsketch.operators.blocks import Block, blocks_of
+from heatsketch.backend import Block, blocks_of
 from heatsketch.operators.components import members_of
 from heatsketch.operators.csr import is_large
 from heatsketch.operators.deflated import Deflated

@@ -11,7 +11,7 @@ from scipy.linalg import eigh_tridiagonal
 
 from heatsketch._random import random_block
 from heatsketch._typing import Array
-from heatsketch.operators.blocks import Block
+from heatsketch.backend import Block
 from heatsketch.operators.operator import LANCZOS_STEPS, Bounds, Operator
 from heatsketch.spectral.filters import Filter
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
-from heatsketch.operators.blocks import Block, DeviceBlocks, DeviceCSR
+from heatsketch.backend import Block
+from heatsketch.backend.device import DeviceBlocks, DeviceCSR
 
 # of the nodes: errors of forces are .15 % of their parts in the mean square, 2 % at one point
 _SPACING = 0.28
@@ -104,7 +105,7 @@ def _nodes_of(U: Block, shape: tuple[int, ...], xp: Any) -> tuple[Block, Block]:
 
 def medians_on(Y: Array, rows: DeviceCSR) -> Array:
     """Return what `free.geometric_medians` returns, for rows of k entries each, some at a time."""
-    from heatsketch.layout.median_loops import MOST_ROUNDS
+    from heatsketch.backend.median_loops import MOST_ROUNDS
 
     blocks, m, c = rows.blocks, rows.shape[0], Y.shape[1]
     k = len(rows.data) // m
@@ -134,7 +135,7 @@ def _start(data: Block, w: Block, places: Block, xp: Any) -> Block:
 
     Return the rows whose place is a start alone.
     """
-    from heatsketch.layout.median_loops import ROUNDING
+    from heatsketch.backend.median_loops import ROUNDING
 
     cost, own, inverse, pull, _, _ = _slopes(data, w, data, xp)
     strength = pull.norm(dim=-1)
@@ -153,7 +154,7 @@ def _start(data: Block, w: Block, places: Block, xp: Any) -> Block:
 
 def _descended(data: Block, w: Block, places: Block, rows: Block, xp: Any) -> Block:
     """Make some rounds from the places of some rows (m,), without waits; say which still move."""
-    from heatsketch.layout.median_loops import HALVINGS, ROUNDING, STILL
+    from heatsketch.backend.median_loops import HALVINGS, ROUNDING, STILL
 
     every, y = xp.arange(len(w), device=w.device), places[rows]
     halves = 0.5 ** xp.arange(HALVINGS, device=w.device, dtype=w.dtype)[:, None]

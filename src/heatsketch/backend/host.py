@@ -1,0 +1,117 @@
+"""Primitives on the host: arrays, by tiles of rows on all cores.
+
+The bits are the same for any number of threads.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import qr
+
+from heatsketch._tensors import on_host
+from heatsketch._tiles import for_each_tile, sum_over_tiles
+from heatsketch._typing import Array
+from heatsketch.backend.blocks import Block, Place
+
+_TILE = 2048  # rows combined at a time, so that they stay in the cache
+_GRAM_TILE = 8192  # rows whose Gram matrix is one summand
+_PROJECTION_TILE = 2**14  # rows projected at a time
+_SPARSE_ROWS = 2**16  # of new points, computed at a time
+
+
+class HostBlocks(Place):
+    """Arrays: by tiles of rows on all cores, with the same bits for any number of threads."""
+
+    device = None
+    xp = np
+
+    def native(self, values: Any, dtype: Any = None) -> Block:
+        """Return values in this place, in their own precision or one that NumPy names."""
+        return np.asarray(on_host(values), dtype)
+
+    def arange(self, n: int) -> Block:
+        """Return 0, ..., n - 1 in this place."""
+        return np.arange(n)
+
+    def combine(self, *sums: tuple[Block, float, Sequence[tuple[float, Block]]]) -> None:
+        """Set the first of each (out, scale, [(c, T), ...]) to scale · out + Σ c T."""
+
+        def work(rows: slice) -> None:  # a T that occurs in several sums is read once
+            for out, scale, terms in sums:
+                part = out[rows]
+                if scale != 1.0:
+                    part *= scale
+                for c, T in terms:
+                    part += c * T[rows]
+
+        for_each_tile(work, len(sums[0][0]), _TILE)
+
+    def project(self, X: Block, V: Block, out: Block | None = None) -> Block:
+        """Return X - V VᵀX for orthonormal V (n, r), in `out`, which may be X, or a new block."""
+        result = np.empty_like(X, order="C") if out is None else out
+        along = sum_over_tiles(lambda rows: V[rows].T @ X[rows], len(X), _PROJECTION_TILE)
+        for_each_tile(
+            lambda rows: np.subtract(X[rows], V[rows] @ along, out=result[rows]),
+            len(X),
+            _PROJECTION_TILE,
+        )
+        return result
+
+    def gram(self, X: Block, Y: Block) -> Array:
+        """Return XᵀY in float64, on the host."""
+        return sum_over_tiles(
+            lambda rows: X[rows].astype(float).T @ Y[rows].astype(float), len(X), _GRAM_TILE
+        )
+
+    def rotate(self, X: Block, W: Array) -> None:
+        """Set X (n, p) to X W, W (p, p), in the precision of X."""
+        W = W.astype(X.dtype)
+        for_each_tile(lambda rows: np.copyto(X[rows], X[rows] @ W), len(X), _GRAM_TILE)
+
+    def dots(self, X: Block, Y: Block) -> Array:
+        """Return the inner product of each column of X with that of Y, in float64, on the host."""
+        return np.einsum("i...,i...->...", X, Y, dtype=float)
+
+    def orthonormal(self, X: Block, V: Block) -> Block:
+        """Return orthonormal columns (n, p), orthogonal to V (n, r), that span X (n, p) with V."""
+        return np.asarray(qr(np.hstack([V, X]), mode="economic")[0][:, V.shape[1] :], X.dtype)
+
+    # Graphs: rows of entries, and CSR matrices
+
+    def where(self, mask: Block) -> Array:
+        """Return the places (count,) where a mask (n,) holds, on the host."""
+        return np.flatnonzero(mask)
+
+    def smallest(self, X: Block, order: int) -> Block:
+        """Return the entry of each row of X (n, k) that is number `order` in ascending order."""
+        return np.partition(X, order, axis=1)[:, order]
+
+    def csr(self, parts: tuple[Block, Block, Block], shape: tuple[int, int]) -> Any:
+        """Return the CSR matrix with these entries, columns and starts of rows."""
+        return sparse.csr_matrix(parts, shape=shape)
+
+    def repeated(self, values: Block, matrix: Any) -> Block:
+        """Return the value of each row (m,) at each entry of a CSR matrix."""
+        return np.repeat(values, np.diff(matrix.indptr))
+
+    def over_rows(self, kind: str, entries: Block, starts: Block) -> Block:
+        """Return the "sum" or "min" of the entries of each row (m,), none of them empty."""
+        ufunc = np.add if kind == "sum" else np.minimum
+        return ufunc.reduceat(entries, starts[:-1])
+
+    def sums_by_row(self, entries: Block, matrix: Any) -> Block:
+        """Return the sum of the entries of each row (m,) of a CSR matrix, which may be empty."""
+        return np.bincount(self.row_numbers(matrix), entries, matrix.shape[0])
+
+    def sparse_rows(self, n_features: int) -> int:
+        """Return of how many new points the rows are computed at a time."""
+        return _SPARSE_ROWS
+
+    def both_ways(self, K: Any, kind: str = "max") -> Any:
+        """Return max(K, Kᵀ) of a CSR matrix without negative entries, or their "sum"."""
+        return K.maximum(K.T) if kind == "max" else sparse.csr_matrix(K + K.T)
+
+
+HOST = HostBlocks()
