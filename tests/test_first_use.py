@@ -82,7 +82,7 @@ def test_what_one_process_compiles_no_other_compiles_again(tmp_path):
         program = str(tests / "problems" / "every_loop.py")
         printed.append(run(program, str(tmp_path), **environment))
         files.append({p.name: p.stat().st_mtime_ns for p in cache.rglob("*") if p.is_file()})
-    assert re.search(r"compiled heatsketch.backend.tree_loops \S*repulsion\n", printed[0])
+    assert re.search(r"compiled heatsketch.backend.pair_loops \S*repulsion\n", printed[0])
     assert "left out []" in printed[0]
     assert "compiled" not in printed[1]
     assert files[0] == files[1]

@@ -19,7 +19,7 @@ from numba.core import event
 import heatsketch as hs
 from heatsketch import _tiles
 from heatsketch._tiles import for_each_tile, track
-from heatsketch.backend import tree_loops
+from heatsketch.backend import pair_loops
 from heatsketch.cli import printing
 from problems.clouds import cloud
 
@@ -62,7 +62,7 @@ def test_messages_wait_for_two_seconds_unless_they_are_said_at_once(stream):
 def test_clocks_of_bars_stand_while_a_loop_is_compiled(at_once, stream):
     started = time.time()
     with track(None, "loop", 3, "steps") as bar:
-        with event.trigger_event("numba:compile", data={"dispatcher": tree_loops.along_edges}):
+        with event.trigger_event("numba:compile", data={"dispatcher": pair_loops.along_edges}):
             time.sleep(0.3)
         assert bar.format_dict["elapsed"] <= time.time() - started - 0.3
     assert "compiling along_edges, once\n" in stream.getvalue()

@@ -9,11 +9,12 @@ from scipy import sparse
 from scipy.stats import spearmanr
 
 import heatsketch as hs
-from heatsketch.backend import blocks_on
-from heatsketch.backend.device import device_csr
+from heatsketch.backend import blocks_of, blocks_on
+from heatsketch.backend.device import DeviceBlocks, device_csr
 from heatsketch.backend.grid import Grid
+from heatsketch.backend.tree import OPENING
 from heatsketch.layout import free
-from heatsketch.layout.terms import OPENING, edges_of, median_edge
+from heatsketch.layout.terms import edges_of
 from layout.test_free import draws, gradient_of, problem, terms_of, weights_of
 from layout.test_free_loops import SHAPES, sums
 from problems.clouds import cloud
@@ -106,7 +107,7 @@ def test_where_the_box_is_too_large_the_tree_of_the_host_takes_over(name, device
     M, pairs = sparse.eye(n, format="csr"), (np.arange(n - 1), np.arange(1, n))
     own, other = (terms_of(m, pairs, np.zeros(n - 1), 1.0) for m in at(M, device))
     there = blocks_on(device).native(Y)
-    assert other[0]._grid.repulsion(there) is None
+    assert Grid(blocks_on(device)).repulsion(there) is None
     expected = gradient_of(own, Y, 1.0)
     found = blocks_on(device).host(gradient_of(other, there, 1.0))
     assert_allclose(found, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
@@ -130,9 +131,11 @@ def test_the_gradient_is_that_of_the_host(a, c, device):
     assert_allclose(host(gradient_of(other, there, 0.2)), expected, rtol=0, atol=1e-11 * size)
     for one, same in zip(own, other, strict=True):
         assert same.value(there, 0.2) == pytest.approx(one.value(Y, 0.2), rel=1e-12)
-    lengths = [median_edge(terms[0].edges, at) for terms, at in ((own, Y), (other, there))]
+    lengths = [
+        blocks_of(at).median_length(at, terms[0].edges) for terms, at in ((own, Y), (other, there))
+    ]
     assert lengths[1] == pytest.approx(lengths[0], rel=1e-6)
-    other[0].opening = OPENING
+    other = terms_of(at(M, device)[1], pairs, targets, a, OPENING)
     assert_allclose(host(gradient_of(other, there, 0.2)), expected, rtol=0, atol=2e-3 * size)
 
 
@@ -169,7 +172,7 @@ def test_by_the_grid_it_is_as_good_as_by_the_tree(dtype, device):
         spearmanr(np.linalg.norm(Y[pairs[0]] - Y[pairs[1]], axis=1), logs)[0] for Y in (own, other)
     ]
     assert kept[1] == pytest.approx(kept[0], abs=0.01)
-    lengths = [median_edge(edges, Y) for Y in (own, other)]
+    lengths = [blocks_of(edges).median_length(Y, edges) for Y in (own, other)]
     assert lengths[1] == pytest.approx(lengths[0], rel=0.02)
 
 
@@ -233,8 +236,8 @@ def test_the_fermat_point_and_medians_on_a_line(device):
 @every_precision
 @pytest.mark.parametrize("how", [{}, {"metric": "cosine"}, {"n_neighbors": 40}])
 def test_new_points_have_the_places_of_the_host(how, dtype, device, monkeypatch):
-    used, medians = [], free.medians_on
-    monkeypatch.setattr(free, "medians_on", lambda *given: used.append(1) or medians(*given))
+    used, medians = [], DeviceBlocks.medians
+    monkeypatch.setattr(DeviceBlocks, "medians", lambda *given: used.append(1) or medians(*given))
     X = cloud(300, 5).astype(dtype)
     X = np.concatenate([X, X[:5]])  # equal points
     new = X[:50] + dtype(0.1)

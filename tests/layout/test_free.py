@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 from scipy.stats import spearmanr
 
 from heatsketch._tiles import in_one_thread
-from heatsketch.backend import HOST, blocks_of, tree_loops
+from heatsketch.backend import HOST, blocks_of, pair_loops
 from heatsketch.layout.free import (
     free_layout,
     geometric_medians,
@@ -20,7 +20,8 @@ from heatsketch.layout.free import (
     reach,
     spread_targets,
 )
-from heatsketch.layout.terms import LogDistances, Neighbors, edges_of, median_edge
+from heatsketch.layout.terms import LogDistances, Neighbors, edges_of
+from problems.limits import set_limits
 
 seeds = st.integers(0, 10**6)
 dimensions = pytest.mark.parametrize("c", [2, 3])
@@ -103,16 +104,16 @@ def test_the_gradient_of_neighbours_turns_and_moves_with_the_points(c):
 
 @dimensions
 @pytest.mark.parametrize("a", [0.0, 0.3])
-def test_arrays_and_compiled_loops_agree(c, a):
+def test_arrays_and_compiled_loops_agree(monkeypatch, c, a):
     rng = np.random.default_rng(0)
     Y = rng.normal(size=(200, c)) * np.where(np.arange(200) % 2, 1.0, 0.01)[:, None] + 5.0
     i = rng.integers(0, 200, 900)
     pairs = i, (i + rng.integers(1, 200, 900)) % 200
     M = sparse.random(200, 200, 0.05, "csr", rng=rng) + sparse.eye(200, format="csr")
     for term in terms_of(M, pairs, rng.normal(size=900), a):
-        assert not term.is_compiled
+        set_limits(monkeypatch, uncompiled_points=200)
         found, value = term.gradient(Y, 0.2), term.value(Y, 0.2)
-        term.is_compiled = True
+        set_limits(monkeypatch, uncompiled_points=0)
         atol = 1e-11 * np.abs(found).max()
         assert_allclose(found, term.gradient(Y, 0.2), rtol=0, atol=atol)
         assert value == pytest.approx(term.value(Y, 0.2), rel=1e-12)
@@ -121,13 +122,13 @@ def test_arrays_and_compiled_loops_agree(c, a):
 @pytest.mark.parametrize("loop", ["along_edges", "between_pairs", "repulsion"])
 def test_small_data_are_work_for_several_threads(monkeypatch, loop):
     M, _, start, pairs, logs = problem(1_800)
-    compiled, tiles = getattr(tree_loops, loop), []
+    compiled, tiles = getattr(pair_loops, loop), []
 
     def counted(*arguments):
         tiles.append(arguments)
         compiled(*arguments)
 
-    monkeypatch.setattr(tree_loops, loop, counted)
+    monkeypatch.setattr(pair_loops, loop, counted)
     gradient_of(terms_of(M, pairs, logs, 0.3), start, 0.5)
     assert len(tiles) >= 3
 
@@ -138,7 +139,7 @@ def test_the_descent_lowers_j(c, spread):
     M, root, start, pairs, logs = problem(400, c)
     Y = free_layout(M, root, start, pairs, logs, spread=spread)
     targets = spread_targets(logs, spread, c)
-    s = median_edge(edges_of(M, float), Y)
+    s = HOST.median_length(Y, edges_of(M, float))
     smoothed = sparse.diags(1 / (M @ root)) @ M @ (root[:, None] * start)  # that of step 0
     assert value(M, pairs, targets, 0.3, Y, s) < value(M, pairs, targets, 0.3, smoothed, s) - 0.05
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from heatsketch._tiles import in_one_thread
-from heatsketch.layout.terms import OPENING, repulsion
+from heatsketch.backend.tree import OPENING, repulsion
 
 N = 2_000
 

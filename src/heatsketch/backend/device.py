@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,9 @@ from heatsketch._tensors import is_tensor, on_host, to_device
 from heatsketch._tiles import shared
 from heatsketch._typing import Array
 from heatsketch.backend.blocks import Block, Place
+from heatsketch.backend.grid import Grid
+from heatsketch.backend.host import HOST
+from heatsketch.backend.medians import medians_on
 
 _SPARSE_ROW_BYTES = 2048  # of a new point, with the neighbours from which it comes
 _WITH_AUTOCAST = ("cpu", "cuda", "xpu")
@@ -28,6 +32,7 @@ class DeviceBlocks(Place):
     """Tensors on a device of torch: as `HostBlocks`, up to rounding."""
 
     device: Any
+    products_are_cheap = True
 
     @property
     def xp(self) -> Any:
@@ -43,6 +48,14 @@ class DeviceBlocks(Place):
     def arange(self, n: int) -> Block:
         """Count on the device."""
         return self.xp.arange(n, device=self.device)
+
+    def working_dtype(self, values: Block) -> Any:
+        """Keep the precision of the values."""
+        return values.dtype
+
+    def for_rows(self, work: Callable[[slice], None], n: int, tile: int) -> None:
+        """Work on all rows at once."""
+        work(slice(0, n))
 
     def combine(self, *sums: tuple[Block, float, Sequence[tuple[float, Block]]]) -> None:
         """Combine term by term."""
@@ -119,6 +132,30 @@ class DeviceBlocks(Place):
         place, data = place[kept], data[kept]
         starts = self.xp.searchsorted(place, n * self.arange(n + 1))
         return self.csr((data, place % n, starts), K.shape)
+
+    def median_length(self, Y: Block, matrix: DeviceCSR) -> float:
+        """Take the mean of the two in the middle, of which torch's median is the lower."""
+        squares = self.differences(Y, matrix)[1]
+        return math.sqrt(float(squares.median() - (-squares).median()) / 2)
+
+    def repulsion(self, opening: float) -> Callable[[Block, float], tuple[Block, float]]:
+        """Sum by a grid; where that would be too large, on the host."""
+        if opening == 0:
+            return self.all_repulsion
+        by_grid, by_tree = Grid(self).repulsion, HOST.repulsion(opening)
+
+        def sums(Y: Block, s: float) -> tuple[Block, float]:
+            found = by_grid(Y / s)
+            if found is None:
+                force, total = by_tree(self.host(Y).astype(float), s)
+                found = self.native(force, Y.dtype), total
+            return found
+
+        return sums
+
+    def medians(self, Y: Array, rows: DeviceCSR) -> Array:
+        """Compute many medians at a time."""
+        return medians_on(Y, rows)
 
     @property
     def room(self) -> float:

@@ -3,7 +3,8 @@
 The bits are the same for any number of threads.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,14 @@ from heatsketch._tensors import on_host
 from heatsketch._tiles import for_each_tile, sum_over_tiles
 from heatsketch._typing import Array
 from heatsketch.backend.blocks import Block, Place
+from heatsketch.backend.tree import ROWS, repulsion, tile_of
 
 _TILE = 2048  # rows combined at a time, so that they stay in the cache
 _GRAM_TILE = 8192  # rows whose Gram matrix is one summand
 _PROJECTION_TILE = 2**14  # rows projected at a time
 _SPARSE_ROWS = 2**16  # of new points, computed at a time
+_MEDIANS = 1_024  # medians computed at a time
+_UNCOMPILED_UP_TO = 320  # points, which wait for no compiler: that takes seconds, once
 
 
 class HostBlocks(Place):
@@ -26,6 +30,7 @@ class HostBlocks(Place):
 
     device = None
     xp = np
+    products_are_cheap = False
 
     def native(self, values: Any, dtype: Any = None) -> Block:
         """Return values in this place, in their own precision or one that NumPy names."""
@@ -34,6 +39,14 @@ class HostBlocks(Place):
     def arange(self, n: int) -> Block:
         """Return 0, ..., n - 1 in this place."""
         return np.arange(n)
+
+    def working_dtype(self, values: Block) -> Any:
+        """Return the precision in which places are moved, next to values in theirs."""
+        return float
+
+    def for_rows(self, work: Callable[[slice], None], n: int, tile: int) -> None:
+        """Call work(rows) for n rows, some at a time."""
+        for_each_tile(work, n, tile)
 
     def combine(self, *sums: tuple[Block, float, Sequence[tuple[float, Block]]]) -> None:
         """Set the first of each (out, scale, [(c, T), ...]) to scale · out + Σ c T."""
@@ -112,6 +125,77 @@ class HostBlocks(Place):
     def both_ways(self, K: Any, kind: str = "max") -> Any:
         """Return max(K, Kᵀ) of a CSR matrix without negative entries, or their "sum"."""
         return K.maximum(K.T) if kind == "max" else sparse.csr_matrix(K + K.T)
+
+    # Places and pairs of points
+
+    def median_length(self, Y: Block, matrix: Any) -> float:
+        """Return the median of |y_i - y_j| over the entries of a CSR matrix (n, n)."""
+        indptr, indices, data = _parts(matrix)
+        squares = np.empty(len(data), np.float32)
+
+        def work(rows: slice) -> None:
+            starts = indptr[rows.start : rows.stop + 1]
+            row = np.repeat(np.arange(rows.start, rows.stop), np.diff(starts))
+            entries = slice(starts[0], starts[-1])
+            squares[entries] = np.square(Y[row] - Y[indices[entries]]).sum(axis=1)
+
+        for_each_tile(work, len(Y), ROWS[1])
+        return math.sqrt(float(np.median(squares)))
+
+    def forces(
+        self,
+        Y: Block,
+        matrix: Any,
+        weights: Callable[[Block, Block], Block],
+        loop: str,
+        *numbers: float,
+    ) -> Block:
+        """Sum by compiled loops, but for few points."""
+        if len(Y) <= _UNCOMPILED_UP_TO:
+            return super().forces(Y, matrix, weights, loop, *numbers)
+        from heatsketch.backend import pair_loops  # imports numba
+
+        out, axes = np.empty_like(Y), tuple(range(Y.shape[1]))
+
+        def work(rows: slice) -> None:
+            compiled = getattr(pair_loops, loop)
+            compiled(Y, _parts(matrix), *numbers, axes, rows.start, rows.stop, out)
+
+        for_each_tile(work, len(Y), tile_of(len(Y)))
+        return out
+
+    def repulsion(self, opening: float) -> Callable[[Block, float], tuple[Block, float]]:
+        """Return the function of (Y, s) that returns what `all_repulsion` returns.
+
+        By a tree with this θ; 0: without error.
+        """
+
+        def sums(Y: Block, s: float) -> tuple[Block, float]:
+            if opening == 0 and len(Y) <= _UNCOMPILED_UP_TO:
+                return self.all_repulsion(Y, s)
+            return repulsion(Y / s, opening)
+
+        return sums
+
+    def medians(self, Y: Array, rows: Any) -> Array:
+        """Return the weighted geometric medians (m, c) of positions Y (n, c), on the host.
+
+        `rows` (m, n) contains the weights, a CSR matrix, on a device with rows of equal length.
+        """
+        from heatsketch.backend.median_loops import medians  # imports numba
+
+        places = np.empty((rows.shape[0], Y.shape[1]))
+
+        def work(tile: slice) -> None:
+            medians(Y, *_parts(rows), tile.start, tile.stop, places)
+
+        for_each_tile(work, len(places), _MEDIANS)
+        return places
+
+
+def _parts(matrix: Any) -> tuple[Array, Array, Array]:
+    """Return indptr, indices and data of a CSR matrix."""
+    return matrix.indptr, matrix.indices, matrix.data
 
 
 HOST = HostBlocks()

@@ -10,10 +10,7 @@ import numpy as np
 
 from heatsketch._compile import compiled
 from heatsketch._typing import Array
-
-ROUNDING = 1e-12  # of the pull of some weights, relative to one
-HALVINGS = 10  # of a step of Newton
-MOST_ROUNDS, STILL = 200, 1e-15  # of a median, and the relative step at which it is found
+from heatsketch.backend.medians import HALVINGS, MOST_ROUNDS, ROUNDING, STILL
 
 
 @compiled

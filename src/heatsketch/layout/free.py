@@ -17,22 +17,19 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from heatsketch._tiles import for_each_tile, single_threaded_blas, track
+from heatsketch._tiles import single_threaded_blas, track
 from heatsketch._typing import Array
-from heatsketch.backend import HOST, Block, blocks_of
-from heatsketch.backend.grid import medians_on
+from heatsketch.backend import Block, blocks_of
 from heatsketch.layout.terms import (
     LogDistances,
     Neighbors,
     Term,
-    csr_parts,
     edges_of,
-    median_edge,
 )
 from heatsketch.operators.csr import multiply, scale_both_sides
 
 _STEPS, _LARGE = (300, 150), 20_000  # of the descent, up to so many points and beyond
-_TILE, _MEDIANS = 4_096, 1_024  # rows and medians of a tile
+_TILE = 4_096  # rows of a tile
 _MEASURED = 6  # times that s is measured
 _SHORTEST = 1e-6  # s, relative to the median distance
 _FAST, _SLOW = 0.9, 0.99  # memory of the two moments of Adam
@@ -87,7 +84,7 @@ def free_layout(
     centre = float(np.median(log_distances))
     unit = math.exp(centre)
     blocks: Any = blocks_of(M)
-    dtype = float if blocks is HOST else M.data.dtype
+    dtype = blocks.working_dtype(M.data)
     edges = edges_of(M, dtype)
     targets = spread_targets(log_distances - centre, spread, c)
     terms: list[Term] = [Neighbors(edges, neighbor_weight)]
@@ -112,7 +109,7 @@ def descend(terms: Sequence[Term], S: Any, Z: Block, edges: Any, steps: int) -> 
     Y, moments = multiply(S, Z), (blocks.xp.zeros_like(Z), blocks.xp.zeros_like(Z[:, :1]))
     for t in track(range(1, steps + 1), "free layout", steps, "steps"):
         if (t - 1) % -(-steps // _MEASURED) == 0:
-            s = max(median_edge(edges, Y), _SHORTEST)
+            s = max(blocks.median_length(Y, edges), _SHORTEST)
         gradient = reduce(add, (term.gradient(Y, s) for term in terms))
         gradient = multiply(transposed, gradient)
         _adam(Z, gradient, moments, s * (1 + math.cos(math.pi * t / steps)) / 2, t)
@@ -138,7 +135,7 @@ def _adam(Z: Block, gradient: Block, moments: tuple[Block, Block], size: float, 
         root = xp.sqrt(second[rows] / (1 - _SLOW**t)) + least
         Z[rows] -= size / (1 - _FAST**t) * first[rows] / root
 
-    for_each_tile(work, len(Z), _TILE if blocks is HOST else len(Z))
+    blocks.for_rows(work, len(Z), _TILE)
 
 
 def spread_targets(log_distances: Array, spread: float, c: int) -> Array:
@@ -200,15 +197,4 @@ def geometric_medians(Y: Array, rows: Any) -> Array:
     length. Of infinite ones only these count: with affinity / distance to the neighbours a training
     point has its own position exactly. A row depends on that row only.
     """
-    from heatsketch.backend.median_loops import medians  # imports numba
-
-    Y = Y.astype(float, copy=False)
-    if blocks_of(rows) is not HOST:
-        return medians_on(Y, rows)
-    places = np.empty((rows.shape[0], Y.shape[1]))
-
-    def work(tile: slice) -> None:
-        medians(Y, *csr_parts(rows), tile.start, tile.stop, places)
-
-    for_each_tile(work, len(places), _MEDIANS)
-    return places
+    return blocks_of(rows).medians(Y.astype(float, copy=False), rows)

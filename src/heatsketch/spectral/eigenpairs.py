@@ -151,8 +151,8 @@ def leading_eigenpairs(A: Operator, k: int, tol: float = 1e-8, rng: Rng = 0) -> 
     limit = max(tol, 50 * eps), rounding
     # Products by a large stored matrix take half the time in float32.
     B, stored = A, A.undeflated
-    is_double = A.device is None and A.dtype != np.float32
-    matrix = A.sparse_matrix() if is_double and is_large(A.n) else None
+    pays = is_large(A.n) and A.dtype != np.float32 and not A.blocks.products_are_cheap
+    matrix = A.sparse_matrix() if pays else None
     if tol >= _SINGLE_PRECISION_TOL and matrix is not None:
         B = Sparse(matrix.astype(np.float32), stored.spectrum, stored.leading)
         B = Deflated(B, np.ascontiguousarray(A.V))
@@ -178,8 +178,7 @@ def _leading_block(
     # The reduction to tridiagonal form takes 4/3 n³ operations for any number of pairs.
     if A.n <= max(DENSE_LIMIT, _POINTS_PER_COLUMN * block):
         return dense_eigenpairs(A, min(block, A.n - A.n_deflated))
-    # On a device some more products are faster than a graph made on the host.
-    coarse = coarser(A, block) if A.device is None else None
+    coarse = None if A.blocks.products_are_cheap else coarser(A, block)
     if coarse is None:
         start = random_block(A.n, block, "gaussian", np.random.default_rng(entropy))
     else:

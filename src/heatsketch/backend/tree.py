@@ -1,0 +1,55 @@
+"""Sums over all pairs of points on the host: repulsion by a tree."""
+
+import numpy as np
+
+from heatsketch._tiles import for_each_tile
+from heatsketch._typing import Array
+
+OPENING = 0.25  # θ of the tree: forces are within a thousandth of all their parts
+# No bit depends on the tiles. Those of compiled loops, which release the lock of the interpreter,
+# are so small that small data, too, use all threads.
+_TILES = 8
+ROWS, _NODES = (512, 4_096), (64, 512)  # of a tile, at least and at most; nodes of the tree
+
+
+def tile_of(n: int, limits: tuple[int, int] = ROWS) -> int:
+    """Return the size of a tile of n rows for a compiled loop."""
+    least, most = limits
+    return min(max(n // _TILES, least), most)
+
+
+def repulsion(U: Array, theta: float = OPENING) -> tuple[Array, float]:
+    """Return Σ_j q_ij² (u_i - u_j) (n, c), and Σ q over all i != j; q = 1 / (1 + |u_i - u_j|²).
+
+    By a tree over the points, see `pair_loops`; exact with θ = 0.
+    """
+    from heatsketch.backend import pair_loops  # imports numba
+
+    n, c = U.shape
+    low = U.min(axis=0)
+    width = float((U - low).max()) or 1.0
+    cells, codes = np.empty((n, c), np.uint64), np.empty(n, np.uint64)
+
+    def encode(rows: slice) -> None:
+        scale = (2.0 ** (pair_loops.CODE_BITS // c) - 1) / width
+        cells[rows] = (U[rows] - low) * scale
+        pair_loops.interleave(cells, rows.start, rows.stop, codes)
+
+    for_each_tile(encode, n, ROWS[1])
+    order = np.argsort(codes, kind="stable")
+    points = U[order]
+    nodes = [np.empty(2 * n, kind) for kind in (np.int32, np.int32, np.int32, bool)]
+    count = pair_loops.divide(codes[order], *nodes)
+    sizes = (count, 2, c), (count, 2 + c + c**2)
+    tree = pair_loops.Tree(*(each[:count] for each in nodes), *map(np.empty, sizes))
+    axes = tuple(range(c))
+    pair_loops.measure(points, tree, axes)
+    force, q = np.empty_like(points), np.empty(n)
+
+    def work(rows: slice) -> None:
+        pair_loops.repulsion(points, tree, theta, axes, rows.start, rows.stop, force, q)
+
+    for_each_tile(work, count, tile_of(count, _NODES))
+    forces = np.empty_like(force)
+    forces[order] = force
+    return forces, float(q.sum()) - n
