@@ -26,7 +26,7 @@ LIMITS = {
     "compiled_from": "operators.csr.COMPILED_FROM",
     "dense_eigenpairs": "spectral.eigenpairs.DENSE_LIMIT",
     "explaining": "estimators.diffusion_map._MOST_EXPLAINING",
-    "few_steps": "graphs.shortest_paths._FEW",
+    "few_steps": "backend.host._FEW",
     "few_vertices": "markov.rows.FEW_VERTICES",
     "leading": "estimators.heat_embedding.N_LEADING",
     "points_per_column": "spectral.eigenpairs._POINTS_PER_COLUMN",

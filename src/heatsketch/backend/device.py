@@ -16,7 +16,7 @@ from sklearn import get_config
 
 from heatsketch._optional import optional
 from heatsketch._tensors import is_tensor, on_host, to_device
-from heatsketch._tiles import shared
+from heatsketch._tiles import row_tiles, shared
 from heatsketch._typing import Array
 from heatsketch.backend.blocks import Block, Place
 from heatsketch.backend.grid import Grid
@@ -24,6 +24,7 @@ from heatsketch.backend.host import HOST
 from heatsketch.backend.medians import medians_on
 
 _SPARSE_ROW_BYTES = 2048  # of a new point, with the neighbours from which it comes
+_WINDOW = 2.0  # mean edges: a wider one makes vertices take part again, a narrower one more rounds
 _WITH_AUTOCAST = ("cpu", "cuda", "xpu")
 
 
@@ -156,6 +157,37 @@ class DeviceBlocks(Place):
     def medians(self, Y: Array, rows: DeviceCSR) -> Array:
         """Compute many medians at a time."""
         return medians_on(Y, rows)
+
+    def shortest_paths(self, graph: DeviceCSR, sources: Array) -> Array:
+        """Search by rounds in which many vertices lower their neighbours.
+
+        All sources are searched at once, each in a copy of the graph. In a round these vertices
+        take part: those lowered since their last one, and no farther than two mean edges behind
+        the nearest of these, as vertices farther away are likely to be lowered again (Meyer and
+        Sanders 2003).
+        """
+        n = graph.shape[0]
+        xp, starts, lengths = self.xp, graph.indptr.long(), graph.data.double()
+        width = _WINDOW * lengths.sum() / max(1, len(lengths))
+        d = xp.full((len(sources) * n,), np.inf, dtype=lengths.dtype, device=self.device)
+        d[self.native(np.arange(len(sources)) * n + sources)] = 0.0
+        lowered = xp.isfinite(d)
+        tile = max(1, int(self.step_bytes * n / (64 * max(n, len(lengths)))))
+        while len(waiting := d[lowered]):
+            near = (lowered & (d <= waiting.min() + width)).nonzero()[:, 0]
+            lowered[near] = False
+            before = d.clone()
+            for some in row_tiles(len(near), tile):
+                here = near[some]
+                vertex = here % n
+                ends = starts[vertex + 1]
+                counts = ends - starts[vertex]
+                each = xp.repeat_interleave(counts)  # the place in `here` of each edge
+                entries = (ends - counts.cumsum(0))[each] + self.arange(len(each))
+                there = (here - vertex)[each] + graph.indices[entries]
+                d.scatter_reduce_(0, there, d[here[each]] + lengths[entries], "amin")
+            lowered |= d < before
+        return self.host(d).reshape(len(sources), n)
 
     @property
     def room(self) -> float:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.linalg import qr
+from scipy.sparse.csgraph import dijkstra
 
 from heatsketch._tensors import on_host
-from heatsketch._tiles import for_each_tile, sum_over_tiles
+from heatsketch._tiles import for_each_tile, sum_over_tiles, track
 from heatsketch._typing import Array
 from heatsketch.backend.blocks import Block, Place
 from heatsketch.backend.tree import ROWS, repulsion, tile_of
@@ -22,6 +23,8 @@ _GRAM_TILE = 8192  # rows whose Gram matrix is one summand
 _PROJECTION_TILE = 2**14  # rows projected at a time
 _SPARSE_ROWS = 2**16  # of new points, computed at a time
 _MEDIANS = 1_024  # medians computed at a time
+_FEW = 2**17  # vertices of all searches for paths, which wait for no compiler
+_VERTICES_AT_A_TIME = 2**15  # of several searches; to hand one to a thread costs time, too
 _UNCOMPILED_UP_TO = 320  # points, which wait for no compiler: that takes seconds, once
 
 
@@ -191,6 +194,23 @@ class HostBlocks(Place):
 
         for_each_tile(work, len(places), _MEDIANS)
         return places
+
+    def shortest_paths(self, graph: sparse.csr_matrix, sources: Array) -> Array:
+        """Return the lengths of the shortest paths from some vertices to all (s, n)."""
+        n = graph.shape[0]
+        if len(sources) * n <= _FEW:
+            return dijkstra(graph, indices=sources)
+        from heatsketch.backend.path_loops import lower  # compiled loops
+
+        lengths = np.full((len(sources), n), np.inf)
+
+        def work(one: slice) -> None:
+            for s in range(one.start, one.stop):
+                lower(graph.indptr, graph.indices, graph.data, sources[s], lengths[s])
+
+        bar = track(None, "shortest paths", len(sources), "starts")
+        for_each_tile(work, len(sources), max(1, _VERTICES_AT_A_TIME // n), bar)
+        return lengths
 
 
 def _parts(matrix: Any) -> tuple[Array, Array, Array]:

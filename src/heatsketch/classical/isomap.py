@@ -117,7 +117,7 @@ class PathScaling(Embedding):
 
     def _place(self, rows: sparse.csr_matrix) -> Array:
         """Return coordinates (m, k) of points with these distances to vertices."""
-        from heatsketch.graphs.path_loops import shortest_through  # compiled loops
+        from heatsketch.backend.path_loops import shortest_through  # compiled loops
 
         def place(points: slice) -> Array:
             starts = rows.indptr[points.start : points.stop + 1]
