@@ -31,7 +31,8 @@ from heatsketch._validation import (
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.layout.maps import FreeMap, LinearMap, Map
 from heatsketch.markov.affinity import AFFINITIES, as_matrix
-from heatsketch.markov.diffusion import NORMALIZATIONS, Diffusion, reweighted, times_columns
+from heatsketch.markov.build import NORMALIZATIONS
+from heatsketch.markov.diffusion import Diffusion, reweighted, times_columns
 from heatsketch.markov.rows import leading_pairs
 from heatsketch.operators.blocks import HOST, Block, device_memory
 from heatsketch.operators.deflated import Deflated

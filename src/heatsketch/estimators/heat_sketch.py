@@ -16,7 +16,7 @@ from heatsketch._validation import check_choice, check_in_range, check_number, r
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.layout.maps import Map
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.out_of_sample import OutOfSamplePoints
+from heatsketch.markov.out_of_sample import PointKernel
 from heatsketch.spectral.apply import sketch_blocks
 from heatsketch.spectral.filters import FILTERS
 from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS
@@ -301,7 +301,7 @@ class HeatSketch(DiffusionEstimator):
             self.feature_names_in_ = names
         return self
 
-    def _present(self) -> tuple[Any, Array, OutOfSamplePoints]:
+    def _present(self) -> tuple[Any, Array, PointKernel]:
         """Return the current points, their ids and the rule of the fit, or raise without them."""
         check_is_fitted(self)
         if self.ids_ is None:
@@ -310,7 +310,7 @@ class HeatSketch(DiffusionEstimator):
                 "fit(X, ids=...)."
             )
         training = self.diffusion_.out_of_sample
-        if not isinstance(training, OutOfSamplePoints):
+        if not isinstance(training, PointKernel):
             raise ValueError(
                 "The diffusion was not built from points, so that there is no rule for others; fit "
                 "points, with an affinity other than 'precomputed'."
