@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._docstrings import texts_from
 from heatsketch._random import check_ids, numbers_at, random_block
-from heatsketch._state import at_once
 from heatsketch._typing import Array
 from heatsketch._validation import check_choice, check_in_range, check_number, read_points
 from heatsketch.estimators._base import DiffusionEstimator
+from heatsketch.estimators._embedder import at_once
 from heatsketch.layout.maps import Map
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.out_of_sample import PointKernel

@@ -13,7 +13,7 @@ from heatsketch._random import seed_entropy
 from heatsketch._tensors import returned_for
 from heatsketch._typing import Array
 from heatsketch._validation import check_number, read_points
-from heatsketch.estimators._base import Embedder
+from heatsketch.estimators._embedder import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.markov.out_of_sample import fraction_less_new, warn_of_new_points
 from heatsketch.mixture import CholeskyMap, MixtureKernel, Whitening

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._typing import Array
 from heatsketch._version import __version__
-from heatsketch.estimators._base import Embedder
+from heatsketch.estimators._embedder import Embedder
 from heatsketch.io.files import blame, check_archive, write_atomically
 from heatsketch.io.metadata import plain
 from heatsketch.io.numpy_files import write_arrays

@@ -83,14 +83,9 @@ class LinearMap(Map):
     H: Block
     is_markov: bool
 
-    @classmethod
-    def of(cls, H: Block, step: Step) -> LinearMap:
-        """Return the map by H (n, k)."""
-        return cls(step.beside_root(H), step.is_markov)
-
     def training(self, step: Step) -> Block:
         """Return S H (n, k)."""
-        return step.divided(multiply(step.matrix, self.H))
+        return divided(multiply(step.matrix, self.H), self.is_markov)
 
     def weights(self, near: Near) -> Any:
         """Return rows of A."""

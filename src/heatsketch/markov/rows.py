@@ -71,17 +71,13 @@ class Step:
 
     def __matmul__(self, H: Block) -> Block:
         """Return S H (m, k), an array of an array, and a tensor of a tensor where M is too."""
-        return self.divided(multiply(self.matrix, self.beside_root(H)))
+        return divided(multiply(self.matrix, self.beside_root(H)), self.is_markov)
 
     def beside_root(self, H: Block) -> Block:
         """Return H with √π as its last column (n, k + 1): one product then gives M H and M √π."""
         blocks = blocks_of(H)
         root = blocks.xp.sqrt(blocks.native(self.measure, H.dtype))
         return blocks.xp.column_stack([H, root])
-
-    def divided(self, product: Block) -> Block:
-        """Return S H (m, k) from the product M [H, √π]."""
-        return divided(product, self.is_markov)
 
     def transposed(self, Z: Any) -> Array:
         """Return Sᵀ Z (n, k), Z (m, k) array or sparse."""
