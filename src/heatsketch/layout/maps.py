@@ -19,9 +19,9 @@ from heatsketch._typing import Array
 from heatsketch.layout.free import free_layout, geometric_medians
 from heatsketch.layout.linear import Objective, first_equal, learn_linear_map
 from heatsketch.layout.objective import sampled_pairs
+from heatsketch.markov.components import WideCoordinates
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import Step, divided
-from heatsketch.markov.wide import WideCoordinates
 from heatsketch.neighbors import pair_distances
 from heatsketch.neighbors.near import Near
 from heatsketch.operators.blocks import Block, Blocks, blocks_of

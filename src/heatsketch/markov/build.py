@@ -10,23 +10,29 @@ from typing import Any, Self, cast
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from heatsketch._docstrings import texts_from
-from heatsketch._exceptions import CertificateError, ScaleWarning, warn
+from heatsketch._exceptions import (
+    CertificateError,
+    DisconnectedWarning,
+    ScaleWarning,
+    name_rows,
+    warn,
+)
 from heatsketch._input_warnings import warn_of_scales
 from heatsketch._random import content_order, random_block
 from heatsketch._tensors import device_of, landed, on_host
 from heatsketch._typing import Array
 from heatsketch._validation import check_choice, check_number, check_points
 from heatsketch.markov.affinity import AFFINITIES, WITHOUT_NEIGHBORS, Affinity, as_affinity
-from heatsketch.markov.components import connectivity
 from heatsketch.markov.normalization import Scaling, bistochastic_scaling, markov_scaling
 from heatsketch.markov.out_of_sample import OutOfSampleAffinities, OutOfSampleMixture, PointKernel
 from heatsketch.mixture import MixtureKernel
 from heatsketch.mixture.mixture_kernel import affinity_factor
 from heatsketch.neighbors import Distances, NeighborIndex, in_metric
 from heatsketch.neighbors.metric import Metric
-from heatsketch.operators.blocks import device_memory
+from heatsketch.operators.blocks import blocks_of, device_memory
 from heatsketch.operators.csr import is_large
 from heatsketch.operators.deflated import Deflated
 from heatsketch.operators.graph import as_graph
@@ -406,6 +412,52 @@ class Constructors:
 
 
 # Checks of a new diffusion, and warnings
+
+
+def connectivity(K: Operator, row_sums: Array, vertex: Array) -> dict[str, Any]:
+    """Count components and isolated points; warn of several, raise where most points are alone.
+
+    `vertex` (points,): that of each input point, for messages.
+    """
+    blocks, loops = blocks_of(row_sums), K.diagonal()
+    loops = None if loops is None else blocks.native(loops)
+    # Points whose affinity to all others together is negligible are alone.
+    alone = blocks.where(row_sums - (-np.inf if loops is None else loops) <= 1e-12 * row_sums)
+    if len(alone) > max(1, K.n // 2):
+        raise ValueError(
+            f"{len(alone)} of {K.n} points have no affinity to any other: the bandwidth is too "
+            "small, or a graph has too few edges; pass a larger epsilon (see heatsketch.ksum and "
+            "connecting_epsilon), or more edges."
+        )
+    labels, counts = K.labels(), {"isolated": len(alone)}
+    if labels is None:
+        return counts
+    blocks = blocks_of(labels)
+    bincount = blocks.xp.bincount
+    if loops is not None:
+        # Where there are no self-loops, every step may go from one half to the other. Two copies of
+        # the vertices, joined from copy to copy, have two components for each bipartite one.
+        with_loops = bincount(labels, weights=blocks.native(loops > 0, float))
+        without_loops = blocks.host(with_loops) == 0
+        if without_loops.any() and sparse.issparse(K.matrix):
+            some = without_loops[blocks.host(labels)]
+            matrix = K.matrix[some][:, some]
+            copies = sparse.bmat([[None, matrix], [matrix, None]], format="csr")
+            count = connected_components(copies, directed=False)[0] - without_loops.sum()
+            counts |= {"bipartite": int(count)} if count else {}
+    count = int(labels.max()) + 1
+    if count > 1:
+        vertex = on_host(vertex)
+        points = np.flatnonzero(np.isin(vertex, alone))
+        lone = f"; points {name_rows(points)} stand alone" if len(alone) else ""
+        sizes = np.sort(np.bincount(blocks.host(labels)[vertex]))[::-1]  # equal points count
+        message = (
+            f"The affinity falls into {count} components (sizes {name_rows(sizes)}), between "
+            "which nothing diffuses: distances say only that they are apart. More neighbours (or "
+            f"edges), or a larger epsilon (heatsketch.connecting_epsilon), connects them{lone}."
+        )
+        warn(DisconnectedWarning, message)
+    return {"components": count} | counts
 
 
 def certify(K: Operator, A: Operator, scaling: Scaling) -> dict[str, Any]:
