@@ -38,8 +38,7 @@ from heatsketch.operators.deflated import Deflated
 from heatsketch.operators.graph import as_graph
 from heatsketch.operators.graph import graph as read_graph
 from heatsketch.operators.low_rank import LowRank
-from heatsketch.operators.operator import Operator
-from heatsketch.operators.scaled import Scaled
+from heatsketch.operators.operator import Operator, Scaled
 from heatsketch.operators.torch import on_device
 from heatsketch.scales.bandwidth import RULES, WIDE_CUT
 from heatsketch.spectral.eigenpairs import leading_eigenpairs

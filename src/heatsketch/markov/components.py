@@ -15,7 +15,6 @@ from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import N_LEADING, Coordinates, LeadingPairs, leading_pairs
 from heatsketch.operators.components import between_components, members_of
 from heatsketch.operators.deflated import Deflated
-from heatsketch.operators.linear_map import restricted_operator
 from heatsketch.spectral.filters import Filter
 
 _MAX_ENTRIES = 2**25  # between components: as much as some blocks of columns
@@ -48,7 +47,7 @@ def deflate_components(diffusion: Diffusion, labels: Array) -> Deflated:
 def within_component(diffusion: Diffusion, vertices: Array) -> Deflated:
     """Return A between the vertices of one component, without its trivial direction √π."""
     root = diffusion.root[vertices]
-    A = restricted_operator(diffusion.operator, vertices)
+    A = diffusion.operator.restricted(vertices)
     return Deflated(A, root / np.sqrt(np.sum(root**2)))
 
 

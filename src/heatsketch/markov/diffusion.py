@@ -22,7 +22,6 @@ from heatsketch.operators.blocks import HOST, Blocks
 from heatsketch.operators.csr import multiply, scale_both_sides
 from heatsketch.operators.deflated import Deflated
 from heatsketch.operators.operator import Operator
-from heatsketch.operators.scaled import scaled_operator
 from heatsketch.operators.torch import on_device
 from heatsketch.spectral.filters import make_filter
 
@@ -320,7 +319,7 @@ def reweighted(diffusion: Diffusion, weights: Array) -> tuple[Diffusion, Array]:
     v = c * (A @ c.astype(A.dtype)).astype(float)
     columns, measure = c / np.sqrt(v), v / v.sum()
     bounds = min(A.spectrum[0], 0.0), 1.0
-    operator = scaled_operator(A, columns, bounds, np.sqrt(measure), A.dtype)
+    operator = A.scaled_both_sides(columns, bounds, np.sqrt(measure), A.dtype)
     step = diffusion.directed_step
     step = None if step is None else times_columns(step, columns)
     changed: dict[str, Any] = {"operator": operator, "measure": measure, "directed_step": step}

@@ -16,7 +16,6 @@ from heatsketch.operators.affine import Affine
 from heatsketch.operators.blocks import Block, blocks_of
 from heatsketch.operators.csr import multiply
 from heatsketch.operators.deflated import Deflated
-from heatsketch.operators.linear_map import restricted_operator
 from heatsketch.operators.operator import Bounds, Operator, lanczos_margin
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply, check_range
 from heatsketch.spectral.eigenpairs import all_eigenpairs, leading_eigenpairs
@@ -92,7 +91,7 @@ class Step:
         """Return the step between some of the vertices, which it does not leave."""
         M = self.matrix
         is_operator = isinstance(M, Operator)
-        M = restricted_operator(M, vertices) if is_operator else M[vertices][:, vertices]
+        M = M.restricted(vertices) if is_operator else M[vertices][:, vertices]
         return Step(M, self.measure[vertices], self.is_markov)
 
 
