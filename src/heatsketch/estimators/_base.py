@@ -40,10 +40,11 @@ from heatsketch.spectral.filters import FILTERS, make_filter, times_of
 from heatsketch.spectral.traces import N_PROBES, ExplainedVariance, explained_variance
 from heatsketch.uncertainty.intervals import Interval
 from heatsketch.uncertainty.pseudotimes import pseudotime
+from heatsketch.uncertainty.resampling import Sketched, Weighed
 
 
 @dataclass(eq=False, repr=False)
-class DiffusionEstimator(Embedder):
+class DiffusionEstimator(Embedder, Weighed):
     """Abstract base: subclasses compute H, and the embedding is the product A H.
 
     The rows of A H are divided by √π in the Markov form. H is (f(A) - f(0)) A⁻¹ applied to random
@@ -420,7 +421,7 @@ class DiffusionEstimator(Embedder):
         diffusion, times = self._current_diffusion(), self._fit_times
         seed = self._fitted_as.random_state
         if not isinstance(seed, numbers.Integral):
-            if hasattr(self, "_independent_columns"):
+            if isinstance(self, Sketched):
                 raise TypeError(
                     f"random_state={seed!r} does not give every resample the same random matrix; "
                     "fit with an integer."

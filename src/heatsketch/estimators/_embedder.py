@@ -130,7 +130,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Say whether a fit has ended."""
-        return hasattr(self, "embedding_")
+        return "embedding_" in vars(self)
 
     def _as_fitted(self) -> Self:
         """Return a copy with the parameters of the fit, which later calls do not change."""

@@ -21,12 +21,12 @@ from heatsketch.spectral.apply import sketch_blocks
 from heatsketch.spectral.filters import FILTERS
 from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS
 from heatsketch.uncertainty.intervals import Interval, columns_for, distance_interval
-from heatsketch.uncertainty.resampling import neighbor_confidence
+from heatsketch.uncertainty.resampling import Sketched, neighbor_confidence
 
 
 @texts_from(Diffusion.from_points, DiffusionEstimator)
 @dataclass(eq=False, repr=False)
-class HeatSketch(DiffusionEstimator):
+class HeatSketch(DiffusionEstimator, Sketched):
     """Embed data so that Euclidean distances are diffusion distances, in expectation.
 
     The embedding is Y = A^t G / √k for a normalised affinity A and a random matrix G with k columns

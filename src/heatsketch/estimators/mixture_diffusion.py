@@ -440,7 +440,7 @@ class MixtureDiffusion(Embedder):
 
     def __sklearn_is_fitted__(self) -> bool:
         """Say whether a fit has ended; files have no embedding."""
-        return hasattr(self, "step_matrix_")
+        return "step_matrix_" in vars(self)
 
     @property
     def _n_features_out(self) -> int:
