@@ -16,7 +16,12 @@ from heatsketch._tensors import is_tensor, returned_for
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch._validation import check_points
-from heatsketch.graphs.neighborhoods import feasible_neighbors, neighborhood_graph, scale_order
+from heatsketch.graphs.neighborhoods import (
+    feasible_neighbors,
+    local_scales,
+    neighborhood_graph,
+    scale_order,
+)
 from heatsketch.markov.out_of_sample import DenseKernel, NeighborKernel, OutOfSampleKernel
 from heatsketch.neighbors import Distances, in_metric, ordered_search
 from heatsketch.operators.blocks import blocks_of
@@ -28,7 +33,7 @@ from heatsketch.operators.linear_map import LinearMap
 from heatsketch.operators.operator import Operator
 from heatsketch.operators.sparse import Sparse
 from heatsketch.operators.torch import stored
-from heatsketch.scales.bandwidth import WIDE_CUT, density_estimate, local_scales, rule_epsilon
+from heatsketch.scales.bandwidth import WIDE_CUT, density_estimate, rule_epsilon
 from heatsketch.scales.dimension import graph_dimension
 
 STORED_POINTS = 4096  # up to here a dense kernel is stored (134 MB), else computed in blocks

@@ -20,6 +20,7 @@ from heatsketch._typing import Array, Points
 from heatsketch.graphs.neighborhoods import (
     HARDLY_ANY,
     Neighborhoods,
+    local_scales,
     scale_order,
     warn_of_faint_points,
     warn_of_far_points,
@@ -39,7 +40,6 @@ from heatsketch.operators.blocks import HOST, Block, Blocks, blocks_of
 from heatsketch.operators.csr import inverse_permutation, largest_of_rows
 from heatsketch.operators.kernel import Kernel
 from heatsketch.operators.operator import Operator
-from heatsketch.scales.bandwidth import local_scales
 
 _HARDLY_ANY = float(np.log(HARDLY_ANY))
 _MOST_LEFT_OUT = 2048  # training points: a fraction of 1 % has a standard error of 0.2 %
