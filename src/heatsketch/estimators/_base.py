@@ -28,7 +28,6 @@ from heatsketch.estimators._embedder import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.layout.maps import FreeMap, LinearMap, Map
 from heatsketch.markov.affinity import AFFINITIES, as_matrix
-from heatsketch.markov.build import NORMALIZATIONS
 from heatsketch.markov.diffusion import Diffusion, reweighted, times_columns
 from heatsketch.operators.blocks import HOST, Block, device_memory
 from heatsketch.operators.deflated import Deflated
@@ -158,7 +157,6 @@ class DiffusionEstimator(Embedder, Weighed):
         """
         check_choice(self.filter, "filter", tuple(FILTERS))
         check_choice(self.affinity, "affinity", (*AFFINITIES, "precomputed"))
-        check_choice(self.normalization, "normalization", NORMALIZATIONS)
         times = times_of(self.time)
         self._check_parameters(times)
         X, diffusion = self._read(X)
