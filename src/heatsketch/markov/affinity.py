@@ -153,8 +153,9 @@ def knn_affinity(
     else:
         distances = search if isinstance(search, Distances) else None
         scales = rule_epsilon(near.search.points, epsilon, distances)
-    points: Any = {"points": X, "n_neighbors": n_neighbors, "neighborhoods": near}
-    kernel = NeighborKernel(**points, scales=scales, order=scale_order(k))
+    kernel = NeighborKernel(
+        points=X, n_neighbors=n_neighbors, neighborhoods=near, scales=scales, order=scale_order(k)
+    )
     directed = kernel.weights(graph, out=graph.data)
     directed.eliminate_zeros()
     K = stored(blocks_of(directed).both_ways(directed))
@@ -206,8 +207,7 @@ def variable_affinity(
     scales = local_scales(graph.data.reshape(n, -1), None, near.vertex)
     # Without coordinates the features are no bound.
     dimension = _dimension(graph, np.inf if isinstance(search, Distances) else X.shape[1])
-    points: Any = {"points": X, "n_neighbors": n_neighbors, "neighborhoods": near}
-    kernel = NeighborKernel(**points, scales=scales)
+    kernel = NeighborKernel(points=X, n_neighbors=n_neighbors, neighborhoods=near, scales=scales)
     directed = kernel.weights(graph, out=graph.data)
     directed.eliminate_zeros()
     K = sparse.csr_matrix(directed.maximum(directed.T))
@@ -301,8 +301,14 @@ def radius_affinity(
         distinct = near.vertex[ordered_search(distances, X)[1]]
         order = scale_order(feasible_neighbors(n_neighbors, len(distinct)))
         scales = local_scales(graph.data.reshape(n, -1)[:, distinct], order, near.vertex)
-    points: Any = {"points": X, "n_neighbors": n_neighbors, "neighborhoods": near}
-    kernel = NeighborKernel(**points, scales=scales, order=order, distinct=distinct)
+    kernel = NeighborKernel(
+        points=X,
+        n_neighbors=n_neighbors,
+        neighborhoods=near,
+        scales=scales,
+        order=order,
+        distinct=distinct,
+    )
     K = kernel.weights(graph, out=graph.data)
     K.eliminate_zeros()
     K = K if distances is None else K.maximum(K.T)
