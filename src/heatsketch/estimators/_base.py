@@ -449,46 +449,48 @@ class DiffusionEstimator(Embedder, Weighed):
     def _read(self, X: Any) -> tuple[Any, Diffusion]:
         """Return the points, affinities or the diffusion itself, and the diffusion."""
         is_a_graph = not hasattr(X, "shape") and is_graph(X)  # neither a table nor a matrix
-        if isinstance(X, Operator | LinearOperator | Diffusion) or is_a_graph:
-            fits = X.normalization if isinstance(X, Diffusion) else self.normalization
-            if self.affinity != "precomputed" or self.normalization != fits:
-                raise ValueError(
-                    f"X is of type {type(X).__name__} but the estimator has affinity="
-                    f"{self.affinity!r} and normalization={self.normalization!r}; pass "
-                    f"affinity='precomputed' and normalization={fits!r}."
-                )
-        if self.affinity == "precomputed" and self.metric != "euclidean":
+        is_whole = isinstance(X, Operator | LinearOperator | Diffusion)
+        fits = X.normalization if isinstance(X, Diffusion) else self.normalization
+        wanted = "precomputed", fits
+        if (is_whole or is_a_graph) and wanted != (self.affinity, self.normalization):
             raise ValueError(
-                f"metric={self.metric!r} but affinity='precomputed', so that X holds no points; "
-                "pass points, or leave out metric."
+                f"X is of type {type(X).__name__} but the estimator has affinity="
+                f"{self.affinity!r} and normalization={self.normalization!r}; pass "
+                f"affinity='precomputed' and normalization={fits!r}."
             )
         names = ["normalization", "alpha", "tol", "max_iter"]
-        if self.affinity != "precomputed":
-            names += ["metric", "affinity", "epsilon", "n_neighbors", "neighbors", "cut"]
         options = {name: getattr(self, name) for name in names}
         options["device"] = device_of(X) if self.device is None else self.device
-        if isinstance(X, Operator | LinearOperator):
-            X = Diffusion.from_affinity(X, **options)
-        if isinstance(X, Diffusion):
-            self._data_hash = None  # of an earlier fit
-            self.n_features_in_ = X.n if X.out_of_sample is None else X.out_of_sample.width
-            self.__dict__.pop("feature_names_in_", None)
-            return X, X
-        graph = as_graph(X, "X") if is_a_graph else None
-        table = X if graph is None else as_matrix(graph)
-        table = read_points(self, table, reset=True, accept_sparse=True)
-        given = table if graph is None else Graph(table, graph.names)
-        if self.affinity == "precomputed":
-            return table, Diffusion.from_affinity(given, **options)
-        with features_named(self._result("feature_names_in_")):
+        if self.affinity != "precomputed":
+            names = ["metric", "affinity", "epsilon", "n_neighbors", "neighbors", "cut"]
+            options |= {name: getattr(self, name) for name in names}
+            points = read_points(self, X, reset=True, accept_sparse=True)
             build = check_memory(self.memory).cache(Diffusion.from_points)
             try:
-                return table, build(given, **options)
+                with features_named(self._result("feature_names_in_")):
+                    return points, build(points, **options)
             except PicklingError as error:
                 raise TypeError(
                     "memory stores results by their parameters, but metric or neighbors cannot be "
                     "pickled; pass a function of a module, or leave out memory."
                 ) from error
+        if self.metric != "euclidean":
+            raise ValueError(
+                f"metric={self.metric!r} but affinity='precomputed', so that X holds no points; "
+                "pass points, or leave out metric."
+            )
+        if is_whole:
+            diffusion = X if isinstance(X, Diffusion) else Diffusion.from_affinity(X, **options)
+            new = diffusion.out_of_sample
+            self._data_hash = None  # of an earlier fit
+            self.n_features_in_ = diffusion.n if new is None else new.width
+            self.__dict__.pop("feature_names_in_", None)
+            return diffusion, diffusion
+        graph = as_graph(X, "X") if is_a_graph else None
+        table = X if graph is None else as_matrix(graph)
+        table = read_points(self, table, reset=True, accept_sparse=True)
+        given = table if graph is None else Graph(table, graph.names)
+        return table, Diffusion.from_affinity(given, **options)
 
     def _placed(self, X: Any, device: Any = None) -> Array:
         """Return the coordinates of points that have been read (m, k), found on a device."""
