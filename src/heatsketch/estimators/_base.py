@@ -178,7 +178,8 @@ class DiffusionEstimator(Embedder, Weighed):
         A = diffusion.operator
         Y = A.blocks.host(placed.training(diffusion.step()))
         self._map = placed.there(HOST)
-        self._fit_times = times_of(self._time)
+        chosen = self._result("time_")
+        self._fit_times = times if chosen is None else times_of(chosen)
         self.epsilon_ = diffusion.expand(diffusion.epsilon)
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
         dtype = A.dtype if isinstance(X, Diffusion) else X.dtype
