@@ -20,7 +20,9 @@ from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
 from heatsketch.classical import SNE, TSNE
-from heatsketch.classical.sne import conditional, gaussian_forces
+from heatsketch.classical.divergence import Compression, GaussianNeighbors, gaussian_forces
+from heatsketch.classical.perplexity import conditional
+from heatsketch.layout.terms import Neighbors as StudentNeighbors
 from heatsketch.neighbors import NeighborIndex
 from problems.checks import up_to_signs
 
@@ -157,6 +159,20 @@ def test_steps_of_the_descent_written_out():
     assert_allclose(model.embedding_, Y, rtol=1e-9, atol=1e-12)
     divergence = rel_entr(model.affinities_.toarray(), gaussian_q(Y)).sum()
     assert model.kl_divergence_ == pytest.approx(divergence, rel=1e-9)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+@pytest.mark.parametrize("n", [20, 400])  # up to 320 points nothing is compiled
+def test_gradients_are_derivatives_of_values(n, k):
+    """Along a random direction, at a unit of length that is not 1."""
+    rng = np.random.default_rng(k)
+    graph, Y = random_graph(n), rng.normal(size=(n, k))
+    direction, s, h = rng.normal(size=(n, k)), 0.7, 1e-5
+    joint = sparse.csr_matrix(graph + graph.T) / (2 * n)
+    exaggerated = GaussianNeighbors(graph, 4.0)
+    for term in (exaggerated, StudentNeighbors(3.0 * joint, 1.0, opening=0.0), Compression(0.3)):
+        difference = term.value(Y + h * direction, s) - term.value(Y - h * direction, s)
+        assert np.sum(term.gradient(Y, s) * direction) == pytest.approx(difference / (2 * h), 1e-6)
 
 
 # Estimators

@@ -66,7 +66,7 @@ class Neighbors:
         """Return a KL(p || q)."""
         xp, p = self.blocks.xp, self.edges.data
         squares = _differences(Y, self.edges)[1]
-        total = self._repulsion(Y, s)[1]
+        total = max(self._repulsion(Y, s)[1], _LEAST_TOTAL)
         divergence = float((p * xp.log(p * (1 + squares / s**2))).sum()) + math.log(total)
         return self.weight * divergence
 
@@ -86,7 +86,7 @@ class Neighbors:
 
     def _repulsion(self, Y: Block, s: float) -> tuple[Block, float]:
         """Return what `repulsion` returns of Y / s."""
-        if self.is_compiled:
+        if self.is_compiled and Y.shape[1] in (2, 3):
             return repulsion(Y / s, self.opening)
         xp = self.blocks.xp
         if self.opening == 0:
