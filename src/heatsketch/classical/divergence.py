@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import laplacian
 from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
 
 from heatsketch._tiles import sum_over_tiles
 from heatsketch._typing import Array
@@ -84,3 +85,20 @@ def gaussian_forces(Y: Array) -> tuple[Array, Array]:
         return push
 
     return sum_over_tiles(work, n, _FORCE_TILE), logs
+
+
+def student_costs(Y: Array, near: Array, p: Array, Z: Array) -> tuple[Array, Array]:
+    """Return -Σ p_j log q_j of places Z (m, k), and its gradient 2 Σ (p_j - q_j) w_j (z - y_j).
+
+    `near` (m, l) are the neighbours in Y (n, k) with probabilities p (m, l); q is over all of Y.
+    """
+    w = 1 / (1 + cdist(Z, Y, "sqeuclidean"))
+    total = w.sum(axis=1)
+    w *= w
+    # Sum row by row, so that no row changes the rounding of another.
+    mean = np.stack([(w * y).sum(axis=1) for y in Y.T], axis=1)
+    push = (w.sum(axis=1)[:, None] * Z - mean) / total[:, None]
+    steps = Z[:, None] - Y[near]
+    squares = np.square(steps).sum(axis=2)
+    pull = np.einsum("ml,mlk->mk", p / (1 + squares), steps)
+    return np.log(total) + (p * np.log1p(squares)).sum(axis=1), 2 * (pull - push)

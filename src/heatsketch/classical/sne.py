@@ -3,13 +3,12 @@
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import cdist
 from sklearn import manifold
 
 from heatsketch._docstrings import texts_from
@@ -20,17 +19,18 @@ from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch._validation import check_choice, check_number, check_points
 from heatsketch.classical._base import Embedding
-from heatsketch.classical.divergence import Compression, GaussianNeighbors
+from heatsketch.classical.descent import Phase, descend, descend_each
+from heatsketch.classical.divergence import Compression, GaussianNeighbors, student_costs
 from heatsketch.classical.mds import ClassicalMDS
-from heatsketch.classical.momentum import Phase, descend
 from heatsketch.classical.pca import PCA
 from heatsketch.classical.perplexity import conditional, nearest_columns
 from heatsketch.layout.terms import Neighbors as StudentNeighbors
-from heatsketch.layout.terms import Term
 from heatsketch.neighbors import NeighborIndex, Neighbors, ordered_search
 
 _MAX_COMPLETE_POINTS = 1000  # up to here every other point is a neighbour
-_INITIAL_DEVIATION = 1e-4  # so small that clusters can pass through each other
+# Starts are so small that clusters can pass through each other
+_PRINCIPAL_DEVIATION = 1e-4  # as in scikit-learn and openTSNE
+_RANDOM_DEVIATION = 1e-2  # a variance of 1e-4, as in van der Maaten and Hinton
 _MIN_DEVIATION_RATIO = 1e-6  # to the largest one; principal components below it are rounding
 _ALLOWED_RISE = 0.01  # nats, for a sum of p of 1, that a cost may lie above the lowest
 # t-SNE
@@ -38,7 +38,6 @@ _EARLY_STEPS = 250  # as in scikit-learn
 _LEAST_RATE = 50.0
 _PAIR_BYTES = 120  # of a pair, at most, in "exact"
 _TILE_POINTS = 64  # new points that are placed in one unit of work
-_MAX_TRIAL_STEPS, _MIN_STEP_LENGTH = 300, 1e-7  # a new point stops at a shorter step
 
 
 @dataclass(eq=False, repr=False)
@@ -51,6 +50,9 @@ class NeighborEmbedding(Embedding):
     n_iter: int = 1000
     learning_rate: float | str = "auto"
     early_exaggeration: float
+    early_compression: float = 0.0
+    early_iter: int = 250
+    momentum_iter: int | None = None
     init: Any = "pca"
     metric: str = "euclidean"
     neighbors: Any = None
@@ -91,6 +93,10 @@ class NeighborEmbedding(Embedding):
             raise ValueError(f"perplexity={perplexity:g} but X has {n} samples; {remedy}.")
         k = check_number(self.n_components, "n_components", low=1, integer=True)
         check_number(self.early_exaggeration, "early_exaggeration", low=1)
+        check_number(self.early_compression, "early_compression", low=0)
+        check_number(self.early_iter, "early_iter", low=0, integer=True)
+        if self.momentum_iter is not None:
+            check_number(self.momentum_iter, "momentum_iter", low=0, integer=True)
         check_number(self.learning_rate, "learning_rate", low=0, open_low=True, rules=("auto",))
         Y = self._initial_places(X, k).astype(X.dtype)
         near, self.diagnostics_ = self._neighbors_of_points(X, perplexity)
@@ -109,11 +115,22 @@ class NeighborEmbedding(Embedding):
         """Return the number of points up to which every other point is a neighbour."""
         return _MAX_COMPLETE_POINTS
 
-    def _by_momentum(self, Y: Array, phases: list[Phase]) -> Array:
-        """Return the places (n, k) at the end of phases, and set the attributes of the descent."""
-        early, last = phases[0].steps, phases[-1].terms[0]
-        Y, setbacks = descend(Y.astype(float), phases, lambda t: 0.5 if t < early else 0.8)
-        self.kl_divergence_, self.n_iter_ = last.value(Y, 1.0), sum(p.steps for p in phases)
+    @property
+    def _slow_steps(self) -> int:
+        """Return the number of steps with the smaller momentum."""
+        return self.early_iter if self.momentum_iter is None else self.momentum_iter
+
+    def _by_momentum(self, Y: Array, early: Phase, late: Phase) -> Array:
+        """Return the places (n, k) at the end of two phases, and set what is known of them.
+
+        The early phase gets the compression.
+        """
+        if self.early_compression:
+            early = early._replace(terms=[*early.terms, Compression(self.early_compression)])
+        slow = self._slow_steps
+        Y, setbacks = descend(Y.astype(float), [early, late], lambda t: 0.5 if t < slow else 0.8)
+        self.kl_divergence_ = late.terms[0].value(Y, 1.0)
+        self.n_iter_ = early.steps + late.steps
         self.diagnostics_["setbacks"] = setbacks
         return Y
 
@@ -147,9 +164,11 @@ class NeighborEmbedding(Embedding):
             if places.shape != (n, k):
                 raise ValueError(f"init has shape {places.shape}; pass ({n}, {k}).")
             return places.astype(float)
+        is_random = check_choice(self.init, "init", ("pca", "random")) == "random"
         seed = seed_entropy(self.random_state)
-        places = np.random.default_rng(seed).normal(scale=_INITIAL_DEVIATION, size=(n, k))
-        if check_choice(self.init, "init", ("pca", "random")) == "random":
+        scale = _RANDOM_DEVIATION if is_random else _PRINCIPAL_DEVIATION
+        places = np.random.default_rng(seed).normal(scale=scale, size=(n, k))
+        if is_random:
             return places
         # Missing dimensions are replaced by random ones.
         with warnings.catch_warnings(action="ignore"):
@@ -160,7 +179,7 @@ class NeighborEmbedding(Embedding):
         deviation = axes.std(axis=0, dtype=float)
         varies = np.flatnonzero(deviation > _MIN_DEVIATION_RATIO * deviation.max())
         if len(varies):
-            places[:, varies] = axes[:, varies] * (_INITIAL_DEVIATION / deviation.max())
+            places[:, varies] = axes[:, varies] * (scale / deviation.max())
         return places
 
 
@@ -197,11 +216,13 @@ class SNE(NeighborEmbedding):
         they find their order. If needed, choose 0.1 to 1; the small initial places usually have the
         same effect.
     early_iter : int >= 0, default=250
-        Steps of the early phase, in which the momentum α is 0.5; afterwards it is 0.8.
+        Steps of the early phase.
+    momentum_iter : int >= 0, default=None
+        Steps in which the momentum α is 0.5; afterwards it is 0.8. None: the early phase.
     init : {"pca", "random"} or array-like of shape (n_samples, n_components), default="pca"
         Initial places: principal components (for distances: classical scaling), scaled to a
-        standard deviation of 1e-4; random places of this standard deviation; or given ones, which
-        are used unchanged.
+        standard deviation of 1e-4; random places of variance 1e-4 in each coordinate; or given
+        ones, which are used unchanged.
     metric : str or callable, default="euclidean"
         As in `Embedding`. "precomputed": X holds distances of shape (n_samples, n_samples).
     neighbors : NeighborIndex, transformer or sparse matrix, default=None
@@ -267,8 +288,6 @@ class SNE(NeighborEmbedding):
     """
 
     early_exaggeration: float = 4.0
-    early_compression: float = 0.0
-    early_iter: int = 250
 
     def _descend(self, X: Any, near: Neighbors, P: sparse.csr_matrix, Y: Array) -> Array:
         """Return the places (n, k) after the descent.
@@ -277,22 +296,16 @@ class SNE(NeighborEmbedding):
         bounds their second derivative: less than 3 / 2d, from which a momentum of 0.5 overshoots.
         """
         n_iter = check_number(self.n_iter, "n_iter", low=1, integer=True)
-        early = min(n_iter, check_number(self.early_iter, "early_iter", low=0, integer=True))
-        compression = check_number(self.early_compression, "early_compression", low=0)
+        steps = min(n_iter, self.early_iter)
         self.affinities_ = P
         first, last = GaussianNeighbors(P, self.early_exaggeration), GaussianNeighbors(P)
         rates = self.learning_rate, self.learning_rate
-        if rates[0] == "auto":
-            rates = 1 / (2 * first.stiffness + compression), 1 / (2 * last.stiffness)
-        terms: list[Term] = [first]
-        if compression:
-            terms.append(Compression(compression))
+        if self.learning_rate == "auto":
+            stiffness = 2 * first.stiffness + self.early_compression
+            rates = 1 / stiffness, 1 / (2 * last.stiffness)
         rise = _ALLOWED_RISE * len(Y)
-        phases = [
-            Phase(early, terms, rates[0], rise),
-            Phase(n_iter - early, [last], rates[1], rise),
-        ]
-        return self._by_momentum(Y, phases)
+        early_phase = Phase(steps, [first], rates[0], rise)
+        return self._by_momentum(Y, early_phase, Phase(n_iter - steps, [last], rates[1], rise))
 
 
 @texts_from(Embedding, SNE)
@@ -316,13 +329,20 @@ class TSNE(NeighborEmbedding):
     perplexity : float > 1, below n - 1, default=30
         2^H, H the entropy of p_{·|i} in bits: the effective number of neighbours of a point.
         Usually 5 to 50; smaller values show more clusters.
-    n_iter : int >= 250, default=1000
-        Steps of the descent, of which 250 are the early phase; at least one step follows it.
+    n_iter : int >= early_iter, default=1000
+        Steps of the descent, including the early phase; at least one step follows it.
     learning_rate : float or {"auto"}, default="auto"
         Step η in (20) of [2]_. "auto": n / (4 · exaggeration), at least 50 [3]_.
     early_exaggeration : float >= 1, default=12
-        Factor of p in the early phase, so that clusters are tight and can pass each other. [2]_
-        uses 4 for 50 steps.
+        Factor of p in the early phase, so that clusters are tight and can pass each other.
+    early_compression : float >= 0, default=0
+        Weight λ: in the early phase λ Σ |y_i|² is added to C, which keeps points together. For
+        "exact" only.
+    early_iter : int >= 0, default=250
+        Steps of the early phase; 250 with "barnes-hut".
+    momentum_iter : int >= 0, default=None
+        Steps in which the momentum α is 0.5; afterwards it is 0.8. None: the early phase; nothing
+        else with "barnes-hut".
     init : {"pca", "random"} or array-like of shape (n_samples, n_components), default="pca"
         As in `SNE`.
     metric : str or callable, default="euclidean"
@@ -378,6 +398,10 @@ class TSNE(NeighborEmbedding):
     -----
     The cost is the search for neighbours, and n log n operations per step; with "exact" it is n²
     operations and up to 120 n² bytes.
+
+    t-SNE as printed in §8 of [2]_ is ``TSNE(method="exact", init="random", learning_rate=100,
+    early_exaggeration=4, early_iter=50, momentum_iter=250)``; the λ of its early compression is not
+    printed. After the early phase the points start from rest, on which (20) says nothing.
 
     References
     ----------
@@ -442,12 +466,12 @@ class TSNE(NeighborEmbedding):
         def place(rows: slice) -> Array:
             own, j = p[rows], near.indices[rows]
             start = np.einsum("ml,mlk->mk", own, Y[j])
-            return _placed(lambda i, Z: _place_cost(Y, j[i], own[i], Z), start)
+            return descend_each(lambda i, Z: student_costs(Y, j[i], own[i], Z), start)
 
         return filled(place, (len(p), Y.shape[1]), _TILE_POINTS).astype(X.dtype)
 
     def _descend(self, X: Any, near: Neighbors, P: sparse.csr_matrix, Y: Array) -> Array:
-        check_number(self.n_iter, "n_iter", low=_EARLY_STEPS, integer=True)
+        check_number(self.n_iter, "n_iter", low=self.early_iter, integer=True)
         self.affinities_ = sparse.csr_matrix(P + P.T) / (2 * len(Y))
         self.affinities_.eliminate_zeros()  # underflow
         by = {"exact": self._exactly, "barnes-hut": self._by_scikit_learn, "fft": self._by_opentsne}
@@ -477,14 +501,21 @@ class TSNE(NeighborEmbedding):
         rate = self.learning_rate
         if rate == "auto":
             rate = max(len(Y) / (4 * self.early_exaggeration), _LEAST_RATE)
-        steps = max(self.n_iter - _EARLY_STEPS, 1)
-        phases = [
-            Phase(_EARLY_STEPS, [first], rate, _ALLOWED_RISE * self.early_exaggeration),
-            Phase(steps, [last], rate, _ALLOWED_RISE),
-        ]
-        return self._by_momentum(Y, phases)
+        rise, late = _ALLOWED_RISE, max(self.n_iter - self.early_iter, 1)
+        early_phase = Phase(self.early_iter, [first], rate, rise * self.early_exaggeration)
+        return self._by_momentum(Y, early_phase, Phase(late, [last], rate, rise))
+
+    def _refuse(self, **only: int) -> None:
+        """Raise if a parameter has another value than the one with which a library descends."""
+        for name, value in only.items():
+            if (given := getattr(self, name)) not in (None, value):
+                raise ValueError(
+                    f"{name}={given} but method={self._chosen_method!r} has {value}; pass "
+                    "method='exact'."
+                )
 
     def _by_scikit_learn(self, near: Neighbors, Y: Array) -> Array:
+        self._refuse(early_iter=_EARLY_STEPS, momentum_iter=_EARLY_STEPS, early_compression=0)
         itself = np.arange(len(Y))[:, None]  # each point before its neighbours
         distances = np.hstack([0.0 * itself, near.distances])
         model = manifold.TSNE(
@@ -504,6 +535,7 @@ class TSNE(NeighborEmbedding):
 
     def _by_opentsne(self, near: Neighbors, Y: Array) -> Array:
         """Descend by openTSNE: forces by FFT on a grid."""
+        self._refuse(early_compression=0)
         optional("openTSNE", 'method="fft" needs openTSNE', "tsne")
         from openTSNE import TSNEEmbedding
         from openTSNE.affinity import PrecomputedAffinities
@@ -514,46 +546,12 @@ class TSNE(NeighborEmbedding):
         rate = self.learning_rate if self.learning_rate == "auto" else 4 * self.learning_rate
         options = {"negative_gradient_method": "fft", "learning_rate": rate}
         places = TSNEEmbedding(Y.astype(float), affinities, **options)
-        places = places.optimize(_EARLY_STEPS, exaggeration=self.early_exaggeration, momentum=0.5)
-        places = places.optimize(self.n_iter - _EARLY_STEPS, momentum=0.8)
+        early, slow = self.early_iter, self._slow_steps
+        for start, stop in pairwise(sorted({0, early, min(slow, self.n_iter), self.n_iter})):
+            places = places.optimize(
+                stop - start,
+                exaggeration=self.early_exaggeration if start < early else None,
+                momentum=0.5 if start < slow else 0.8,
+            )
         self.kl_divergence_, self.n_iter_ = float(places.kl_divergence), self.n_iter
         return np.asarray(places)
-
-
-def _placed(cost: Callable[[Array, Array], tuple[Array, Array]], Z: Array) -> Array:
-    """Descend from the places Z (m, k) of new points, each by itself, and return the last ones.
-
-    `cost` returns the costs (c,) of some rows at places (c, k), and their gradients (c, k). The
-    step size is doubled while the cost falls sufficiently (Armijo's rule), and halved otherwise.
-    """
-    step = np.ones(len(Z))
-    value, gradient = cost(np.arange(len(Z)), Z)
-    for _ in range(_MAX_TRIAL_STEPS):
-        slope = np.square(gradient).sum(axis=1)
-        moving = np.flatnonzero(step * np.sqrt(slope) > _MIN_STEP_LENGTH)
-        if not len(moving):
-            break
-        trial = Z[moving] - step[moving, None] * gradient[moving]
-        reached, there = cost(moving, trial)
-        lower = reached <= value[moving] - 0.25 * step[moving] * slope[moving]
-        step[moving] *= np.where(lower, 2.0, 0.5)
-        moved = moving[lower]
-        Z[moved], value[moved], gradient[moved] = trial[lower], reached[lower], there[lower]
-    return Z
-
-
-def _place_cost(Y: Array, near: Array, p: Array, Z: Array) -> tuple[Array, Array]:
-    """Return -Σ p_j log q_j of places Z (m, k), and its gradient 2 Σ (p_j - q_j) w_j (z - y_j).
-
-    `near` (m, l) are the neighbours in Y (n, k) with probabilities p (m, l); q is over all of Y.
-    """
-    w = 1 / (1 + cdist(Z, Y, "sqeuclidean"))
-    total = w.sum(axis=1)
-    w *= w
-    # Sum row by row, so that no row changes the rounding of another.
-    mean = np.stack([(w * y).sum(axis=1) for y in Y.T], axis=1)
-    push = (w.sum(axis=1)[:, None] * Z - mean) / total[:, None]
-    steps = Z[:, None] - Y[near]
-    squares = np.square(steps).sum(axis=2)
-    pull = np.einsum("ml,mlk->mk", p / (1 + squares), steps)
-    return np.log(total) + (p * np.log1p(squares)).sum(axis=1), 2 * (pull - push)

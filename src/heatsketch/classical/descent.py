@@ -1,4 +1,4 @@
-"""Gradient descent with momentum and a rate for each coordinate, (20) of Cameron's notes."""
+"""Gradient descent: with momentum, (20) of Cameron's notes, and of points one by one."""
 
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -13,6 +13,7 @@ from heatsketch.layout.terms import Term
 
 _MIN_GAIN = 0.01
 _CHECK_INTERVAL = 50  # steps after which the objective is compared with the lowest so far
+_MAX_TRIAL_STEPS, _MIN_STEP_LENGTH = 300, 1e-7  # a single point stops at a shorter step
 
 
 class Phase(NamedTuple):
@@ -67,6 +68,28 @@ def descend(
             "a smaller learning_rate, or a larger n_iter.",
         )
     return Y, setbacks
+
+
+def descend_each(cost: Callable[[Array, Array], tuple[Array, Array]], Z: Array) -> Array:
+    """Descend from places Z (m, k), each point by itself, and return the last ones.
+
+    `cost` returns the costs (c,) of some rows at places (c, k), and their gradients (c, k). The
+    step size is doubled while the cost falls sufficiently (Armijo's rule), and halved otherwise.
+    """
+    step = np.ones(len(Z))
+    value, gradient = cost(np.arange(len(Z)), Z)
+    for _ in range(_MAX_TRIAL_STEPS):
+        slope = np.square(gradient).sum(axis=1)
+        moving = np.flatnonzero(step * np.sqrt(slope) > _MIN_STEP_LENGTH)
+        if not len(moving):
+            break
+        trial = Z[moving] - step[moving, None] * gradient[moving]
+        reached, there = cost(moving, trial)
+        lower = reached <= value[moving] - 0.25 * step[moving] * slope[moving]
+        step[moving] *= np.where(lower, 2.0, 0.5)
+        moved = moving[lower]
+        Z[moved], value[moved], gradient[moved] = trial[lower], reached[lower], there[lower]
+    return Z
 
 
 def _value(terms: Sequence[Term], Y: Array) -> float:
