@@ -19,7 +19,7 @@ from heatsketch.markov.rows import N_LEADING, LeadingPairs, leading_pairs
 from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.metrics.distortions import Distortion, distortion
 from heatsketch.neighbors.exact import pair_distances
-from heatsketch.plot.pictures import principal_axes
+from heatsketch.plot.points import principal_axes
 from heatsketch.reports.columns import packed
 from heatsketch.reports.summary import kept
 from heatsketch.spectral.apply import time_excess
