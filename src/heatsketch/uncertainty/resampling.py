@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.stats import norm, t
@@ -19,6 +19,24 @@ _LABELLINGS_AT_A_TIME = 256
 _LEAST_RESAMPLES = 20
 _CANDIDATES = 10  # times the neighbours: who may come among them in a resample
 _TILE_NUMBERS = 2**21  # of the differences of a tile of points
+
+
+@runtime_checkable
+class Weighable(Protocol):
+    """An estimator that embeds again with weights of its points."""
+
+    diffusion_: Any
+
+    def _under_weights(self, X: Any) -> Callable[[Array], Array]: ...
+
+
+@runtime_checkable
+class Sketched(Protocol):
+    """An estimator whose columns are independent draws."""
+
+    embedding_: Array
+
+    def _independent_columns(self) -> Array: ...
 
 
 class ResampledInterval(NamedTuple):
@@ -212,7 +230,7 @@ def data_interval(
     >>> bool(D.low < D.value < D.high)
     True
     """
-    if not hasattr(est, "_under_weights"):
+    if not isinstance(est, Weighable):
         raise TypeError(
             f"{type(est).__name__} has no diffusion whose points could be weighed; pass a fitted "
             "HeatSketch, HeatEmbedding or DiffusionMap."
@@ -331,7 +349,7 @@ def independent_columns(est: Any) -> tuple[Array, Array]:
 
     All times share G, so that their columns are drawn together.
     """
-    if hasattr(est, "_independent_columns"):
+    if isinstance(est, Sketched):
         return est.embedding_, est._independent_columns()
     if hasattr(est, "fit"):
         raise TypeError(
