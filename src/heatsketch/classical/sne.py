@@ -1,6 +1,5 @@
 """Stochastic neighbour embedding, with Gaussian (SNE) or heavy-tailed (t-SNE) neighbourhoods."""
 
-import math
 import warnings
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
@@ -111,9 +110,9 @@ class NeighborEmbedding(Embedding):
         }
         return self
 
-    def _most_complete(self) -> float:
-        """Return the number of points up to which every other point is a neighbour."""
-        return _MAX_COMPLETE_POINTS
+    def _takes_all_pairs(self, n: int) -> bool:
+        """Say whether every other one of n points is a neighbour."""
+        return n <= _MAX_COMPLETE_POINTS
 
     @property
     def _slow_steps(self) -> int:
@@ -138,7 +137,7 @@ class NeighborEmbedding(Embedding):
         """Return the neighbours of all points, and the recall of their search."""
         n, complete = X.shape[0], isinstance(self.neighbors, NeighborIndex | None)
         self._count = n - 1
-        if not complete or n > self._most_complete():
+        if not (complete and self._takes_all_pairs(n)):
             self._count = min(n - 1, int(3 * perplexity + 1))
         if not self._precomputed:
             self._search, self._rows, place = ordered_search(self.neighbors, X, join=False)
@@ -474,8 +473,11 @@ class TSNE(NeighborEmbedding):
         check_number(self.n_iter, "n_iter", low=self.early_iter, integer=True)
         self.affinities_ = sparse.csr_matrix(P + P.T) / (2 * len(Y))
         self.affinities_.eliminate_zeros()  # underflow
-        by = {"exact": self._exactly, "barnes-hut": self._by_scikit_learn, "fft": self._by_opentsne}
-        return by[self._chosen_method](near, Y)
+        if self._chosen_method == "exact":
+            return self._exactly(Y)
+        if self._chosen_method == "fft":
+            return self._by_opentsne(Y)
+        return self._by_scikit_learn(near, Y)
 
     @property
     def _chosen_method(self) -> str:
@@ -484,16 +486,14 @@ class TSNE(NeighborEmbedding):
             method = "barnes-hut" if self.n_components <= 3 else "exact"
         return method
 
-    def _most_complete(self) -> float:
-        return math.inf if self._chosen_method == "exact" else super()._most_complete()
+    def _takes_all_pairs(self, n: int) -> bool:
+        if self._chosen_method != "exact":
+            return super()._takes_all_pairs(n)
+        what, instead = "The probabilities of all pairs", "pass method='barnes-hut'."
+        require_memory(_PAIR_BYTES * n**2, what, instead)
+        return True
 
-    def _neighbors_of_points(self, X: Any, perplexity: float) -> tuple[Neighbors, dict[str, float]]:
-        if self._chosen_method == "exact":
-            size, instead = _PAIR_BYTES * X.shape[0] ** 2, "pass method='barnes-hut'."
-            require_memory(size, "The probabilities of all pairs", instead)
-        return super()._neighbors_of_points(X, perplexity)
-
-    def _exactly(self, near: Neighbors, Y: Array) -> Array:
+    def _exactly(self, Y: Array) -> Array:
         first, last = (
             StudentNeighbors(factor * self.affinities_, 1.0, opening=0.0)
             for factor in (self.early_exaggeration, 1.0)
@@ -533,7 +533,7 @@ class TSNE(NeighborEmbedding):
         self.kl_divergence_, self.n_iter_ = float(model.kl_divergence_), int(model.n_iter_) + 1
         return model.embedding_
 
-    def _by_opentsne(self, near: Neighbors, Y: Array) -> Array:
+    def _by_opentsne(self, Y: Array) -> Array:
         """Descend by openTSNE: forces by FFT on a grid."""
         self._refuse(early_compression=0)
         optional("openTSNE", 'method="fft" needs openTSNE', "tsne")
