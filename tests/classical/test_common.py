@@ -253,6 +253,8 @@ def test_points_beyond_the_longest_path_are_named(model):
         (SNE(2, 79), "perplexity=79 but X has 80 samples; pass perplexity < 79"),
         (TSNE(2, 1), "perplexity=1 is out of range"),
         (TSNE(2, 8, n_iter=200), "n_iter=200"),
+        (TSNE(2, 8, momentum_iter=-1), "momentum_iter=-1 is out of range"),
+        (TSNE(2, 8, early_compression=-1.0), "early_compression=-1.0 is out of range"),
         (TSNE(2, 8, init="spectral"), "init='spectral' is unknown"),
         (TSNE(2, 8, init=np.zeros((80, 3))), r"init has shape \(80, 3\).*pass \(80, 2\)"),
         (TSNE(2, 8, init=np.full((80, 2), np.inf)), "init contains infinity"),

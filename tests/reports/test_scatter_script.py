@@ -10,7 +10,7 @@ import pytest
 
 from heatsketch.io.metadata import plain
 from heatsketch.plot.labels import place_names
-from heatsketch.plot.pictures import central_window
+from heatsketch.plot.points import central_window
 
 node = shutil.which("node")
 pytestmark = pytest.mark.skipif(node is None, reason="needs Node")

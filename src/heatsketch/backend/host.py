@@ -174,7 +174,8 @@ class HostBlocks(Place):
         """
 
         def sums(Y: Block, s: float) -> tuple[Block, float]:
-            if opening == 0 and len(Y) <= _UNCOMPILED_UP_TO:
+            is_tree = len(Y) > _UNCOMPILED_UP_TO and Y.shape[1] in (2, 3)
+            if opening == 0 and not is_tree:
                 return self.all_repulsion(Y, s)
             return repulsion(Y / s, opening)
 

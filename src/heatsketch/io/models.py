@@ -147,7 +147,7 @@ def write_model(
     """Write a model as `save_model` does, with the options of reading tables of points for it."""
     if not type(model).__module__.startswith("heatsketch."):
         raise TypeError(_REFUSED.format(type(model).__name__))
-    if hasattr(model, "fit"):
+    if isinstance(model, BaseEstimator):
         check_is_fitted(model, msg="model is not fitted; call fit first.")
     contents, arrays = _contents([model, reading])
     facts: dict[str, Any] = {

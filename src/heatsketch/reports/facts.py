@@ -30,7 +30,7 @@ from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.metrics.distortions import Distortion, distortion_from
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.operators.components import members_of
-from heatsketch.plot.pictures import ORDER_SEED
+from heatsketch.plot.points import ORDER_SEED
 from heatsketch.reports.columns import (
     column,
     feature_columns,

@@ -19,7 +19,7 @@ from heatsketch.markov.rows import N_LEADING, LeadingPairs, leading_pairs
 from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.metrics.distortions import Distortion, distortion
 from heatsketch.neighbors.exact import pair_distances
-from heatsketch.plot.pictures import principal_axes
+from heatsketch.plot.points import principal_axes
 from heatsketch.reports.columns import packed
 from heatsketch.reports.summary import kept
 from heatsketch.spectral.apply import time_excess
@@ -111,8 +111,9 @@ def beside_facts(beside: Any, shown: Array, n: int) -> dict[str, Any] | None:
     if beside is None:
         return None
     title, other = next(iter(beside.items())) if isinstance(beside, Mapping) else ("", beside)
-    title = title or (type(other).__name__ if hasattr(other, "embedding_") else "another picture")
-    Y = np.asarray(getattr(other, "embedding_", other), dtype=float)
+    is_estimator = hasattr(other, "embedding_")
+    title = title or (type(other).__name__ if is_estimator else "another picture")
+    Y = np.asarray(other.embedding_ if is_estimator else other, dtype=float)
     if Y.ndim != 2 or len(Y) != n or not np.isfinite(Y).all():
         raise ValueError(f"beside has shape {Y.shape}; pass a finite array ({n}, 2) or ({n}, 3).")
     return {"title": title, "positions": packed(scaled(Y[shown, :3])[0][None], "f4")}
