@@ -25,16 +25,12 @@ _TILE_NUMBERS = 2**21  # of the differences of a tile of points
 class Weighable(Protocol):
     """An estimator that embeds again with weights of its points."""
 
-    diffusion_: Any
-
     def _under_weights(self, X: Any) -> Callable[[Array], Array]: ...
 
 
 @runtime_checkable
 class Sketched(Protocol):
     """An estimator whose columns are independent draws."""
-
-    embedding_: Array
 
     def _independent_columns(self) -> Array: ...
 
@@ -230,7 +226,8 @@ def data_interval(
     >>> bool(D.low < D.value < D.high)
     True
     """
-    if not isinstance(est, Weighable):
+    has_weights: bool = isinstance(est, Weighable)
+    if not has_weights:
         raise TypeError(
             f"{type(est).__name__} has no diffusion whose points could be weighed; pass a fitted "
             "HeatSketch, HeatEmbedding or DiffusionMap."
@@ -349,7 +346,8 @@ def independent_columns(est: Any) -> tuple[Array, Array]:
 
     All times share G, so that their columns are drawn together.
     """
-    if isinstance(est, Sketched):
+    has_columns: bool = isinstance(est, Sketched)
+    if has_columns:
         return est.embedding_, est._independent_columns()
     if hasattr(est, "fit"):
         raise TypeError(
