@@ -9,16 +9,19 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.linalg import qr
+from sklearn.utils.extmath import row_norms
 
+from heatsketch._random import distinct_rows
 from heatsketch._tensors import on_host
-from heatsketch._tiles import for_each_tile, sum_over_tiles
-from heatsketch._typing import Array
+from heatsketch._tiles import for_each_tile, row_tiles, sum_over_tiles
+from heatsketch._typing import Array, Points
 from heatsketch.backend.blocks import Block, Place
 
 _TILE = 2048  # rows combined at a time, so that they stay in the cache
 _GRAM_TILE = 8192  # rows whose Gram matrix is one summand
 _PROJECTION_TILE = 2**14  # rows projected at a time
 _SPARSE_ROWS = 2**16  # of new points, computed at a time
+_DIFFERENCES_AT_A_TIME = 2**22  # coordinates of pairs: 32 MB
 
 
 class HostBlocks(Place):
@@ -26,6 +29,11 @@ class HostBlocks(Place):
 
     device = None
     xp = np
+    tree_features = 8  # up to which a tree finds neighbours fast; with more, it visits most points
+
+    def __reduce__(self) -> str:
+        """Stay the one object of the process."""
+        return "HOST"
 
     def native(self, values: Any, dtype: Any = None) -> Block:
         """Return values in this place, in their own precision or one that NumPy names."""
@@ -112,6 +120,43 @@ class HostBlocks(Place):
     def both_ways(self, K: Any, kind: str = "max") -> Any:
         """Return max(K, Kᵀ) of a CSR matrix without negative entries, or their "sum"."""
         return K.maximum(K.T) if kind == "max" else sparse.csr_matrix(K + K.T)
+
+    # Points and pairs of these
+
+    def native_if_small(self, X: Points) -> Points:
+        """Return points, which are here."""
+        return X
+
+    def copied(self, X: Block) -> Block:
+        """Return a copy of a block, or of part of one."""
+        return X.copy()
+
+    def rows(self, X: Points, rows: Any) -> Points:
+        """Return rows of points, which may be elsewhere, in this place."""
+        return X[rows]
+
+    def centre(self, X: Points) -> Array | float:
+        """Return the point to subtract before products of points, because an offset costs digits.
+
+        The median (d,) of at most 2,000 of the rows: the mean can be far from most points. Entries
+        of X, not rounded; 0 for sparse points.
+        """
+        if sparse.issparse(X):
+            return 0.0
+        sample = X[:: max(1, len(X) // 1000)]
+        middle = len(sample) // 2
+        return np.asarray(np.partition(sample, middle, axis=0)[middle], dtype=np.float64)
+
+    def pair_distances(self, x: Points, y: Points, rows: Array, columns: Array) -> Array:
+        """Return the distances |x[rows] - y[columns]| of pairs, from explicit differences."""
+        distances = np.empty(len(rows))
+        for pairs in row_tiles(len(rows), max(1, _DIFFERENCES_AT_A_TIME // y.shape[1])):
+            distances[pairs] = row_norms(x[rows[pairs]] - y[columns[pairs]])
+        return distances
+
+    def distinct_rows(self, X: Points) -> tuple[Array, Array]:
+        """Return the first row of each value, in an order by content, and the place of each row."""
+        return distinct_rows(X)
 
 
 HOST = HostBlocks()

@@ -15,12 +15,12 @@ from heatsketch._tensors import landed
 from heatsketch._tiles import filled
 from heatsketch._typing import Array, Points, Rng
 from heatsketch._validation import check_number, check_points, grouped
-from heatsketch.backend import blocks_of
+from heatsketch.backend import HOST, blocks_of
 from heatsketch.graphs.shortest_paths import shortest_paths
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics.distortions import Distortion
 from heatsketch.neighbors import NeighborIndex, pair_distances
-from heatsketch.operators.kernel import centre_of, centred
+from heatsketch.operators.kernel import centred
 
 _MAX_POINTS_ALL_ROWS, _SAMPLE_ROWS = 5_000, 2_000
 _TILE_DISTANCES = 2**22  # for each thread and each of the two sets of points
@@ -276,8 +276,8 @@ def losses(X: Points, Y: Points, k: int, rows: Array, *, distances: bool = False
     With `distances` X (n, n) has the distances between the points.
     """
     n = X.shape[0]
-    seen_cloud = centred(Y, centre_of(Y))
-    cloud = None if distances else centred(X, centre_of(X))
+    seen_cloud = centred(Y, HOST.centre(Y))
+    cloud = None if distances else centred(X, HOST.centre(X))
 
     def squares(P: Points, points: Array) -> Array:
         if not sparse.issparse(P) and len(rows) * n * P.shape[1] <= _MOST_DIFFERENCES:
