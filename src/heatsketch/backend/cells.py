@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from heatsketch._typing import Array
 from heatsketch.backend.blocks import Block
 
@@ -88,8 +90,11 @@ class Cells(ABC):
 
     @staticmethod
     @abstractmethod
-    def means_by_owner(x: Block, owner: Block, count: int) -> tuple[Block, Block]:
-        """Return the sizes (count,) of groups of rows, and their means, those of none undefined."""
+    def moved(centroids: Block, x: Block, owner: Block, rng: np.random.Generator) -> Block:
+        """Return the means of the points x that each centroid owns.
+
+        `owner` (m,) is the centroid of each point. One that owns none gets another place or stays.
+        """
 
     @staticmethod
     @abstractmethod

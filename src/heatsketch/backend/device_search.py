@@ -167,11 +167,12 @@ class DeviceCells(Cells):
         return _xp(x).cat([DeviceCells.squares(x[rows], centroids).argmin(1) for rows in tiles])
 
     @staticmethod
-    def means_by_owner(x: Block, owner: Block, count: int) -> tuple[Block, Block]:
-        """Reduce segments of the sorted rows."""
-        sizes, rows = owner.bincount(minlength=count), x[owner.argsort(stable=True)]
-        sums = _xp(x).segment_reduce(rows, "sum", lengths=sizes, axis=0, unsafe=True)
-        return sizes, sums / sizes[:, None]
+    def moved(centroids: Block, x: Block, owner: Block, rng: np.random.Generator) -> Block:
+        """Reduce segments of the sorted rows; one without points stays: no number is waited for."""
+        xp, sizes = _xp(x), owner.bincount(minlength=len(centroids))
+        rows = x[owner.argsort(stable=True)]
+        sums = xp.segment_reduce(rows, "sum", lengths=sizes, axis=0, unsafe=True)
+        return xp.where(sizes[:, None] > 0, sums / sizes[:, None].clip(min=1), centroids)
 
     @staticmethod
     def squares(x: Block, y: Block) -> Block:

@@ -88,14 +88,14 @@ class HostCells(Cells):
         return np.asarray(pairwise_distances_argmin(x - centre, centroids - centre))
 
     @staticmethod
-    def means_by_owner(x: Array, owner: Array, count: int) -> tuple[Array, Array]:
-        """Reduce segments of the sorted rows."""
-        sizes = np.bincount(owner, minlength=count)
+    def moved(centroids: Array, x: Array, owner: Array, rng: np.random.Generator) -> Array:
+        """Reduce segments of the sorted rows; one without points gets the place of any point."""
+        sizes, means = np.bincount(owner, minlength=len(centroids)), np.empty_like(centroids)
         used, starts = sizes > 0, np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        means = np.empty((count, x.shape[1]))
         rows = x[np.argsort(owner, kind="stable")]
         means[used] = np.add.reduceat(rows, starts[used], axis=0) / sizes[used, None]
-        return sizes, means
+        means[~used] = x[rng.choice(len(x), np.count_nonzero(~used))]
+        return means
 
     @staticmethod
     def squares(x: Array, y: Array) -> Array:

@@ -153,14 +153,14 @@ def train_centroids(
         centroids = x[blocks.native(rows)]
         for _ in range(_K_MEANS_ITERATIONS):
             owner = kind.nearest_centroids(x, centroids)
-            sizes, centroids = kind.means_by_owner(x, owner, len(centroids))
-            empty = blocks.where(sizes == 0)
-            if len(empty):
-                others = rng.choice(len(x), len(empty))
-                centroids[blocks.native(empty)] = x[blocks.native(others)]
+            centroids = kind.moved(centroids, x, owner, rng)
         return centroids
 
-    coarse, fine = k_means(sample, kind.n_coarse(n_cells)), []
+    n_coarse = kind.n_coarse(n_cells)
+    if n_coarse == 1:  # in which all points are
+        centroids = k_means(sample, n_cells)
+        return sample[:1], np.array([0, len(centroids)]), centroids
+    coarse, fine = k_means(sample, n_coarse), []
     owner = kind.nearest_centroids(sample, coarse)
     for c in range(len(coarse)):
         members = sample[owner == c]
