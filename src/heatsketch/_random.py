@@ -11,6 +11,7 @@ from heatsketch._tiles import filled, for_each_tile, row_tiles
 from heatsketch._typing import Array, Points, Rng
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd
+HASH_MULTIPLIERS = (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)
 RANDOM_TILE = 4096  # rows of G that share a seed: part of the definition of G, never change it
 
 
@@ -142,7 +143,7 @@ def distinct_rows(X: Points, columns: bool = True) -> tuple[Array, Array]:
 
 def mixed_bits(bits: Array) -> Array:
     """Spread the bits of 64-bit numbers (the finaliser of MurmurHash3); 0 stays 0."""
-    for multiplier in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+    for multiplier in HASH_MULTIPLIERS:
         bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(multiplier)
     return bits ^ (bits >> np.uint64(33))
 

@@ -14,12 +14,12 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsTransformer, RadiusNeighborsTransformer
 
 import heatsketch as hs
+from heatsketch.backend.host_search import ExactSearch
 from heatsketch.classical import Isomap, LocallyLinearEmbedding
 from heatsketch.graphs.links import links_of_points, shortest_links
 from heatsketch.graphs.neighborhoods import neighborhood_graph, off_diagonal, symmetric
 from heatsketch.graphs.shortest_paths import shortest_paths, spread_vertices
 from heatsketch.neighbors import NeighborIndex
-from heatsketch.neighbors.exact import ExactSearch
 from problems.clouds import cloud
 from problems.limits import set_limits
 

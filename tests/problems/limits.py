@@ -15,11 +15,11 @@ LIMITS = {
     # Tiles, which change no number
     "column_bytes": "metrics.distances._BLOCK_BYTES",
     "device_tile_side": "operators.torch.DEVICE_TILE_SIDE",
-    "differences_at_a_time": "neighbors.exact.DIFFERENCES_AT_A_TIME",
     "picture_tile": "metrics.neighborhoods._TILE_DISTANCES",
+    "differences_at_a_time": "backend.host._DIFFERENCES_AT_A_TIME",
     "product_tile": "operators.csr._PRODUCT_TILE",
     "row_tile": "markov.diffusion.ROW_TILE",
-    "search_tile": "neighbors.exact._TILE_ENTRIES",
+    "search_tile": "backend.host_search._TILE_ENTRIES",
     "sparse_tile": "backend.host._SPARSE_ROWS",
     "torch_tile_side": "operators.torch.TILE_SIDE",
     # Products and eigenpairs
@@ -39,10 +39,10 @@ LIMITS = {
         markov.rows.SPECTRAL_LIMIT metrics.distances.SPECTRAL_LIMIT
         uncertainty.pseudotimes.SPECTRAL_LIMIT estimators.diffusion_map.SPECTRAL_LIMIT""",
     # Neighbours and affinities
-    "cell_points": "neighbors.inverted_lists._POINTS_PER_CELL",
-    "device_cell_points": "neighbors.device._POINTS_PER_CELL",
+    "cell_points": "backend.host_cells._POINTS_PER_CELL",
+    "device_cell_points": "backend.device_search._POINTS_PER_CELL",
     "dense_points": "markov.affinity.MOST_POINTS",
-    "exact_points": "neighbors.exact.EXACT_POINTS",
+    "exact_points": "neighbors.placed._EXACT_POINTS",
     "mixture_rank": "mixture.mixture_kernel._MAX_RANK",
     "small_component": "graphs.links._SMALL_COMPONENT_FACTOR",
     "stored_points": "markov.affinity.STORED_POINTS",

@@ -10,8 +10,9 @@ from sklearn.metrics import euclidean_distances
 from heatsketch._tiles import filled
 from heatsketch._typing import Array, Points, Rng
 from heatsketch._validation import check_number, check_points, grouped
+from heatsketch.backend import HOST
 from heatsketch.neighbors import NeighborIndex
-from heatsketch.operators.kernel import centre_of, centred
+from heatsketch.operators.kernel import centred
 
 _MAX_POINTS_ALL_ROWS, _SAMPLE_ROWS = 5_000, 2_000
 _TILE_DISTANCES = 2**22  # for each thread and each of the two sets of points
@@ -253,8 +254,8 @@ def losses(X: Points, Y: Points, k: int, rows: Array, *, distances: bool = False
     With `distances` X (n, n) has the distances between the points.
     """
     n = X.shape[0]
-    seen_cloud = centred(Y, centre_of(Y))
-    cloud = None if distances else centred(X, centre_of(X))
+    seen_cloud = centred(Y, HOST.centre(Y))
+    cloud = None if distances else centred(X, HOST.centre(X))
 
     def squares(P: Points, points: Array) -> Array:
         if not sparse.issparse(P) and len(rows) * n * P.shape[1] <= _MOST_DIFFERENCES:

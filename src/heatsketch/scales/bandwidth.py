@@ -12,8 +12,9 @@ from heatsketch._random import content_order
 from heatsketch._tiles import filled, for_each_tile, row_tiles
 from heatsketch._typing import Array, Rng
 from heatsketch._validation import check_choice, check_new_points, check_number, check_points
+from heatsketch.backend import HOST
 from heatsketch.neighbors import Distances, in_metric, ordered_search, pair_distances
-from heatsketch.operators.kernel import Kernel, centre_of, centred, squared_distances
+from heatsketch.operators.kernel import Kernel, centred, squared_distances
 
 WIDE_CUT = 5.0  # radius in units of √(ε/2): affinities below e^-12.5 = 4e-6 are left out
 RULES = ("ksum", "median", "nearest")
@@ -225,7 +226,7 @@ def _squared_distances(
         chosen = rng.choice(n, min(n, _SAMPLE_COLUMNS), replace=False)
     if distances is not None:
         return np.square(distances(X[chosen[:n_rows]], X[chosen]))
-    y = centred(X[chosen], centre_of(X))
+    y = centred(X[chosen], HOST.centre(X))
     x = y[:n_rows]
     # The Gram form is inexact for the closest pairs; use their differences.
     inexact = 1e-9 * np.max(row_norms(y, squared=True), initial=0.0)
