@@ -68,6 +68,9 @@ def test_two_and_three_dimensions_are_free(changes, free_one):
         ({"layout": "fre"}, "layout"),
         ({"neighbor_weight": -1}, "neighbor_weight"),
         ({"spread": 1.5}, "spread"),
+        ({"spread": "none"}, "spread='none'.*'auto'"),
+        ({"path_weight": -0.1}, "path_weight"),
+        ({"path_weight": 1.5}, "path_weight"),
     ],
 )
 def test_what_is_not_possible_is_said(changes, message):

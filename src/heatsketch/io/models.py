@@ -29,7 +29,7 @@ from heatsketch.io.files import blame, check_archive, write_atomically
 from heatsketch.io.metadata import plain
 from heatsketch.io.numpy_files import write_arrays
 
-FORMAT = 10
+FORMAT = 11
 _HEADER, _MODEL = "header.json", "model.json"
 _WHAT_TO_DO = "pass a file that save_model (or --save-model) wrote, or write it again"
 _REFUSED = (
@@ -149,7 +149,6 @@ def write_model(
         raise TypeError(_REFUSED.format(type(model).__name__))
     if hasattr(model, "fit"):
         check_is_fitted(model, msg="model is not fitted; call fit first.")
-    contents, arrays = _contents([model, reading])
     facts: dict[str, Any] = {
         "kind": type(model).__name__,
         "heatsketch": __version__,
@@ -159,6 +158,7 @@ def write_model(
     }
     if reading:
         facts |= {"features": reading["columns"], "reading": reading["options"]}
+    contents, arrays = _contents([model, reading])  # after the facts, for which it is judged
     members = {_HEADER: {"format": FORMAT, "facts": plain(facts)}, _MODEL: contents}
 
     def write(draft: Path) -> None:
