@@ -14,7 +14,6 @@ from heatsketch.layout.paths import (
     graph_of_lengths,
     paths_of_few,
     paths_within,
-    spread_by_data,
 )
 from heatsketch.metrics.picture import sampled_geodesics
 from problems.clouds import cloud, even_circle, rings
@@ -125,32 +124,41 @@ def test_components_have_paths_of_their_own_and_the_verdict_takes_them():
 def test_the_weight_leads_from_distances_to_lengths():
     logs, lengths = np.random.default_rng(0).normal(size=(2, 101))
     assert_array_equal(followed(logs, lengths, 0.0), logs)
+    wider = 2 * lengths
     for w in (0.3, 1.0):
-        found = followed(logs, lengths, w)
-        assert_allclose(np.diff(found), (1 - w) * np.diff(logs) + w * np.diff(lengths), atol=1e-12)
+        found = followed(logs, wider, w)
+        assert_allclose(np.diff(found), (1 - w) * np.diff(logs) + w * np.diff(wider), atol=1e-12)
     assert np.median(followed(logs, lengths, 1.0)) == pytest.approx(np.median(logs))
+
+
+def test_lengths_that_are_nearly_equal_get_the_range_of_the_distances():
+    logs, lengths = np.random.default_rng(0).normal(size=(2, 1_001))
+    found = followed(logs, 5 + lengths / 20, 1.0)
+    ranges = [np.ptp(np.quantile(x, [0.025, 0.975])) for x in (found, logs)]
+    assert ranges[0] == pytest.approx(ranges[1])
+    assert spearmanr(found, lengths)[0] == pytest.approx(1)
+    assert_array_equal(followed(logs, np.full(1_001, 3.0), 1.0), np.full(1_001, np.median(logs)))
 
 
 @pytest.mark.parametrize("c", [2, 3])
 def test_the_start_has_the_distances_of_paths_that_fit(c):
     X = cloud(100, c)
-    places, part = given_paths(X).start(c)
+    places, misfit = given_paths(X).start(c)
     assert_allclose(pdist(places), pdist(X), rtol=1e-9)
-    assert part == pytest.approx(1)
+    assert misfit == pytest.approx(0, abs=1e-9)
 
 
 def test_the_start_of_a_line_is_a_line():
-    places, part = given_paths(np.arange(50.0)[:, None]).start(2)
+    places, misfit = given_paths(np.arange(50.0)[:, None]).start(2)
     assert_allclose(pdist(places), pdist(np.arange(50.0)[:, None]), rtol=1e-9)
-    assert spread_by_data(part) == pytest.approx(0, abs=1e-9)
+    assert misfit == pytest.approx(0, abs=1e-9)
 
 
-def test_equally_far_groups_fill_the_frame():
-    """Of ten corners of a simplex two dimensions hold 2 / 9 of the spectrum."""
-    corners = np.repeat(np.eye(10), 20, axis=0)
-    part = given_paths(corners, 200).start(2)[1]
-    assert part == pytest.approx(2 / 9)
-    assert spread_by_data(part) == 0.5
+@pytest.mark.parametrize(("corners", "expected"), [(10, 1.0), (5, 1.0), (4, 2 / 3), (3, 0.0)])
+def test_the_misfit_of_equally_far_groups(corners, expected):
+    """Of m corners of a simplex two dimensions hold 2 / (m - 1) of the spectrum."""
+    X = np.repeat(np.eye(corners), 20, axis=0)
+    assert given_paths(X, len(X)).start(2)[1] == pytest.approx(expected, abs=1e-9)
 
 
 def test_the_weight_0_aims_at_diffusion_distances_of_random_pairs(monkeypatch):

@@ -88,13 +88,13 @@ class HeatEmbedding(DiffusionEstimator):
         For a free layout: weight a of the neighbours, next to that of the distances.
     spread : float, 0 <= spread <= 1, or "auto", default="auto"
         For a free layout. 0: it aims at the distances. 1: at their order only, with points spread
-        evenly over the frame. Between the two: the mean of the logarithms of both. "auto": the
-        part of the path lengths that k dimensions cannot hold, at most 0.5; 0.5 without paths.
+        evenly over the frame. Between the two: the mean of the logarithms of both. "auto": half
+        of the misfit of the paths, see Notes; 0.5 without paths.
     path_weight : float, 0 <= path_weight <= 1, default=0.5
-        For a free layout: weight w of path lengths in the distances at which it aims. 0: diffusion
-        distances only, which hold under noise. 1: path lengths only, which keep strips straight. It
-        counts where lengths are known: for "knn" and "variable", in the metrics "euclidean",
-        "cosine", "correlation" and "precomputed".
+        For a free layout: weight of path lengths in the distances at which it aims, where k
+        dimensions do not hold them. 0: diffusion distances only, which hold under noise. 1: path
+        lengths only, which keep strips straight. It counts where lengths are known: for "knn" and
+        "variable", in the metrics "euclidean", "cosine", "correlation" and "precomputed".
     affinity : {"knn", "variable", "dense", "radius", "precomputed"}, default="knn"
         As in `DiffusionEstimator`.
     epsilon : float or {"self-tuning", "ksum", "median", "nearest"}, default="self-tuning"
@@ -179,10 +179,13 @@ class HeatEmbedding(DiffusionEstimator):
         a KL(p || q) + mean over pairs of huber(log |y_i - y_j| - T(log d_ij)).
 
     p are the weights of the graph, q = 1 / (1 + |y_i - y_j|² / s²) over all pairs, both with sum 1
-    [1]_, s the median length of an edge. log d_ij = (1 - w) log δ_ij + w log g_ij, w the
-    `path_weight`, δ the diffusion distances, and g the lengths of the shortest paths along the
-    graph of neighbours, in units in which both have the same median. Along a strip δ grows like the
-    root of the length, and g like the length. There are 12 pairs for each point, with landmarks.
+    [1]_, s the median length of an edge. log d_ij = (1 - w) log δ_ij + w log g_ij, δ the diffusion
+    distances, and g the lengths of the shortest paths along the graph of neighbours. Both have the
+    same median, and log g at least the range of log δ. Along a strip δ grows like the root of the
+    length, and g like the length. There are 12 pairs for each point, with landmarks.
+    The misfit m of the paths is 0 if k dimensions hold all of their lengths, and 1 if they hold at
+    most half of the spectrum. w is 1 - m (1 - `path_weight`), and a is `neighbor_weight`, or
+    2 m times it for m < ½: a strip follows its paths alone.
     T moves logarithms by `spread` towards the quantiles of distances of random points of a disc
     [2]_, which have the same order [3]_. Far sums of q are taken by a tree [4]_, on a device by a
     grid. The start is landmark multidimensional scaling of g [5]_. Without paths there are 20
@@ -197,15 +200,15 @@ class HeatEmbedding(DiffusionEstimator):
     gets the position of this point.
 
     Nothing diffuses between the components of a graph. In the Markov and the bistochastic form each
-    component has its own map, which preserves the distances within it. In a free layout components
-    get areas in proportion to their numbers of points. Components are placed side by side in rows,
-    the widest first. The gaps mean nothing, and distances between components do not count in
-    `distortion_`. The time is chosen for the largest component.
+    component has its own map, which preserves the distances within it. In a free layout their edges
+    have the same median length, so that points are equally dense in all. Components are placed side
+    by side in rows, the widest first. The gaps mean nothing, and distances between components do
+    not count in `distortion_`. The time is chosen for the largest component.
 
     The cost is that of 64 eigenpairs and, at small times, the products of a sketch of r columns;
     all eigenpairs of up to 512 points, and of up to 2,048 at small times. A linear layout takes
     some 300 evaluations of 6,000 pairs. A free one takes up to 128 searches for shortest paths, and
-    up to 300 steps (150 beyond 20,000 points) of n log n operations, and some for each edge and
+    up to 150 steps of n log n operations, and some for each edge and
     pair; a dense affinity of more than 4,096 points is made once more. `distortion_` and `quality_`
     take their time at the first look; until then the model keeps the coordinates before the layout.
 

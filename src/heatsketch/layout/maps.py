@@ -6,6 +6,7 @@ so that its place depends on that point alone.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from heatsketch._typing import Array
 from heatsketch.layout.free import free_layout, geometric_medians
 from heatsketch.layout.linear import Objective, first_equal, learn_linear_map
 from heatsketch.layout.objective import sampled_pairs
-from heatsketch.layout.paths import Paths, followed, spread_by_data
+from heatsketch.layout.paths import FARTHEST, Paths, followed
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import Step, divided
 from heatsketch.markov.wide import WideCoordinates
@@ -35,6 +36,8 @@ _ROWS_TO_SPARE = 500  # with fewer rows none are held out
 _LEAST_ROWS = 64  # for the map of a component, if it has so many
 _SCALE_PAIRS = 20_000  # of which a map keeps the median distance
 _DEGENERATE = 1e-12  # size of a component next to the largest, below which it is one place
+_SPREAD = 0.5  # where k dimensions do not hold the paths, and without paths
+_LEAST_NEIGHBORS = 0.02  # of their weight, where k dimensions hold all paths
 LEAST_FREE = 10  # points of a component whose layout is free
 _PAIRS_OF_A_POINT, _MOST_PAIRS = 20, 2_000_000  # whose distances a free layout keeps
 _STEP_ENTRIES = 64  # of a row of `step_graph`, unless several are equal
@@ -221,8 +224,12 @@ def free_places(
 
     It keeps the distances of the wide coordinates and the neighbours in the graph M (n, n), and
     starts from a picture (n, k); with paths it follows these, too, and starts with their landmark
-    MDS. None if there is no such component. Several components get areas in proportion to their
-    numbers of points. By default the spread depends on the paths.
+    MDS. Where k dimensions hold all path lengths, these alone count: diffusion distances would bend
+    a strip, and neighbours, which push each other away, would make waves of it.
+
+    None if there is no such component. Several components have equally long edges, so that their
+    points are as dense as those of a typical group of the largest one. By default the spread
+    depends on the paths.
     """
     components, k = wide.components, start.shape[1]
     large = [at for at, c in enumerate(components) if len(c) >= LEAST_FREE]
@@ -241,10 +248,10 @@ def free_places(
             (i, j), log_lengths = paths[at].pairs()
         ends = (blocks.native(vertices[side]) for side in (i, j))
         distances = blocks.host(pair_distances(S, S, *ends))
-        targets, part = np.log(np.maximum(distances, _DEGENERATE * distances.max())), 0.0
+        targets, misfit = np.log(np.maximum(distances, _DEGENERATE * distances.max())), 1.0
         if paths is not None:
-            targets = followed(targets, log_lengths, path_weight)
-            places, part = paths[at].start(k)
+            places, misfit = paths[at].start(k)
+            targets = followed(targets, log_lengths, 1 - (1 - path_weight) * misfit)
             Y[vertices] = (
                 places
                 * np.exp(np.median(targets))
@@ -257,8 +264,9 @@ def free_places(
             Y[vertices],
             (i, j),
             targets,
-            neighbor_weight=neighbor_weight,
-            spread=spread_by_data(part) if spread is None else spread,
+            neighbor_weight=neighbor_weight * min(1.0, max(_LEAST_NEIGHBORS, 2 * misfit)),
+            spread=_SPREAD * misfit if spread is None else spread,
+            farthest=math.inf if spread is not None else FARTHEST[k],
         )
         i, j = (vertices[ordered[side]] for side in sampled_pairs(n, _SCALE_PAIRS))
         Y[vertices] /= typical_ratio(Y, S, i, j)
@@ -268,13 +276,17 @@ def free_places(
     for vertices in components:
         Y[vertices] -= Y[vertices].mean(axis=0)
     if len(components) > 1:
-        sizes = np.array([np.sqrt(np.mean(np.square(Y[c]))) for c in components])
-        counts = np.array([len(c) for c in components])
-        shares = (counts / counts[0]) ** (1 / Y.shape[1])
-        factors = shares * sizes[0] / np.where(sizes > 0, sizes, 1.0)
-        for vertices, factor in zip(components, factors, strict=True):
-            Y[vertices] *= factor
+        edges = [_median_length(M, vertices, Y) for vertices in components]
+        for vertices, edge in zip(components, edges, strict=True):
+            Y[vertices] *= edges[0] / edge if edges[0] * edge > 0 else 1.0
     return Y
+
+
+def _median_length(M: Any, vertices: Array, Y: Array) -> float:
+    """Return the median length of the edges of a component in a picture, 0 without edges."""
+    i, j = M[vertices][:, vertices].nonzero()
+    i, j = vertices[i], vertices[j]
+    return float(np.median(pair_distances(Y, Y, i, j)[i != j])) if (i != j).any() else 0.0
 
 
 def step_graph(diffusion: Diffusion) -> Any:

@@ -28,7 +28,10 @@ from heatsketch.spectral.classical_scaling import ClassicalScaling, centre_squar
 
 _LANDMARKS, _VISITS, _LEAST_LANDMARKS = 128, 2**21, 24  # of a component; of vertices in all
 _PAIRS_OF_A_POINT = 12  # with landmarks
-_MOST_SPREAD = 0.5
+# times as far as in a disc or a ball may points be: as far as those of a line, beside the median
+FARTHEST = {2: 1.55, 3: 1.8}
+_FAR = 3.5  # medians: the length that this is
+_ENDS = (0.975, 0.025)
 _ROUNDING = 1e-10  # an eigenvalue next to the largest
 _TINY = 1e-12  # a length next to the largest, of equal points
 
@@ -71,35 +74,39 @@ class Paths:
         return (i[apart], j[apart]), np.log(lengths)
 
     def start(self, c: int) -> tuple[Array, float]:
-        """Return landmark MDS in c dimensions (n, c), and the part of the spectrum that it has.
+        """Return landmark MDS in c dimensions (n, c), and its misfit.
 
-        The eigenvalues of B = -½ J Δ J, Δ the squared lengths between landmarks, count by their
-        modulus (de Silva and Tenenbaum 2004).
+        The misfit is 0 where c dimensions hold all lengths, as those of a strip, and 1 where they
+        hold at most half of the spectrum, as of groups that are equally far from each other. The
+        eigenvalues of B = -½ J Δ J, Δ the squared lengths between landmarks, count by their
+        modulus (de Silva and Tenenbaum 2004). Longer paths than on a line count as those, so that
+        a few far points do not take the spectrum.
         """
-        squares = np.square(self.lengths)
+        median = np.median(self.lengths[:, self.landmarks])
+        squares = np.square(np.minimum(self.lengths, _FAR * median))
         between = squares[:, self.landmarks]
         means = centre_squares(between)
         with single_threaded_blas():
             values, vectors = eigh(between)
-            part = float(values[-c:].sum() / (np.abs(values).sum() or 1.0))
+            held = float(values[-c:].sum() / (np.abs(values).sum() or 1.0))
             values, vectors = values[: -c - 1 : -1], vectors[:, : -c - 1 : -1]
             values = np.where(values > _ROUNDING * values[0], values, 0.0)
             places = ClassicalScaling(values, vectors, means).place(squares.T)
-        return np.pad(places, ((0, 0), (0, c - places.shape[1]))), part
+        return np.pad(places, ((0, 0), (0, c - places.shape[1]))), min(1.0, 2 * (1 - held))
 
 
 def followed(log_distances: Array, log_lengths: Array, weight: float) -> Array:
-    """Return the weighted mean of logarithms of distances and of path lengths, of one median."""
-    same = np.median(log_distances) - np.median(log_lengths)
-    return (1 - weight) * log_distances + weight * (log_lengths + same)
+    """Return the weighted mean of logarithms of distances and of path lengths, of one median.
 
-
-def spread_by_data(part: float) -> float:
-    """Return the spread of a layout of which c dimensions hold this part of path lengths.
-
-    A strip keeps its shape; ten groups that are equally far from each other fill the frame.
+    Where paths have nearly the same length, as between groups in many dimensions, their logarithms
+    are stretched: the middle 95 % of them cover at least the range of those of the distances. Along
+    strips they cover more, and stay as they are.
     """
-    return min(_MOST_SPREAD, 1 - part)
+    center = np.median(log_distances)
+    ranges = [np.subtract(*np.quantile(x, _ENDS)) for x in (log_distances, log_lengths)]
+    stretch = max(1.0, ranges[0] / ranges[1]) if ranges[1] > 0 else 1.0
+    lengths = stretch * (log_lengths - np.median(log_lengths)) + center
+    return (1 - weight) * log_distances + weight * lengths
 
 
 def is_measurable(diffusion: Diffusion) -> bool:

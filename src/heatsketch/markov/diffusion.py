@@ -770,7 +770,9 @@ def reweighted(diffusion: Diffusion, weights: Array) -> tuple[Diffusion, Array]:
     step = diffusion.directed_step
     step = None if step is None else times_columns(step, columns)
     changed: dict[str, Any] = {"operator": operator, "measure": measure, "directed_step": step}
-    return replace(diffusion, out_of_sample=None, scaling=None, **changed), columns
+    new = diffusion.out_of_sample  # its points are the same, its affinities are not
+    new = replace(new, kernel=None) if isinstance(new, OutOfSamplePoints) else None
+    return replace(diffusion, out_of_sample=new, scaling=None, **changed), columns
 
 
 def times_columns(rows: Any, columns: Array) -> Any:
