@@ -115,8 +115,8 @@ class DiffusionEstimator(Embedder, Weighed):
         step = diffusion.step()
         return LinearMap(step.beside_root(H), step.is_markov)
 
-    def _judge(self, X: Any, judged_by: Any) -> None:
-        """Measure how good `embedding_` of the points X is."""
+    def _judge(self, judged_by: Any) -> None:
+        """Keep what is needed to say how good `embedding_` is."""
 
     @device_memory()
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
@@ -184,9 +184,9 @@ class DiffusionEstimator(Embedder, Weighed):
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
         dtype = A.dtype if isinstance(X, Diffusion) else X.dtype
         self.embedding_ = diffusion.expand(self._checked(Y, dtype))
-        self._judge(X, judged_by)
         if A.device is not None:  # a model may be used without its device
             self.diffusion_ = diffusion.landed()
+        self._judge(judged_by)
         self.diagnostics_["embed_seconds"] = time.perf_counter() - started
         return self
 

@@ -149,7 +149,6 @@ def write_model(
         raise TypeError(_REFUSED.format(type(model).__name__))
     if isinstance(model, BaseEstimator):
         check_is_fitted(model, msg="model is not fitted; call fit first.")
-    contents, arrays = _contents([model, reading])
     facts: dict[str, Any] = {
         "kind": type(model).__name__,
         "heatsketch": __version__,
@@ -159,6 +158,7 @@ def write_model(
     }
     if reading:
         facts |= {"features": reading["columns"], "reading": reading["options"]}
+    contents, arrays = _contents([model, reading])  # after the facts, for which it is judged
     members = {_HEADER: {"format": FORMAT, "facts": plain(facts)}, _MODEL: contents}
 
     def write(draft: Path) -> None:

@@ -116,6 +116,11 @@ class PointKernel(ABC):
         """Columns of the new points."""
         return int(self.points.shape[1])
 
+    @property
+    def distances_are_given(self) -> bool:
+        """Whether the points are rows of distances to all of them."""
+        return self.metric == "precomputed"
+
     def affinities(self, X: Points, blocks: Blocks = HOST) -> Affinities:
         """Return affinities of new points (m, n), array or CSR, and their pulls.
 

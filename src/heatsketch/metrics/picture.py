@@ -1,21 +1,19 @@
 """How far a picture can be believed: what is measured of it, and a verdict in words."""
 
 import math
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from sklearn.metrics import euclidean_distances
 
-from heatsketch._tensors import landed
-from heatsketch._typing import Array, Points
-from heatsketch.backend import blocks_of
+from heatsketch._typing import Array
 from heatsketch.graphs.shortest_paths import shortest_paths
+from heatsketch.layout.paths import Paths, graph_of_lengths, paths_of_few
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics.distortions import Distortion
 from heatsketch.metrics.neighborhoods import losses
 from heatsketch.metrics.ranks import rank_correlation
-from heatsketch.neighbors import pair_distances
 
 NEIGHBORS = 15
 FACTOR = 1.5
@@ -113,48 +111,42 @@ def shown(numbers: Mapping[str, float]) -> list[str]:
 
 
 def sampled_geodesics(
-    X: Points, diffusion: Diffusion, *, distances: bool = False
+    diffusion: Diffusion, paths: Sequence[Paths] | None = None
 ) -> tuple[Array, Array] | None:
     """Return up to 50 vertices (s,), and the lengths (s, n) of the shortest paths from them.
 
-    They go along the graph of neighbours of points X (n, d), and are found where the diffusion is.
-    None for fewer than 50 vertices, or without such a graph. `distances` as in `picture_quality`.
+    They go along the graph of neighbours, and are found where the diffusion is, unless the paths of
+    all components are known. None for fewer than 50 vertices, or without such a graph.
     """
-    n, step, first = diffusion.n, diffusion.directed_step, diffusion.first_points
-    if n < LEAST_JUDGED or step is None:
+    n = diffusion.n
+    if n < LEAST_JUDGED:
         return None
-    graph = blocks_of(step).both_ways(step)
-    graph = landed(graph) if distances else graph
-    blocks = blocks_of(graph)
-    i, j = blocks.row_numbers(graph), graph.indices
-    if distances:
-        lengths = np.minimum(X[first[i], first[j]], X[first[j], first[i]])
-    else:
-        points = X[first]
-        lengths = pair_distances(points, points, i, j)
-    sources = diffusion.sample(min(_SOURCES, max(_LEAST_SOURCES, _VISITS // n)))
-    graph.data = lengths
+    count = min(_SOURCES, max(_LEAST_SOURCES, _VISITS // n))
+    if paths is not None:
+        return paths_of_few(paths, count)
+    graph = graph_of_lengths(diffusion)
+    if graph is None:
+        return None
+    sources = diffusion.sample(count)
     return sources, shortest_paths(graph, sources)
 
 
 def picture_quality(
-    X: Points,
     Y: Array,
     diffusion: Diffusion,
     distortion: Distortion,
     geodesics: tuple[Array, Array] | None,
     *,
-    distances: bool = False,
     is_free: bool = False,
 ) -> PictureQuality:
-    """Judge a picture Y (n, k) of points X (n, d) by the points and their `sampled_geodesics`.
+    """Judge a picture Y (points, k) by the points of a diffusion and their `sampled_geodesics`.
 
-    With `distances` X (n, n) has the distances between the points. `is_free` is only passed on.
-
-    The points looked at are chosen by their content, see `Diffusion.sample`. Cost: distances of up
-    to 300 points to all.
+    `is_free` is only passed on. The points looked at are chosen by their content, see
+    `Diffusion.sample`. Cost: distances of up to 300 points to all.
     """
-    X, Y = X[diffusion.first_points], Y[diffusion.first_points]
+    new = cast(Any, diffusion.out_of_sample)
+    X, Y = new.points[diffusion.first_points], Y[diffusion.first_points]
+    distances = new.distances_are_given
     X = X[:, diffusion.first_points] if distances else X
     n = len(Y)
     judged = diffusion.sample(min(_JUDGED, max(30, _ENTRIES // n)))

@@ -51,6 +51,17 @@ class ClassicalScaling:
         return (self.mean_squares - squares) @ (self.vectors * inverse)
 
 
+def centre_squares(squares: Array) -> Array:
+    """Replace squared distances Δ (l, l) by -½ J Δ J; return the means of their rows (l,)."""
+    means = squares.mean(axis=1)
+    overall = means.mean()
+    for rows in row_tiles(len(squares)):
+        squares[rows] -= means[rows, None]
+        squares[rows] -= means - overall
+        squares[rows] *= -0.5
+    return means
+
+
 def classical_scaling(squares: Array, k: int) -> ClassicalScaling:
     """Compute coordinates from squared distances: *Linear and nonlinear …*, §3, steps 1 to 5.
 
@@ -65,12 +76,7 @@ def classical_scaling(squares: Array, k: int) -> ClassicalScaling:
     -----
     Cost: l³ operations up to 1,500 points, some 50 products with the matrix for more.
     """
-    means = squares.mean(axis=1)
-    overall = means.mean()
-    for rows in row_tiles(len(squares)):
-        squares[rows] -= means[rows, None]
-        squares[rows] -= means - overall
-        squares[rows] *= -0.5
+    means = centre_squares(squares)
     n = len(squares)
     if not squares.any():  # without eigenvalues an iteration would fail
         values, vectors = np.zeros(k), np.eye(n, k)
