@@ -43,6 +43,7 @@ from .estimators import (
     NearIsometricProjection,
 )
 from .estimators.initialization import initialization
+from .estimators.table_encoder import TableEncoder
 from .io.models import load_model, save_model
 from .markov.affinity import gaussian_affinity
 from .markov.diffusion import Diffusion, diffusion
@@ -104,6 +105,7 @@ __all__ = [
     "ScaleWarning",
     "Scaled",
     "Sparse",
+    "TableEncoder",
     "TorchDense",
     "TorchKernel",
     "TorchSparse",

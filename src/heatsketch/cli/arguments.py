@@ -120,6 +120,8 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         (_FITTING, "--features", "NAME[,NAME...]", "feature columns"),
         (_FITTING, "--exclude", "NAME[,NAME...]", "columns to pass through"),
         (_FITTING, "--standardize", None, "give every column mean 0 and variance 1"),
+        (_FITTING, "--encode", None, "features from columns of all types, also categories, dates "
+         "and booleans; each column counts alike (hs.TableEncoder)"),
         (_FITTING, "--graph", "[NAME]", "INPUT holds a graph: an edge list (two columns of names, "
          "perhaps one of weights), a matrix (.mtx, .npz), or in .h5ad the entry NAME of obsp "
          "(default connectivities); --filter is then heat"),
