@@ -53,6 +53,7 @@ from .markov.normalization import (
     symmetric_normalize,
 )
 from .metrics import diffusion_distance, distortion
+from .metrics.markers import Markers, markers
 from .mixture import MixtureKernel
 from .operators.affine import Affine
 from .operators.deflated import Deflated
@@ -98,6 +99,7 @@ __all__ = [
     "Kernel",
     "LinearMap",
     "LowRank",
+    "Markers",
     "MixtureDiffusion",
     "MixtureKernel",
     "NearIsometricProjection",
@@ -133,6 +135,7 @@ __all__ = [
     "io",
     "ksum",
     "load_model",
+    "markers",
     "markov_normalize",
     "metrics",
     "mixture",
