@@ -3,6 +3,7 @@
 Those for an operator and a filter are followed in tests/operators.
 """
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -16,6 +17,7 @@ from heatsketch.classical._base import Embedding
 from heatsketch.comparison.methods import ESTIMATORS
 from heatsketch.io import read_table
 from heatsketch.markov.affinity import AFFINITIES, Affinity
+from heatsketch.markov.out_of_sample import PointKernel
 
 
 class RandomProjection(Embedding):
@@ -61,21 +63,18 @@ def test_a_listed_method_reads_as_the_others_do():
 # An affinity
 
 
-class CauchyKernel:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CauchyKernel(PointKernel):
     """1 / (1 + |x - y|² / ε) of new points."""
 
-    neighborhoods = None
-
-    def __init__(self, points, epsilon):
-        self.points = points
-        self.epsilon = epsilon
+    epsilon: float
 
     def new_rows(self, X):
         return 1 / (1 + cdist(X, self.points, "sqeuclidean") / self.epsilon)
 
 
 def cauchy_affinity(X, epsilon, n_neighbors, search, cut):
-    kernel = CauchyKernel(X, epsilon)
+    kernel = CauchyKernel(points=X, n_neighbors=n_neighbors, epsilon=epsilon)
     return Affinity(hs.Dense(kernel.new_rows(X)), np.arange(len(X)), kernel, epsilon=epsilon)
 
 
@@ -102,7 +101,7 @@ LINEAR = partial(hs.HeatEmbedding, layout="linear")  # a free layout also looks 
 )
 def test_estimators_take_the_affinity_by_its_name(make, cauchy):
     model = make(2, 4, random_state=0, **cauchy).fit(POINTS)
-    kernel = CauchyKernel(POINTS, 2.0)
+    kernel = CauchyKernel(points=POINTS, n_neighbors=15, epsilon=2.0)
     given = make(2, 4, random_state=0, affinity="precomputed").fit(kernel.new_rows(POINTS))
     assert_allclose(model.embedding_, given.embedding_, rtol=1e-9, atol=1e-12)
     assert_allclose(model.transform(NEW), given.transform(kernel.new_rows(NEW)), rtol=1e-9)

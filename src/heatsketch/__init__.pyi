@@ -62,7 +62,7 @@ from .operators.graph import Graph, graph
 from .operators.kernel import Kernel
 from .operators.linear_map import LinearMap
 from .operators.low_rank import LowRank
-from .operators.scaled import Scaled
+from .operators.operator import Scaled
 from .operators.sparse import Sparse
 from .operators.torch import TorchDense, TorchKernel, TorchSparse
 from .reports.facts import report

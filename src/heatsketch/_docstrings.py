@@ -18,14 +18,14 @@ def texts_from(*homes: Any) -> Callable[[Documented], Documented]:
     or of an editor that does not run it, still knows where to look.
     """
     texts = {
-        (home.__qualname__, _name(head)): text.rstrip()
+        (_last(home.__qualname__), _name(head)): text.rstrip()
         for home in homes
         for head, text in _ENTRY.findall(inspect.cleandoc(home.__doc__ or ""))
     }
 
     def text_of(found: re.Match[str]) -> str:
         head, home, more = found.groups()
-        return f"{head}\n{texts[home, _name(head)]}" + ("\n    " if more else "")
+        return f"{head}\n{texts[_last(home), _name(head)]}" + ("\n    " if more else "")
 
     def documented(target: Documented) -> Documented:
         if target.__doc__:  # python -OO leaves none
@@ -37,3 +37,7 @@ def texts_from(*homes: Any) -> Callable[[Documented], Documented]:
 
 def _name(head: str) -> str:
     return head.partition(" : ")[0]
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]  # a method may stand in a base of the class by which it is named

@@ -2,10 +2,18 @@
 
 import sys
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import sparse
+
+
+@runtime_checkable
+class Landing(Protocol):
+    """An object that says by itself what it is on the host."""
+
+    def landed(self) -> Any:
+        """Return the same on the host."""
 
 
 def is_tensor(X: Any) -> bool:
@@ -34,8 +42,8 @@ def on_host(X: Any) -> Any:
 def landed(value: Any, done: dict[int, Any] | None = None) -> Any:
     """Return a record whose tensors, also in records within, are arrays.
 
-    An object that has a method `landed` says by itself what it is on the host. A record without any
-    is returned as it is. What is in `done`, by its id, is not copied again.
+    A `Landing` says by itself what it is there. A record without any is returned as it is. What is
+    in `done`, by its id, is not copied again.
     """
     done = {} if done is None else done
     if id(value) in done:
@@ -43,7 +51,7 @@ def landed(value: Any, done: dict[int, Any] | None = None) -> Any:
     found = value
     if is_tensor(value):
         found = on_host(value)
-    elif hasattr(type(value), "landed"):
+    elif isinstance(value, Landing):
         found = value.landed()
     elif is_dataclass(value) and not isinstance(value, type):
         old = {one.name: getattr(value, one.name) for one in fields(value)}

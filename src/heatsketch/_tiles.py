@@ -60,7 +60,7 @@ def for_each_tile(
                 bar.update(min((len(tiles) - len(waiting)) * tile, n) - bar.n)
 
     with single_threaded_blas() as n_threads, nullcontext() if bar is None else bar:
-        alone = n_threads == 1 or len(tiles) <= 1 or getattr(_inside, "tile", False)
+        alone = n_threads == 1 or len(tiles) <= 1 or _inside.tile
         helpers = 0 if alone else min(n_threads, len(tiles)) - 1
         at_work = [_pool(n_threads).submit(take_tiles) for _ in range(helpers)]
         try:
@@ -85,12 +85,16 @@ def filled(work: Callable[[slice], Array], shape: tuple[int, ...], tile: int = R
     return out
 
 
-_inside = threading.local()  # whether this thread works on a tile; it runs inner tiles itself
+class _Inside(threading.local):
+    tile = False  # whether this thread works on a tile; it runs inner tiles itself
+
+
+_inside = _Inside()
 
 
 @contextmanager
 def _in_a_tile() -> Iterator[None]:
-    outside = getattr(_inside, "tile", False)
+    outside = _inside.tile
     _inside.tile = True
     try:
         yield

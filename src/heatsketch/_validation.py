@@ -157,7 +157,8 @@ def read_points(estimator: Any, X: Any, reset: bool, *, accept_sparse: bool = Fa
     validate_data(estimator, points if names is None else X, reset=reset, skip_check_array=True)
     if reset:
         estimator._data_hash = data_hash(points)  # stored in files of the model
-        ways = getattr(estimator, "metric", None), getattr(estimator, "affinity", None)
+        parameters = estimator.get_params(deep=False)
+        ways = parameters.get("metric"), parameters.get("affinity")
         if "precomputed" not in ways and not sparse.issparse(points):
             warn_if_distances(points)
         if names is not None:

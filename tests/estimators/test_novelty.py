@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsTransformer
 import heatsketch as hs
 from heatsketch.classical import LaplacianEigenmap
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.out_of_sample import OutOfSamplePoints
+from heatsketch.markov.out_of_sample import DenseKernel
 
 NEAR = {
     "sketch": hs.HeatSketch(4, random_state=0),
@@ -165,7 +165,8 @@ def test_points_of_the_same_law_have_the_nominal_rate(law):
     rates = []
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        novelty = OutOfSamplePoints(law(300, rng), 15).novelty
+        X = law(300, rng)
+        novelty = DenseKernel(points=X, n_neighbors=15, kernel=hs.Kernel(X, 1.0)).novelty
         new = law(500, rng)
         rates.append([(novelty(new) > 1 - level).mean() for level in (0.1, 0.5)])
     assert_nominal(np.array(rates)[:, 0], 0.1)

@@ -155,7 +155,7 @@ def test_bipartite_graphs_and_lone_points_are_seen(device):
 @every_device
 def test_nothing_of_the_graph_comes_to_the_host_before_it_ends(device, monkeypatch):
     """Afterwards vectors alone do: the matrices stay until the model is complete."""
-    made = importlib.import_module("heatsketch.markov.diffusion")  # also the name of a function
+    made = importlib.import_module("heatsketch.markov.build")
     traffic = Traffic(monkeypatch)
     refuse_arrays(monkeypatch)
     before = []

@@ -10,7 +10,7 @@ from scipy.spatial.distance import squareform
 
 import heatsketch as hs
 from heatsketch import Dense, DisconnectedWarning, Kernel, LowRank, Sparse, gaussian_affinity
-from heatsketch.markov.components import connectivity
+from heatsketch.markov.build import connectivity
 from heatsketch.operators.components import NEGLIGIBLE
 
 

@@ -149,6 +149,21 @@ def test_what_an_operator_says_of_itself_is_true_of_its_matrix(case):
         assert_close(known, case.matrix, case.rounding)
 
 
+def test_any_operator_is_scaled_from_both_sides(case):
+    A, X = case.operator, np.random.default_rng(7).standard_normal((N, 3))
+    bounds = -1e9, 1e9
+    scaled = A.scaled_both_sides(A.blocks.native(s), bounds, A.blocks.native(np.ones(N)))
+    assert_close(scaled @ X, s[:, None] * (case.matrix @ (s[:, None] * X)), case.rounding)
+    assert scaled.spectrum == bounds
+
+
+def test_any_operator_is_restricted_to_some_points(case):
+    some, X = np.arange(0, N, 3), np.random.default_rng(8).standard_normal((N, 3))
+    part = case.operator.restricted(some)
+    assert part.n == len(some)
+    assert_close(part @ X[some], case.matrix[np.ix_(some, some)] @ X[some], case.rounding)
+
+
 def test_interval_holds_every_eigenvalue(case):
     low, high = case.operator.spectrum
     eigenvalues = np.linalg.eigvalsh(case.matrix)

@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._validation import check_n_components, read_points
-from heatsketch.estimators._base import Embedder
+from heatsketch.estimators._embedder import Embedder
 from heatsketch.graphs.neighborhoods import Neighborhoods, neighborhood_graph
 from heatsketch.neighbors import Distances, in_metric
 from heatsketch.neighbors.metric import check_distances, check_non_negative

@@ -20,7 +20,7 @@ from heatsketch.graphs.neighborhoods import (
     warn_of_faint_points,
 )
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.out_of_sample import OutOfSamplePoints
+from heatsketch.markov.out_of_sample import NeighborKernel
 from heatsketch.neighbors import NeighborIndex, in_metric, pair_distances
 from heatsketch.neighbors.exact import ExactSearch
 from heatsketch.operators.sparse import Sparse
@@ -206,7 +206,12 @@ class LaplacianEigenmap(Embedding):
         self._reach = None  # distance (n,) to the farthest neighbour, if needed for new points
         if self.radius is None and isinstance(self.neighbors, NeighborIndex | None):
             self._reach = graph.max(axis=1).toarray().ravel()
-        self._novelty = OutOfSamplePoints(X, int(self.n_neighbors), vertices)
+        self._kernel = NeighborKernel(
+            points=X,
+            n_neighbors=int(self.n_neighbors),
+            neighborhoods=vertices,
+            scales=self.epsilon_,
+        )
         self.eigenvalues_ = np.maximum(1.0 - top.values, 0.0)
         self.residuals_ = top.residuals
         self.embedding_ = vertices.spread(self._R).astype(X.dtype, copy=False)
@@ -277,7 +282,7 @@ class LaplacianEigenmap(Embedding):
             Before `fit`; invalid points.
         """
         points = self._read_points(X, reset=False)
-        return self._novelty.novelty(points)
+        return self._kernel.novelty(points)
 
     def _least_epsilon(self, graph: sparse.csr_matrix) -> float:
         """Return the ε of all edges, or with "edges" the least; `graph` has the edge lengths."""

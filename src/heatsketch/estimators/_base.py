@@ -1,40 +1,36 @@
-"""The abstract bases of estimators: of all, and of those whose coordinates are products by A."""
+"""The abstract base of estimators whose coordinates are products by A."""
 
-import copy
 import numbers
 import time
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from functools import wraps
 from pickle import PicklingError
 from typing import Any, Self, cast
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, check_memory
 
 from heatsketch._exceptions import CertificateError, logger, warn
 from heatsketch._input_warnings import features_named
 from heatsketch._random import check_ids, seed_entropy
-from heatsketch._state import at_once
 from heatsketch._tensors import device_of, returned_for
 from heatsketch._typing import Array
 from heatsketch._validation import (
     check_choice,
     check_level,
     check_number,
-    check_parameters,
     read_points,
 )
 from heatsketch.backend import HOST, Block, blocks_on
 from heatsketch.backend.device import device_memory, found_here
+from heatsketch.estimators._embedder import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.layout.maps import FreeMap, LinearMap, Map
 from heatsketch.markov.affinity import AFFINITIES, as_matrix
-from heatsketch.markov.diffusion import NORMALIZATIONS, Diffusion, reweighted, times_columns
-from heatsketch.markov.rows import leading_pairs
+from heatsketch.markov.diffusion import Diffusion, reweighted, times_columns
 from heatsketch.operators.deflated import Deflated
 from heatsketch.operators.graph import Graph, as_graph, is_graph
 from heatsketch.operators.operator import Operator
@@ -43,140 +39,11 @@ from heatsketch.spectral.filters import FILTERS, make_filter, times_of
 from heatsketch.spectral.traces import N_PROBES, ExplainedVariance, explained_variance
 from heatsketch.uncertainty.intervals import Interval
 from heatsketch.uncertainty.pseudotimes import pseudotime
-
-
-def _fitting(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Make `fit` remember its parameters, and change the estimator at its end, at once."""
-
-    @at_once
-    @wraps(fit)
-    def whole(self: Any, *args: Any, **options: Any) -> None:
-        self._fitted_as = type(self)(**self.get_params(deep=False))
-        fit(self, *args, **options)
-
-    return whole
-
-
-class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Abstract base: `fit` sets `embedding_` (n, k); `transform`, where it exists, maps any points.
-
-    A fit that raises or is interrupted leaves the estimator as it was.
-    Coordinates have the precision of the points, float32 or float64. `fit` reads arrays of Dask,
-    zarr and h5py whole. Given a tensor of torch, `fit_transform` returns a tensor on its device;
-    fitted attributes are arrays.
-    """
-
-    embedding_: Array
-    # An estimator with the parameters of the fit, whatever `set_params` says since.
-    _fitted_as: Any = None
-    _takes_sparse: bool = False
-    # Whether summaries state the explained variance. That of a `HeatSketch` takes as long as the
-    # sketch, and its distances are right on average however small it is.
-    _states_variance: bool = False
-    _fit_times: Any = (None,)  # of a method without a time
-    _has_free_layout: bool = False
-    _leading_pairs = staticmethod(leading_pairs)
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Let every fit change the estimator at its end, at once, or not at all."""
-        super().__init_subclass__(**options)
-        if "fit" in vars(cls):
-            cls.fit = _fitting(cls.fit)  # type: ignore[method-assign]
-
-    def __new__(cls, *args: Any, **parameters: Any) -> Self:
-        """Make an estimator, or suggest the name of a parameter in place of an unknown one."""
-        check_parameters(cls.__name__, parameters, cls)
-        return super().__new__(cls)
-
-    @abstractmethod
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Embed the points.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Points; sparse only if the class accepts it. With ``metric="precomputed"`` distances of
-            shape (n_samples, n_samples). An array may be kept without a copy; do not change it in
-            place.
-        y : array-like of shape (n_samples,), default=None
-            Labels of the points. Only the discriminants use it; all others ignore it.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError, TypeError
-            Points that are not a finite table of numbers, or too few of them; parameters out of
-            range or of another type.
-        """
-
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
-        """Fit to X and return its embedding.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Points, as in `fit`.
-        y : array-like of shape (n_samples,), default=None
-            Labels, for the discriminants alone.
-        **fit_params
-            Other parameters of `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-            Coordinates of the points.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError, CertificateError
-            As in `fit`.
-        """
-        self.fit(X, y, **fit_params)
-        if is_dask(X) and hasattr(self, "transform"):
-            return lazily_mapped(self, X)
-        return returned_for(self.embedding_, X)
-
-    @property
-    def _time(self) -> Any:
-        """The time of the fit, chosen or as it was given; None for methods without one."""
-        given = self._fitted_as.get_params(deep=False).get("time")
-        return given if (chosen := self._result("time_")) is None else chosen
-
-    def _result(self, name: str) -> Any:
-        """Return an attribute that only some fits set, such as "distortion_"; else None."""
-        return getattr(self, name, None)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Say whether a fit has ended."""
-        return hasattr(self, "embedding_")
-
-    def _as_fitted(self) -> Self:
-        """Return a copy with the parameters of the fit, which later calls do not change."""
-        check_is_fitted(self)
-        return copy.copy(self).set_params(**self._fitted_as.get_params(deep=False))
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.embedding_.shape[1]
-
-    def __sklearn_tags__(self) -> Any:
-        """Describe the estimator to scikit-learn."""
-        tags = super().__sklearn_tags__()
-        parameters = self.get_params(deep=False)
-        given = "precomputed" in (parameters.get("affinity"), parameters.get("metric"))
-        tags.input_tags.sparse = self._takes_sparse
-        tags.input_tags.positive_only = given
-        tags.input_tags.pairwise = given and "landmarks" not in parameters
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+from heatsketch.uncertainty.resampling import Sketched, Weighed
 
 
 @dataclass(eq=False, repr=False)
-class DiffusionEstimator(Embedder):
+class DiffusionEstimator(Embedder, Weighed):
     """Abstract base: subclasses compute H, and the embedding is the product A H.
 
     The rows of A H are divided by √π in the Markov form. H is (f(A) - f(0)) A⁻¹ applied to random
@@ -245,7 +112,8 @@ class DiffusionEstimator(Embedder):
         H = A.blocks.xp.hstack([A.blocks.native(factor, A.dtype) for factor in factors])
         if diffusion.diagnostics["is_constant"]:  # H is rounding alone
             H[:] = 0
-        return LinearMap.of(H, diffusion.step())
+        step = diffusion.step()
+        return LinearMap(step.beside_root(H), step.is_markov)
 
     def _judge(self, X: Any, judged_by: Any) -> None:
         """Measure how good `embedding_` of the points X is."""
@@ -289,7 +157,6 @@ class DiffusionEstimator(Embedder):
         """
         check_choice(self.filter, "filter", tuple(FILTERS))
         check_choice(self.affinity, "affinity", (*AFFINITIES, "precomputed"))
-        check_choice(self.normalization, "normalization", NORMALIZATIONS)
         times = times_of(self.time)
         self._check_parameters(times)
         X, diffusion = self._read(X)
@@ -311,7 +178,8 @@ class DiffusionEstimator(Embedder):
         A = diffusion.operator
         Y = A.blocks.host(placed.training(diffusion.step()))
         self._map = placed.there(HOST)
-        self._fit_times = times_of(self._time)
+        chosen = self._result("time_")
+        self._fit_times = times if chosen is None else times_of(chosen)
         self.epsilon_ = diffusion.expand(diffusion.epsilon)
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
         dtype = A.dtype if isinstance(X, Diffusion) else X.dtype
@@ -552,7 +420,7 @@ class DiffusionEstimator(Embedder):
         diffusion, times = self._current_diffusion(), self._fit_times
         seed = self._fitted_as.random_state
         if not isinstance(seed, numbers.Integral):
-            if hasattr(self, "_independent_columns"):
+            if isinstance(self, Sketched):
                 raise TypeError(
                     f"random_state={seed!r} does not give every resample the same random matrix; "
                     "fit with an integer."
@@ -582,46 +450,48 @@ class DiffusionEstimator(Embedder):
     def _read(self, X: Any) -> tuple[Any, Diffusion]:
         """Return the points, affinities or the diffusion itself, and the diffusion."""
         is_a_graph = not hasattr(X, "shape") and is_graph(X)  # neither a table nor a matrix
-        if isinstance(X, Operator | LinearOperator | Diffusion) or is_a_graph:
-            fits = X.normalization if isinstance(X, Diffusion) else self.normalization
-            if self.affinity != "precomputed" or self.normalization != fits:
-                raise ValueError(
-                    f"X is of type {type(X).__name__} but the estimator has affinity="
-                    f"{self.affinity!r} and normalization={self.normalization!r}; pass "
-                    f"affinity='precomputed' and normalization={fits!r}."
-                )
-        if self.affinity == "precomputed" and self.metric != "euclidean":
+        is_whole = isinstance(X, Operator | LinearOperator | Diffusion)
+        fits = X.normalization if isinstance(X, Diffusion) else self.normalization
+        wanted = "precomputed", fits
+        if (is_whole or is_a_graph) and wanted != (self.affinity, self.normalization):
             raise ValueError(
-                f"metric={self.metric!r} but affinity='precomputed', so that X holds no points; "
-                "pass points, or leave out metric."
+                f"X is of type {type(X).__name__} but the estimator has affinity="
+                f"{self.affinity!r} and normalization={self.normalization!r}; pass "
+                f"affinity='precomputed' and normalization={fits!r}."
             )
         names = ["normalization", "alpha", "tol", "max_iter"]
-        if self.affinity != "precomputed":
-            names += ["metric", "affinity", "epsilon", "n_neighbors", "neighbors", "cut"]
         options = {name: getattr(self, name) for name in names}
         options["device"] = device_of(X) if self.device is None else self.device
-        if isinstance(X, Operator | LinearOperator):
-            X = Diffusion.from_affinity(X, **options)
-        if isinstance(X, Diffusion):
-            self._data_hash = None  # of an earlier fit
-            self.n_features_in_ = X.n if X.out_of_sample is None else X.out_of_sample.width
-            self.__dict__.pop("feature_names_in_", None)
-            return X, X
-        graph = as_graph(X, "X") if is_a_graph else None
-        table = X if graph is None else as_matrix(graph)
-        table = read_points(self, table, reset=True, accept_sparse=True)
-        given = table if graph is None else Graph(table, graph.names)
-        if self.affinity == "precomputed":
-            return table, Diffusion.from_affinity(given, **options)
-        with features_named(self._result("feature_names_in_")):
+        if self.affinity != "precomputed":
+            names = ["metric", "affinity", "epsilon", "n_neighbors", "neighbors", "cut"]
+            options |= {name: getattr(self, name) for name in names}
+            points = read_points(self, X, reset=True, accept_sparse=True)
             build = check_memory(self.memory).cache(Diffusion.from_points)
             try:
-                return table, build(given, **options)
+                with features_named(self._result("feature_names_in_")):
+                    return points, build(points, **options)
             except PicklingError as error:
                 raise TypeError(
                     "memory stores results by their parameters, but metric or neighbors cannot be "
                     "pickled; pass a function of a module, or leave out memory."
                 ) from error
+        if self.metric != "euclidean":
+            raise ValueError(
+                f"metric={self.metric!r} but affinity='precomputed', so that X holds no points; "
+                "pass points, or leave out metric."
+            )
+        if is_whole:
+            diffusion = X if isinstance(X, Diffusion) else Diffusion.from_affinity(X, **options)
+            new = diffusion.out_of_sample
+            self._data_hash = None  # of an earlier fit
+            self.n_features_in_ = diffusion.n if new is None else new.width
+            self.__dict__.pop("feature_names_in_", None)
+            return diffusion, diffusion
+        graph = as_graph(X, "X") if is_a_graph else None
+        table = X if graph is None else as_matrix(graph)
+        table = read_points(self, table, reset=True, accept_sparse=True)
+        given = table if graph is None else Graph(table, graph.names)
+        return table, Diffusion.from_affinity(given, **options)
 
     def _placed(self, X: Any, device: Any = None) -> Array:
         """Return the coordinates of points that have been read (m, k), found on a device."""

@@ -20,11 +20,15 @@ from heatsketch.layout.maps import (
     side_by_side,
     step_graph,
 )
-from heatsketch.markov.components import ComponentCoordinates, component_labels, deflate_components
+from heatsketch.markov.components import (
+    ComponentCoordinates,
+    WideCoordinates,
+    component_labels,
+    deflate_components,
+)
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import N_LEADING
 from heatsketch.markov.times import TimeCurve, direction_curve
-from heatsketch.markov.wide import WideCoordinates
 from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.metrics.distortions import Distortion, compare_distances
 from heatsketch.metrics.picture import PictureQuality, picture_quality, sampled_geodesics

@@ -10,23 +10,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._docstrings import texts_from
 from heatsketch._random import check_ids, numbers_at, random_block
-from heatsketch._state import at_once
 from heatsketch._typing import Array
 from heatsketch._validation import check_choice, check_in_range, check_number, read_points
 from heatsketch.estimators._base import DiffusionEstimator
+from heatsketch.estimators._embedder import at_once
 from heatsketch.layout.maps import Map
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.out_of_sample import OutOfSamplePoints
+from heatsketch.markov.out_of_sample import PointKernel
 from heatsketch.spectral.apply import sketch_blocks
 from heatsketch.spectral.filters import FILTERS
 from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS
 from heatsketch.uncertainty.intervals import Interval, columns_for, distance_interval
-from heatsketch.uncertainty.resampling import neighbor_confidence
+from heatsketch.uncertainty.resampling import Sketched, neighbor_confidence
 
 
 @texts_from(Diffusion.from_points, DiffusionEstimator)
 @dataclass(eq=False, repr=False)
-class HeatSketch(DiffusionEstimator):
+class HeatSketch(DiffusionEstimator, Sketched):
     """Embed data so that Euclidean distances are diffusion distances, in expectation.
 
     The embedding is Y = A^t G / √k for a normalised affinity A and a random matrix G with k columns
@@ -301,7 +301,7 @@ class HeatSketch(DiffusionEstimator):
             self.feature_names_in_ = names
         return self
 
-    def _present(self) -> tuple[Any, Array, OutOfSamplePoints]:
+    def _present(self) -> tuple[Any, Array, PointKernel]:
         """Return the current points, their ids and the rule of the fit, or raise without them."""
         check_is_fitted(self)
         if self.ids_ is None:
@@ -310,7 +310,7 @@ class HeatSketch(DiffusionEstimator):
                 "fit(X, ids=...)."
             )
         training = self.diffusion_.out_of_sample
-        if not isinstance(training, OutOfSamplePoints):
+        if not isinstance(training, PointKernel):
             raise ValueError(
                 "The diffusion was not built from points, so that there is no rule for others; fit "
                 "points, with an affinity other than 'precomputed'."

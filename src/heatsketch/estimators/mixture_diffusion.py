@@ -13,7 +13,7 @@ from heatsketch._random import seed_entropy
 from heatsketch._tensors import returned_for
 from heatsketch._typing import Array
 from heatsketch._validation import check_number, read_points
-from heatsketch.estimators._base import Embedder
+from heatsketch.estimators._embedder import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.markov.out_of_sample import fraction_less_new, warn_of_new_points
 from heatsketch.mixture import CholeskyMap, MixtureKernel, Whitening
@@ -440,7 +440,7 @@ class MixtureDiffusion(Embedder):
 
     def __sklearn_is_fitted__(self) -> bool:
         """Say whether a fit has ended; files have no embedding."""
-        return hasattr(self, "step_matrix_")
+        return "step_matrix_" in vars(self)
 
     @property
     def _n_features_out(self) -> int:

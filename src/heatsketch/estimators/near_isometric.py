@@ -12,7 +12,7 @@ from heatsketch._tensors import returned_for
 from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch._validation import check_choice, check_n_components, check_number, read_points
-from heatsketch.estimators._base import Embedder
+from heatsketch.estimators._embedder import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.layout.linear import OBJECTIVES, first_equal, learn_linear_map
 from heatsketch.metrics import row_distortion

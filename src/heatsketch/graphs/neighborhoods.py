@@ -234,6 +234,28 @@ def scale_order(k: int) -> int:
     return max(1, k // 2)
 
 
+def local_scales(distances: Array, order: int | None, vertex: Array | None = None) -> Array:
+    """Return the scales (m,) of rows of distances to neighbours (m, k); raise if one is 0.
+
+    The distance number `order`, that of a point to itself being number 0; None: √(2 mean of d²)
+    over all but this one. `vertex` (points,): the row of each input point, for messages.
+    """
+    blocks = blocks_of(distances)
+    if order is None:
+        others = np.sort(blocks.host(distances), axis=1)[:, 1:]
+        scales = blocks.native(np.sqrt(2 * np.mean(others**2, axis=1)))
+    else:
+        scales = blocks.smallest(distances, order)
+    bad = blocks.where(scales == 0)
+    if len(bad):
+        bad = bad if vertex is None else np.flatnonzero(np.isin(on_host(vertex), bad))
+        raise ValueError(
+            f"Around point(s) {name_rows(bad)} distances are too small for float64 relative to the "
+            "size of X; leave out points that are very far away."
+        )
+    return scales
+
+
 def symmetric(graph: sparse.csr_matrix) -> sparse.csr_matrix:
     """Return max(G, Gᵀ) without loops: an edge where either point is a neighbour of the other."""
     edges = off_diagonal(graph)

@@ -20,9 +20,9 @@ from heatsketch.backend import Block, Blocks, blocks_of
 from heatsketch.layout.free import free_layout, geometric_medians
 from heatsketch.layout.linear import Objective, first_equal, learn_linear_map
 from heatsketch.layout.objective import sampled_pairs
+from heatsketch.markov.components import WideCoordinates
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import Step, divided
-from heatsketch.markov.wide import WideCoordinates
 from heatsketch.neighbors import pair_distances
 from heatsketch.neighbors.near import Near
 from heatsketch.operators.csr import largest_of_rows, multiply
@@ -83,14 +83,9 @@ class LinearMap(Map):
     H: Block
     is_markov: bool
 
-    @classmethod
-    def of(cls, H: Block, step: Step) -> LinearMap:
-        """Return the map by H (n, k)."""
-        return cls(step.beside_root(H), step.is_markov)
-
     def training(self, step: Step) -> Block:
         """Return S H (n, k)."""
-        return step.divided(multiply(step.matrix, self.H))
+        return divided(multiply(step.matrix, self.H), self.is_markov)
 
     def weights(self, near: Near) -> Any:
         """Return rows of A."""

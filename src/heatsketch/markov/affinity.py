@@ -17,8 +17,13 @@ from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch._validation import check_points
 from heatsketch.backend import blocks_of
-from heatsketch.graphs.neighborhoods import feasible_neighbors, neighborhood_graph, scale_order
-from heatsketch.markov.out_of_sample import DenseKernel, NeighborKernel
+from heatsketch.graphs.neighborhoods import (
+    feasible_neighbors,
+    local_scales,
+    neighborhood_graph,
+    scale_order,
+)
+from heatsketch.markov.out_of_sample import DenseKernel, NeighborKernel, OutOfSampleKernel
 from heatsketch.neighbors import Distances, in_metric, ordered_search
 from heatsketch.operators.csr import inverse_permutation
 from heatsketch.operators.dense import Dense
@@ -28,7 +33,7 @@ from heatsketch.operators.linear_map import LinearMap
 from heatsketch.operators.operator import Operator
 from heatsketch.operators.sparse import Sparse
 from heatsketch.operators.torch import stored
-from heatsketch.scales.bandwidth import WIDE_CUT, density_estimate, local_scales, rule_epsilon
+from heatsketch.scales.bandwidth import WIDE_CUT, density_estimate, rule_epsilon
 from heatsketch.scales.dimension import graph_dimension
 
 STORED_POINTS = 4096  # up to here a dense kernel is stored (134 MB), else computed in blocks
@@ -48,9 +53,9 @@ class Affinity:
         K, on the vertices.
     vertex : array (points,)
         The vertex of each input point.
-    kernel : NeighborKernel, DenseKernel or another
-        Of points: `new_rows` returns the affinities K(x, x_j) of new points in the metric, and
-        `neighborhoods` is None, or the neighbourhoods of the vertices.
+    kernel : OutOfSampleKernel
+        The rule for the affinities K(x, x_j) of new points, and how new they are; of points a
+        `PointKernel`.
     by_content : array (n,) or None
         The vertices in an order that looks random and depends on the data alone, if it is known.
     directed_step : CSR (n, n) or None
@@ -67,7 +72,7 @@ class Affinity:
 
     operator: Operator
     vertex: Array
-    kernel: Any = None
+    kernel: OutOfSampleKernel
     by_content: Array | None = None
     directed_step: sparse.csr_matrix | None = None
     epsilon: float | Array = np.nan
@@ -148,7 +153,9 @@ def knn_affinity(
     else:
         distances = search if isinstance(search, Distances) else None
         scales = rule_epsilon(near.search.points, epsilon, distances)
-    kernel = NeighborKernel(near, scales, scale_order(k))
+    kernel = NeighborKernel(
+        points=X, n_neighbors=n_neighbors, neighborhoods=near, scales=scales, order=scale_order(k)
+    )
     directed = kernel.weights(graph, out=graph.data)
     directed.eliminate_zeros()
     K = stored(blocks_of(directed).both_ways(directed))
@@ -200,7 +207,7 @@ def variable_affinity(
     scales = local_scales(graph.data.reshape(n, -1), None, near.vertex)
     # Without coordinates the features are no bound.
     dimension = _dimension(graph, np.inf if isinstance(search, Distances) else X.shape[1])
-    kernel = NeighborKernel(near, scales)
+    kernel = NeighborKernel(points=X, n_neighbors=n_neighbors, neighborhoods=near, scales=scales)
     directed = kernel.weights(graph, out=graph.data)
     directed.eliminate_zeros()
     K = sparse.csr_matrix(directed.maximum(directed.T))
@@ -258,16 +265,17 @@ def dense_affinity(
             "points, or the operator itself (heatsketch.Kernel) as a precomputed affinity."
         )
     order, scales, index, k = content_order(X), epsilon, None, 0
-    dtype, X = X.dtype, X[order]
+    x = X[order]
     if epsilon == "self-tuning":
-        index, _, _ = ordered_search(None, X)
+        index, _, _ = ordered_search(None, x)
         k = scale_order(feasible_neighbors(n_neighbors, index.n))
-        scales = local_scales(index.query(X, k + 1).distances, k)
-    kernel = Kernel(X, rule_epsilon(X, scales), float)
+        scales = local_scales(index.query(x, k + 1).distances, k)
+    kernel = Kernel(x, rule_epsilon(x, scales), float)
     K = kernel if kernel.n > STORED_POINTS else Dense(_stored(kernel), kernel.spectrum)
-    numbers = inverse_permutation(order), DenseKernel(kernel, index, k), np.arange(kernel.n)
+    new = DenseKernel(points=X, n_neighbors=n_neighbors, kernel=kernel, index=index, order=k)
+    numbers = inverse_permutation(order), new, np.arange(kernel.n)
     diagnostics = {"exponent_error": min(kernel.exponent_error, EXPONENT_BOUND)}
-    return Affinity(K, *numbers, None, kernel.epsilon, diagnostics, dtype)
+    return Affinity(K, *numbers, None, kernel.epsilon, diagnostics, X.dtype)
 
 
 def radius_affinity(
@@ -293,7 +301,14 @@ def radius_affinity(
         distinct = near.vertex[ordered_search(distances, X)[1]]
         order = scale_order(feasible_neighbors(n_neighbors, len(distinct)))
         scales = local_scales(graph.data.reshape(n, -1)[:, distinct], order, near.vertex)
-    kernel = NeighborKernel(near, scales, order, distinct=distinct)
+    kernel = NeighborKernel(
+        points=X,
+        n_neighbors=n_neighbors,
+        neighborhoods=near,
+        scales=scales,
+        order=order,
+        distinct=distinct,
+    )
     K = kernel.weights(graph, out=graph.data)
     K.eliminate_zeros()
     K = K if distances is None else K.maximum(K.T)

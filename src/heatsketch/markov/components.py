@@ -1,79 +1,26 @@
-"""Components, between which nothing diffuses: their labels, and coordinates of each by itself.
+"""Components, between which nothing diffuses: their labels, and wide coordinates of each by itself.
 
-`Diffusion` imports this module, so a parameter `diffusion` has no type here.
+Distances of wide coordinates are the diffusion distances of a filter.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
-from heatsketch._exceptions import DisconnectedWarning, name_rows, warn
-from heatsketch._tensors import on_host
 from heatsketch._typing import Array
-from heatsketch.backend import blocks_of
+from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import N_LEADING, Coordinates, LeadingPairs, leading_pairs
 from heatsketch.operators.components import between_components, members_of
 from heatsketch.operators.deflated import Deflated
-from heatsketch.operators.linear_map import restricted_operator
-from heatsketch.operators.operator import Operator
 from heatsketch.spectral.filters import Filter
 
 _MAX_ENTRIES = 2**25  # between components: as much as some blocks of columns
 
 
-def connectivity(K: Operator, row_sums: Array, vertex: Array) -> dict[str, Any]:
-    """Count components and isolated points; warn of several, raise where most points are alone.
-
-    `vertex` (points,): that of each input point, for messages.
-    """
-    blocks, loops = blocks_of(row_sums), K.diagonal()
-    loops = None if loops is None else blocks.native(loops)
-    # Points whose affinity to all others together is negligible are alone.
-    alone = blocks.where(row_sums - (-np.inf if loops is None else loops) <= 1e-12 * row_sums)
-    if len(alone) > max(1, K.n // 2):
-        raise ValueError(
-            f"{len(alone)} of {K.n} points have no affinity to any other: the bandwidth is too "
-            "small, or a graph has too few edges; pass a larger epsilon (see heatsketch.ksum and "
-            "connecting_epsilon), or more edges."
-        )
-    labels, counts = K.labels(), {"isolated": len(alone)}
-    if labels is None:
-        return counts
-    blocks = blocks_of(labels)
-    bincount = blocks.xp.bincount
-    if loops is not None:
-        # Where there are no self-loops, every step may go from one half to the other. Two copies of
-        # the vertices, joined from copy to copy, have two components for each bipartite one.
-        with_loops = bincount(labels, weights=blocks.native(loops > 0, float))
-        without_loops = blocks.host(with_loops) == 0
-        if without_loops.any() and sparse.issparse(K.matrix):
-            some = without_loops[blocks.host(labels)]
-            matrix = K.matrix[some][:, some]
-            copies = sparse.bmat([[None, matrix], [matrix, None]], format="csr")
-            count = connected_components(copies, directed=False)[0] - without_loops.sum()
-            counts |= {"bipartite": int(count)} if count else {}
-    count = int(labels.max()) + 1
-    if count > 1:
-        vertex = on_host(vertex)
-        points = np.flatnonzero(np.isin(vertex, alone))
-        lone = f"; points {name_rows(points)} stand alone" if len(alone) else ""
-        sizes = np.sort(np.bincount(blocks.host(labels)[vertex]))[::-1]  # equal points count
-        message = (
-            f"The affinity falls into {count} components (sizes {name_rows(sizes)}), between "
-            "which nothing diffuses: distances say only that they are apart. More neighbours (or "
-            f"edges), or a larger epsilon (heatsketch.connecting_epsilon), connects them{lone}."
-        )
-        warn(DisconnectedWarning, message)
-    return {"components": count} | counts
-
-
-def component_labels(diffusion: Any) -> Array | None:
+def component_labels(diffusion: Diffusion) -> Array | None:
     """Return the component of each vertex (n,), or None where only the whole is looked at.
 
     That is where there is one component, or more than can be taken out (all are up to 2,048 points,
@@ -86,7 +33,7 @@ def component_labels(diffusion: Any) -> Array | None:
     return diffusion.operator.components()
 
 
-def deflate_components(diffusion: Any, labels: Array) -> Deflated:
+def deflate_components(diffusion: Diffusion, labels: Array) -> Deflated:
     """Return A without the directions that are multiples of √π on each component.
 
     Distances within a component are the same without them, in the Markov and the bistochastic form.
@@ -97,10 +44,10 @@ def deflate_components(diffusion: Any, labels: Array) -> Deflated:
     return A.deflated(between)
 
 
-def within_component(diffusion: Any, vertices: Array) -> Deflated:
+def within_component(diffusion: Diffusion, vertices: Array) -> Deflated:
     """Return A between the vertices of one component, without its trivial direction √π."""
     root = diffusion.root[vertices]
-    A = restricted_operator(diffusion.operator, vertices)
+    A = diffusion.operator.restricted(vertices)
     return Deflated(A, root / np.sqrt(np.sum(root**2)))
 
 
@@ -116,7 +63,7 @@ class ComponentCoordinates:
 
     @classmethod
     def from_diffusion(
-        cls, diffusion: Any, count: int = N_LEADING, leading: LeadingPairs = leading_pairs
+        cls, diffusion: Diffusion, count: int = N_LEADING, leading: LeadingPairs = leading_pairs
     ) -> ComponentCoordinates:
         """Compute `count` leading eigenpairs of each component; all of up to 512 vertices."""
         labels = component_labels(diffusion)
@@ -161,3 +108,56 @@ class ComponentCoordinates:
         for vertices, block in zip(self.components, blocks, strict=True):
             F[vertices, : block.shape[1]] = block
         return F, error
+
+
+@dataclass(frozen=True, eq=False)
+class WideCoordinates:
+    """Coordinates of the vertices of each component by itself, the largest component first.
+
+    Attributes
+    ----------
+    before : array (n, r)
+        F, before the last step of every walk.
+    after : array (n, r)
+        S F, whose distances are those wanted.
+    error : float
+        The relative one of a mean squared distance.
+    components : list of arrays
+        The vertices of each component.
+    place : array (n,)
+        The place of each vertex in the order of content.
+    """
+
+    before: Array
+    after: Array
+    error: float
+    components: list[Array]
+    place: Array
+
+    @classmethod
+    def under(
+        cls,
+        diffusion: Diffusion,
+        coordinates: ComponentCoordinates,
+        f: Filter,
+        n_sketch: int,
+        *,
+        numbers: Array | None = None,
+        exact: bool = False,
+    ) -> WideCoordinates:
+        """Compute them under a filter; parameters as in `ComponentCoordinates.under`."""
+        F, error = coordinates.under(f, n_sketch, numbers=numbers, exact=exact)
+        place = np.argsort(diffusion.sample(diffusion.n))
+        return cls(F, diffusion.step() @ F, error, coordinates.components, place)
+
+    def ordered(self, vertices: Array) -> Array:
+        """Return vertices in the order of content."""
+        return vertices[np.argsort(self.place[vertices])]
+
+    def mapped(self, maps: list[Array]) -> tuple[Array, Array]:
+        """Return F W and S F W (n, k), W (r, k) the directions of each component."""
+        H, Y = np.zeros((2, len(self.before), maps[0].shape[1]))
+        for vertices, W in zip(self.components, maps, strict=True):
+            H[vertices] = self.before[vertices] @ W
+            Y[vertices] = self.after[vertices] @ W
+        return H, Y

@@ -18,7 +18,6 @@ from heatsketch.backend.device import as_tensor, device_csr
 from heatsketch.markov.affinity import as_affinity, as_matrix
 from heatsketch.operators.csr import multiply, scale_both_sides
 from heatsketch.operators.operator import Operator
-from heatsketch.operators.scaled import scaled_operator
 
 _DAMPING = 2 / 3  # damping: contracts by |1 - ω(1+λ)| <= 1/3 where K is positive semidefinite
 _MAX_SCALE = 1e250  # of a new point; beyond, its row would overflow
@@ -57,7 +56,7 @@ class Scaling:
         """
         spectrum = (0.0 if K.spectrum[0] >= 0 else -1.0), 1.0
         root = blocks_of(self.measure).xp.sqrt(self.measure)
-        return scaled_operator(K, self.s, spectrum, root, dtype)
+        return K.scaled_both_sides(self.s, spectrum, root, dtype)
 
     def new_rows(self, K_rows: Any, dtype: Any = np.float64) -> Any:
         """Turn affinities K(x, x_j) of new points (m, n) into rows a(x, x_j) of A.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,7 @@ from heatsketch.backend import HOST, Block, Blocks, blocks_of
 from heatsketch.graphs.neighborhoods import (
     HARDLY_ANY,
     Neighborhoods,
+    local_scales,
     scale_order,
     warn_of_faint_points,
     warn_of_far_points,
@@ -38,7 +40,6 @@ from heatsketch.neighbors.near import N_NEAREST, over_distances
 from heatsketch.operators.csr import inverse_permutation, largest_of_rows
 from heatsketch.operators.kernel import Kernel
 from heatsketch.operators.operator import Operator
-from heatsketch.scales.bandwidth import local_scales
 
 _HARDLY_ANY = float(np.log(HARDLY_ANY))
 _MOST_LEFT_OUT = 2048  # training points: a fraction of 1 % has a standard error of 0.2 %
@@ -82,13 +83,13 @@ class OutOfSampleKernel(Protocol):
         """Return the fraction of training points that are less new than each new point (m,)."""
 
 
-@dataclass(frozen=True, eq=False)
-class OutOfSamplePoints:
-    """The affinities of new points to training points, and how new these points are.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PointKernel(ABC):
+    """Abstract base: affinities of new points to training points, and how new these points are.
 
-    Novelty goes by Σ_j exp(-|x - x_j|² / s_j²) over the k nearest training points of x, s_j the
-    distance of x_j to its own (k // 2)-th neighbour. A training point is left out of its neighbours
-    and of their scales.
+    A subclass has `new_rows`. Novelty goes by Σ_j exp(-|x - x_j|² / s_j²) over the k nearest
+    training points of x, s_j the distance of x_j to its own (k // 2)-th neighbour. A training point
+    is left out of its neighbours and of their scales.
 
     Attributes
     ----------
@@ -98,15 +99,17 @@ class OutOfSamplePoints:
     neighborhoods : Neighborhoods or None
         The neighbourhoods of the points with this number of neighbours, if there are any.
     metric : str or callable
-    kernel : NeighborKernel, DenseKernel or another, optional
-        Its `new_rows` are the affinities of new points in the metric. Novelty needs none.
+        In which new points are given; by default they are in the metric already.
     """
 
     points: Points
     n_neighbors: int
     neighborhoods: Neighborhoods | None = None
     metric: Metric = "euclidean"
-    kernel: Any = None
+
+    @abstractmethod
+    def new_rows(self, X: Any) -> Any:
+        """Return affinities of new points in the metric, array or CSR (m, n), where these are."""
 
     @property
     def width(self) -> int:
@@ -118,11 +121,8 @@ class OutOfSamplePoints:
 
         Lists of neighbours are found where `blocks` are.
         """
-        x = self._there(X, blocks)
-        if isinstance(self.kernel, NeighborKernel):
-            K, distances = self.kernel.with_distances(x)
-            return K, lambda first_points: _pulls(K, distances.data)
-        K = self.kernel.new_rows(x)
+        x = self.as_training(X)
+        K = self.new_rows(x)
 
         def pulls(first_points: Array) -> Any:
             largest = K if sparse.issparse(K) else largest_of_rows(K, N_NEAREST)
@@ -133,12 +133,6 @@ class OutOfSamplePoints:
             return _pulls(largest, metric(x, self.points)[row, columns])
 
         return K, pulls
-
-    def _there(self, X: Points, blocks: Blocks) -> Any:
-        """Return new points (m, d) as training points where their lists of neighbours are found."""
-        X, near = self.as_training(X), self.kernel.neighborhoods
-        lists = near is not None and near.radius is None and isinstance(near.search, NeighborIndex)
-        return X if sparse.issparse(X) or not lists else blocks.native(X)
 
     def novelty(self, X: Points) -> Array:
         """Return the novelty of new points (m,)."""
@@ -202,11 +196,11 @@ def _pulls(K: Any, distances: Array) -> Any:
     return blocks.csr((data, K.indices, K.indptr), K.shape)
 
 
-# Kernels of points in the metric, from which new points get their affinities
+# Kernels of points
 
 
-@dataclass(frozen=True, eq=False)
-class NeighborKernel:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NeighborKernel(PointKernel):
     """Affinities of points to their neighbours, those of new points included."""
 
     neighborhoods: Neighborhoods
@@ -214,6 +208,14 @@ class NeighborKernel:
     order: int | None = None  # of the local scales, see `local_scales`
     weight: Array | None = None  # (n,), a factor of the affinities to each vertex
     distinct: Array | None = None  # the first vertex of each point, where copies have their own
+
+    def affinities(self, X: Points, blocks: Blocks = HOST) -> Affinities:
+        """Return affinities of new points, CSR (m, n), and their pulls, from one search."""
+        x, near = self.as_training(X), self.neighborhoods
+        lists = near.radius is None and isinstance(near.search, NeighborIndex)
+        x = blocks.native(x) if lists and not sparse.issparse(x) else x
+        K, distances = self.with_distances(x)
+        return K, lambda first_points: _pulls(K, distances.data)
 
     def new_rows(self, X: Any) -> Any:
         """Return affinities of new points, CSR (m, n), where these points are."""
@@ -267,14 +269,13 @@ class NeighborKernel:
         return blocks.csr(csr, distances.shape)
 
 
-@dataclass(frozen=True, eq=False)
-class DenseKernel:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DenseKernel(PointKernel):
     """Affinities of new points to all points by a Gaussian kernel."""
 
     kernel: Kernel
     index: Any = None  # a search among the distinct points, for local scales
     order: int = 0  # the neighbour whose distance is the scale
-    neighborhoods: Neighborhoods | None = None
 
     def new_rows(self, X: Any) -> Array:
         """Return affinities of new points (m, n)."""

@@ -16,7 +16,6 @@ from heatsketch.backend import Block, blocks_of
 from heatsketch.operators.affine import Affine
 from heatsketch.operators.csr import multiply
 from heatsketch.operators.deflated import Deflated
-from heatsketch.operators.linear_map import restricted_operator
 from heatsketch.operators.operator import Bounds, Operator, lanczos_margin
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply, check_range
 from heatsketch.spectral.eigenpairs import all_eigenpairs, leading_eigenpairs
@@ -71,17 +70,13 @@ class Step:
 
     def __matmul__(self, H: Block) -> Block:
         """Return S H (m, k), an array of an array, and a tensor of a tensor where M is too."""
-        return self.divided(multiply(self.matrix, self.beside_root(H)))
+        return divided(multiply(self.matrix, self.beside_root(H)), self.is_markov)
 
     def beside_root(self, H: Block) -> Block:
         """Return H with √π as its last column (n, k + 1): one product then gives M H and M √π."""
         blocks = blocks_of(H)
         root = blocks.xp.sqrt(blocks.native(self.measure, H.dtype))
         return blocks.xp.column_stack([H, root])
-
-    def divided(self, product: Block) -> Block:
-        """Return S H (m, k) from the product M [H, √π]."""
-        return divided(product, self.is_markov)
 
     def transposed(self, Z: Any) -> Array:
         """Return Sᵀ Z (n, k), Z (m, k) array or sparse."""
@@ -96,7 +91,7 @@ class Step:
         """Return the step between some of the vertices, which it does not leave."""
         M = self.matrix
         is_operator = isinstance(M, Operator)
-        M = restricted_operator(M, vertices) if is_operator else M[vertices][:, vertices]
+        M = M.restricted(vertices) if is_operator else M[vertices][:, vertices]
         return Step(M, self.measure[vertices], self.is_markov)
 
 

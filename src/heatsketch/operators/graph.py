@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import sparse
@@ -56,13 +56,21 @@ def as_operator(A: Any, name: str = "A") -> Operator:
     return Sparse(matrix) if is_sparse else Dense(matrix)
 
 
+@runtime_checkable
+class OnVertices(Protocol):
+    """An operator and the vertex of each input point, as a diffusion has them."""
+
+    operator: Operator
+    vertex: Array
+
+
 def on_vertices(A: Any) -> tuple[Operator, Array]:
     """Return `A` as an operator on vertices, and the vertex of each input point (points,).
 
     A diffusion has vertices of its own. A large sparse matrix is renumbered, so that near points
     have near numbers; other points are vertices in the order given.
     """
-    if hasattr(A, "vertex"):
+    if isinstance(A, OnVertices):
         return A.operator, A.vertex
     operator = as_operator(A)
     return (operator, np.arange(operator.n)) if operator is A else operator.near_order()

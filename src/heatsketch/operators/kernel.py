@@ -17,8 +17,7 @@ from heatsketch._validation import (
     check_points,
 )
 from heatsketch.operators.components import components_of_rows
-from heatsketch.operators.operator import Bounds, Operator
-from heatsketch.operators.scaled import Scaled
+from heatsketch.operators.operator import Bounds, Operator, Scaled
 
 EXPONENT_BOUND = 1e-8  # the largest error of |x-y|²/ε we accept from the Gram form
 SINGLE_EXPONENT_BOUND = 1e-4  # the same where products are made in float32

@@ -1,4 +1,4 @@
-"""Symmetric linear operators of SciPy, and any operator between some of its points."""
+"""Symmetric linear operators of SciPy."""
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
@@ -65,19 +65,3 @@ class LinearMap(Operator):
 
     def _matmul(self, X: Array) -> Array:
         return np.asarray(self.products @ X, dtype=self.dtype)
-
-
-def restricted_operator(A: Operator, vertices: Array) -> Operator:
-    """Return A between some of the points (m,): in its own form, else by products with A."""
-    own = A.restricted(vertices)
-    if own is not None:
-        return own
-
-    def product(X: Array) -> Array:
-        wide = np.zeros((A.n, *X.shape[1:]), A.dtype)
-        wide[vertices] = X
-        return np.asarray((A @ wide)[vertices])
-
-    shape = (len(vertices), len(vertices))
-    map_ = LinearOperator(shape, matvec=product, matmat=product, dtype=A.dtype)
-    return LinearMap(map_, A.spectrum)

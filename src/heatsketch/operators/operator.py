@@ -1,7 +1,8 @@
 """Symmetric operators on n points, the form in which filters, eigen-solver and estimators see data.
 
 The base class has every question that can be asked of an operator, with answers that are right for
-any; a class that knows more overrides them. Each kind stands in a file of its own.
+any; a class that knows more overrides them. Each kind stands in a file of its own, but for the two
+that some of these answers are: `Scaled` and `Restricted`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from heatsketch._typing import Array
 from heatsketch._validation import as_floats
 from heatsketch.backend import HOST, Block, Blocks
 from heatsketch.operators.components import NEGLIGIBLE, components_of_rows
+from heatsketch.operators.csr import scale_both_sides
 
 Bounds = tuple[float, float]
 
@@ -188,16 +190,17 @@ class Operator:
 
     def scaled_both_sides(
         self, s: Array, spectrum: Bounds, leading: Array, dtype: Any = np.float64
-    ) -> Operator | None:
-        """Return diag(s) A diag(s) in a form that A has for it, or None: see `scaled_operator`.
+    ) -> Operator:
+        """Return diag(s) A diag(s), whose largest eigenvalue has the eigenvector `leading` (n,).
 
-        Products by a large sparse matrix or a kernel are then in the precision `dtype`.
+        Where A has a form of its own for it, products by a large sparse matrix or a kernel are in
+        the precision `dtype`.
         """
-        return None
+        return Scaled(self, s, spectrum, leading)
 
-    def restricted(self, vertices: Array) -> Operator | None:
-        """Return A between some points (m,), or None as above: see `restricted_operator`."""
-        return None
+    def restricted(self, vertices: Array) -> Operator:
+        """Return A between some of the points (m,): in a form of its own, or by products with A."""
+        return Restricted(self, vertices)
 
     def near_order(self) -> tuple[Operator, Array]:
         """Return the operator with its points renumbered so that near points have near numbers.
@@ -291,3 +294,81 @@ class Composed(Operator):
     def labels(self) -> Block | None:
         """Return those of A."""
         return self.A.labels()
+
+
+# Operators that any other one gives
+
+
+class Scaled(Composed):
+    """The operator diag(s) A diag(s).
+
+    A product costs a product by A, and two passes over the block.
+
+    Parameters
+    ----------
+    A : Operator
+        The operator to scale.
+    s : array-like of shape (n_samples,)
+        Positive scale of each point.
+    spectrum : (float, float), default=None
+        Interval known to hold the spectrum; by default max(s)² times that of A.
+    leading : array-like of shape (n_samples,), default=None
+        The eigenvector of the largest eigenvalue, if the construction of `s` gives it.
+
+    See Also
+    --------
+    Affine : A multiple of an operator plus a multiple of the identity.
+    Deflated : An operator without given directions.
+
+    Examples
+    --------
+    >>> import numpy as np, heatsketch as hs
+    >>> A = hs.Scaled(hs.Dense(np.ones((2, 2))), np.array([1.0, 2.0]))
+    >>> A @ np.eye(2)
+    array([[1., 2.],
+           [2., 4.]])
+    """
+
+    def __init__(
+        self,
+        A: Operator,
+        s: Array,
+        spectrum: Bounds | None = None,
+        leading: Array | None = None,
+    ) -> None:
+        self.A, self.n, self.dtype, self.leading = A, A.n, A.dtype, leading
+        self.s = as_floats(s, "s", accept_sparse=False).astype(self.dtype, copy=False)
+        if self.s.shape != (self.n,):
+            raise ValueError(
+                f"s has shape {self.s.shape} but A has {self.n} points; pass ({self.n},)."
+            )
+        bound, (low, high) = float(np.max(np.abs(self.s))) ** 2, A.spectrum
+        self.spectrum = spectrum or (min(0.0, low * bound), max(0.0, high * bound))
+        self._stored = self.blocks.native(self.s)
+
+    def _matmul(self, X: Block) -> Block:
+        times_rows = self.blocks.times_rows
+        return times_rows(self._stored, self.A @ times_rows(self._stored, X))
+
+    def diagonal(self) -> Array | None:
+        """Return the scaled diagonal of A (n,), if it is known."""
+        of_A = self.A.diagonal()
+        return None if of_A is None else of_A * self._stored**2
+
+    def matrix_rows(self, rows: slice | Array) -> Any:
+        """Return some rows (m, n), if those of A are known."""
+        of_A = self.A.matrix_rows(rows)
+        return None if of_A is None else scale_both_sides(of_A, self.s[rows], self.s, self.dtype)
+
+
+class Restricted(Operator):
+    """An operator between some of its points (m,), by products with it."""
+
+    def __init__(self, A: Operator, vertices: Array) -> None:
+        self.A, self.vertices, self.n = A, vertices, len(vertices)
+        self.dtype, self.spectrum = A.dtype, A.spectrum
+
+    def _matmul(self, X: Array) -> Array:
+        wide = np.zeros((self.A.n, *X.shape[1:]), self.dtype)
+        wide[self.vertices] = X
+        return np.asarray((self.A @ wide)[self.vertices])

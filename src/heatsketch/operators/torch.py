@@ -16,7 +16,6 @@ from heatsketch.operators.csr import is_large, scale_both_sides
 from heatsketch.operators.dense import Dense
 from heatsketch.operators.kernel import Kernel, exponent_factors
 from heatsketch.operators.operator import Bounds, Composed, Operator
-from heatsketch.operators.scaled import scaled_operator
 from heatsketch.operators.sparse import Sparse
 
 TILE_SIDE, DEVICE_TILE_SIDE = 1024, 4096  # rows and columns of a tile, on processors and beyond
@@ -60,7 +59,7 @@ class TorchOperator(Operator):
         self, s: Array, spectrum: Bounds, leading: Array, dtype: Any = np.float64
     ) -> Operator:
         """Return diag(s) A diag(s) on the device."""
-        scaled = scaled_operator(self.host, on_host(s), spectrum, on_host(leading), dtype)
+        scaled = self.host.scaled_both_sides(on_host(s), spectrum, on_host(leading), dtype)
         return on_device(scaled, self.device)
 
     def _matmul(self, X: Block) -> Block:

@@ -7,13 +7,11 @@ import numpy as np
 from sklearn.utils.extmath import row_norms
 
 from heatsketch._docstrings import texts_from
-from heatsketch._exceptions import logger, name_rows
+from heatsketch._exceptions import logger
 from heatsketch._random import content_order
-from heatsketch._tensors import on_host
 from heatsketch._tiles import filled, for_each_tile, row_tiles
 from heatsketch._typing import Array, Rng
 from heatsketch._validation import check_choice, check_new_points, check_number, check_points
-from heatsketch.backend import blocks_of
 from heatsketch.neighbors import Distances, in_metric, ordered_search, pair_distances
 from heatsketch.operators.kernel import Kernel, centre_of, centred, squared_distances
 
@@ -206,28 +204,6 @@ def density_estimate(X: Any, epsilon: float | str, dimension: float, *, at: Any 
     at = check_new_points(at, X, "X", "at", min_rows=1)
     sums = [kernel.rows(at[tile]).sum(axis=1) for tile in row_tiles(at.shape[0], _DENSITY_TILE)]
     return np.asarray(math.exp(log_peak) * np.concatenate(sums))
-
-
-def local_scales(distances: Array, order: int | None, vertex: Array | None = None) -> Array:
-    """Return the scales (m,) of rows of distances to neighbours (m, k); raise if one is 0.
-
-    The distance number `order`, that of a point to itself being number 0; None: √(2 mean of d²)
-    over all but this one. `vertex` (points,): the row of each input point, for messages.
-    """
-    blocks = blocks_of(distances)
-    if order is None:
-        others = np.sort(blocks.host(distances), axis=1)[:, 1:]
-        scales = blocks.native(np.sqrt(2 * np.mean(others**2, axis=1)))
-    else:
-        scales = blocks.smallest(distances, order)
-    bad = blocks.where(scales == 0)
-    if len(bad):
-        bad = bad if vertex is None else np.flatnonzero(np.isin(on_host(vertex), bad))
-        raise ValueError(
-            f"Around point(s) {name_rows(bad)} distances are too small for float64 relative to the "
-            "size of X; leave out points that are very far away."
-        )
-    return scales
 
 
 def _positive(d2: Array) -> Array:

@@ -19,7 +19,6 @@ from heatsketch.operators.components import members_of
 from heatsketch.operators.csr import is_large
 from heatsketch.operators.deflated import Deflated
 from heatsketch.operators.graph import on_vertices
-from heatsketch.operators.linear_map import restricted_operator
 from heatsketch.operators.operator import Operator
 from heatsketch.operators.sparse import Sparse
 from heatsketch.spectral.coarse import coarser
@@ -355,7 +354,7 @@ def leading_vector(A: Operator) -> Block:
         labels = A.blocks.host(labels)
         u, tops = np.zeros(A.n), np.zeros(labels.max() + 1)
         for c, vertices in enumerate(members_of(labels)):
-            part = restricted_operator(A, vertices)
+            part = A.restricted(vertices)
             values, vectors, _ = leading_eigenpairs(part, 1)
             vector = part.blocks.host(vectors[:, 0])
             tops[c], u[vertices] = values[0], vector * vector.sum()

@@ -1,6 +1,7 @@
 """Intervals of anything computed from an embedding, by drawing columns or points again."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -19,6 +20,26 @@ _LABELLINGS_AT_A_TIME = 256
 _LEAST_RESAMPLES = 20
 _CANDIDATES = 10  # times the neighbours: who may come among them in a resample
 _TILE_NUMBERS = 2**21  # of the differences of a tile of points
+
+
+class Sketched:
+    """Abstract base of estimators whose `embedding_` is made of random columns."""
+
+    embedding_: Array
+
+    @abstractmethod
+    def _independent_columns(self) -> Array:
+        """Return the numbers of the columns of each time (T, k); these columns are independent."""
+
+
+class Weighed:
+    """Abstract base of estimators whose points can count more or less often."""
+
+    diffusion_: Any
+
+    @abstractmethod
+    def _under_weights(self, X: Any) -> Callable[[Array], Array]:
+        """Return a function that embeds points X (m, d), given weights (n,) of the vertices."""
 
 
 class ResampledInterval(NamedTuple):
@@ -212,7 +233,7 @@ def data_interval(
     >>> bool(D.low < D.value < D.high)
     True
     """
-    if not hasattr(est, "_under_weights"):
+    if not isinstance(est, Weighed):
         raise TypeError(
             f"{type(est).__name__} has no diffusion whose points could be weighed; pass a fitted "
             "HeatSketch, HeatEmbedding or DiffusionMap."
@@ -331,7 +352,7 @@ def independent_columns(est: Any) -> tuple[Array, Array]:
 
     All times share G, so that their columns are drawn together.
     """
-    if hasattr(est, "_independent_columns"):
+    if isinstance(est, Sketched):
         return est.embedding_, est._independent_columns()
     if hasattr(est, "fit"):
         raise TypeError(

@@ -15,6 +15,7 @@ from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Rng
 from heatsketch._validation import check_level, check_new_points, check_number, check_points
 from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.rows import divided
 from heatsketch.neighbors import in_metric
 from heatsketch.spectral.apply import sketch_blocks
 from heatsketch.spectral.filters import Power
@@ -231,7 +232,7 @@ def _walked(d: Diffusion, g: Array, steps: int, others: Any) -> tuple[Array, Arr
     # Points far from the other sample are expected here.
     with warnings.catch_warnings(action="ignore", category=ScaleWarning):
         at_others = d.last_step(H, others)
-    own, other = (np.asarray(step.divided(Y), dtype=float) for Y in (at_own, at_others))
+    own, other = (np.asarray(divided(Y, step.is_markov), dtype=float) for Y in (at_own, at_others))
     return own, other
 
 
