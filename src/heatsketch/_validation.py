@@ -57,6 +57,23 @@ def check_number(
     return int(value) if integer else size
 
 
+def check_weights(weights: Any, n: int, **bounds: Any) -> Array:
+    """Return how often n points count (n,), some of them > 0, or raise; bounds of `check_number`.
+
+    The sum must not leave float64.
+    """
+    w = np.asarray(on_host(weights))
+    if w.dtype.kind not in "biuf" or w.shape != (n,):
+        raise ValueError(
+            f"sample_weight has shape {w.shape} and dtype {w.dtype}, but there are {n} points; "
+            "pass one number for each."
+        )
+    w = w.astype(float)
+    check_number(float(w.min()), "sample_weight", **bounds)  # the sum is NaN where one is
+    check_number(float(w.sum()), "the sum of sample_weight", low=0, open_low=True)
+    return w
+
+
 def check_n_components(k: Any, most: int, why: str) -> int:
     """Return the number of coordinates, or raise where it is above `most`; `why` says what is."""
     k = check_number(k, "n_components", low=1, integer=True)

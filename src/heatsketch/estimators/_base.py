@@ -22,6 +22,7 @@ from heatsketch._validation import (
     check_choice,
     check_level,
     check_number,
+    check_weights,
     read_points,
 )
 from heatsketch.backend import HOST, Block, blocks_on
@@ -119,7 +120,7 @@ class DiffusionEstimator(Embedder, Weighed):
         """Measure how good `embedding_` of the points X is."""
 
     @device_memory()
-    def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, ids: Any = None, sample_weight: Any = None) -> Self:
         """Fit the diffusion to points and embed them.
 
         Parameters
@@ -137,6 +138,12 @@ class DiffusionEstimator(Embedder, Weighed):
             data sets with the same `random_state` can be compared point by point
             (`diffusion_discrepancy`). The meta-estimators of scikit-learn pass ids after
             ``set_fit_request(ids=True)``.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each point counts, for the Markov form: sums over points are weighted, as if
+            there were so many points at each place. With ``affinity="dense"`` whole weights give
+            the diffusion of repeated rows; in a neighbour graph equal points are one, so that
+            weights count more than repeated rows. A point with weight 0 is placed by `transform`,
+            and has no part in `diffusion_`, `ids_` and measures of quality.
 
         Returns
         -------
@@ -159,7 +166,7 @@ class DiffusionEstimator(Embedder, Weighed):
         check_choice(self.affinity, "affinity", (*AFFINITIES, "precomputed"))
         times = times_of(self.time)
         self._check_parameters(times)
-        X, diffusion = self._read(X)
+        X, diffusion, counted = self._read(X, sample_weight)
         self.ids_ = None if ids is None else check_ids(ids, len(diffusion.vertex))
         self.diffusion_ = diffusion
         self._points: Any = None  # after an update: the current points, not those of the fit
@@ -184,7 +191,12 @@ class DiffusionEstimator(Embedder, Weighed):
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
         dtype = A.dtype if isinstance(X, Diffusion) else X.dtype
         self.embedding_ = diffusion.expand(self._checked(Y, dtype))
-        self._judge(X, judged_by)
+        self._judge(X if counted is None else X[counted], judged_by)
+        if counted is not None:
+            whole = np.empty((len(counted), self._n_features_out), self.embedding_.dtype)
+            whole[counted] = self.embedding_
+            whole[~counted] = self._placed(X[~counted])
+            self.embedding_ = whole
         if A.device is not None:  # a model may be used without its device
             self.diffusion_ = diffusion.landed()
         self.diagnostics_["embed_seconds"] = time.perf_counter() - started
@@ -447,8 +459,11 @@ class DiffusionEstimator(Embedder, Weighed):
 
         return embed
 
-    def _read(self, X: Any) -> tuple[Any, Diffusion]:
-        """Return the points, affinities or the diffusion itself, and the diffusion."""
+    def _read(self, X: Any, weights: Any) -> tuple[Any, Diffusion, Array | None]:
+        """Return the points, affinities or the diffusion itself, the diffusion, and a mask.
+
+        The mask (n,) says which points count, where some have the weight 0.
+        """
         is_a_graph = not hasattr(X, "shape") and is_graph(X)  # neither a table nor a matrix
         is_whole = isinstance(X, Operator | LinearOperator | Diffusion)
         fits = X.normalization if isinstance(X, Diffusion) else self.normalization
@@ -466,10 +481,18 @@ class DiffusionEstimator(Embedder, Weighed):
             names = ["metric", "affinity", "epsilon", "n_neighbors", "neighbors", "cut"]
             options |= {name: getattr(self, name) for name in names}
             points = read_points(self, X, reset=True, accept_sparse=True)
+            training, counted = points, None
+            if weights is not None:
+                weights = check_weights(weights, points.shape[0], low=0)
+                counted = weights > 0
+                training, weights = points[counted], weights[counted]
+            options["sample_weight"] = weights
             build = check_memory(self.memory).cache(Diffusion.from_points)
             try:
                 with features_named(self._result("feature_names_in_")):
-                    return points, build(points, **options)
+                    diffusion = build(training, **options)
+                    is_whole = counted is None or counted.all()
+                    return points, diffusion, None if is_whole else counted
             except PicklingError as error:
                 raise TypeError(
                     "memory stores results by their parameters, but metric or neighbors cannot be "
@@ -480,18 +503,24 @@ class DiffusionEstimator(Embedder, Weighed):
                 f"metric={self.metric!r} but affinity='precomputed', so that X holds no points; "
                 "pass points, or leave out metric."
             )
+        options["sample_weight"] = weights
+        if isinstance(X, Diffusion) and weights is not None:
+            raise ValueError(
+                "X is a Diffusion, which has weights of its own; pass sample_weight to the "
+                "function that makes it."
+            )
         if is_whole:
             diffusion = X if isinstance(X, Diffusion) else Diffusion.from_affinity(X, **options)
             new = diffusion.out_of_sample
             self._data_hash = None  # of an earlier fit
             self.n_features_in_ = diffusion.n if new is None else new.width
             self.__dict__.pop("feature_names_in_", None)
-            return diffusion, diffusion
+            return diffusion, diffusion, None
         graph = as_graph(X, "X") if is_a_graph else None
         table = X if graph is None else as_matrix(graph)
         table = read_points(self, table, reset=True, accept_sparse=True)
         given = table if graph is None else Graph(table, graph.names)
-        return table, Diffusion.from_affinity(given, **options)
+        return table, Diffusion.from_affinity(given, **options), None
 
     def _placed(self, X: Any, device: Any = None) -> Array:
         """Return the coordinates of points that have been read (m, k), found on a device."""

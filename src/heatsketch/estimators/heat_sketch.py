@@ -309,6 +309,12 @@ class HeatSketch(DiffusionEstimator, Sketched):
                 "The points have no ids, by which they would keep their random rows; pass them to "
                 "fit(X, ids=...)."
             )
+        scaling = self.diffusion_.scaling
+        if scaling is not None and scaling.weights is not None:
+            raise ValueError(
+                "The points of the fit have weights, which others lack; fit again, with "
+                "sample_weight for all points."
+            )
         training = self.diffusion_.out_of_sample
         if not isinstance(training, PointKernel):
             raise ValueError(
