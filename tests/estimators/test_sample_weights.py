@@ -120,7 +120,7 @@ def test_resampling_counts_the_weights_of_the_fit():
         (np.ones(49), "one number for each"),
         (-np.ones(50), "out of range"),
         (np.full(50, np.nan), "not finite"),
-        (np.zeros(50), "the sum of sample_weight"),
+        (np.zeros(50), "zero for all points"),
         (["a"] * 50, "one number for each"),
     ],
 )

@@ -130,7 +130,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             name: fitted_column(name, column, asked.get(name), count)
             for name, column in table.items()
         }
-        if all(column.kind == "left out" for column in found.values()):
+        if {column.kind for column in found.values()} == {"left out"}:
             reasons = [f"{name}: {column.why}" for name, column in found.items()][:_MOST_SHOWN]
             raise ValueError(
                 f"X has no column with two different values that count ({'; '.join(reasons)}); "
