@@ -269,3 +269,17 @@ def test_the_layout_of_cells_is_that_of_the_estimator():
         expected = hs.HeatEmbedding(layout=layout).fit_transform(X)
         np.testing.assert_array_equal(adata.obsm["X_heat"], expected)
         assert adata.uns["heat"]["params"]["layout"] == layout
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_markers_are_those_of_the_layer_by_labels_of_obs(form):
+    adata = cells(form=form)
+    inside = np.asarray(adata.obs["kind"] == "b")
+    found, want = hs.anndata.markers(adata, "kind", "b"), hs.markers(COUNTS, inside)
+    assert found.names.tolist() == [str(j) for j in want.index]
+    assert_array_equal(found.area, want.area)
+    pair = hs.anndata.markers(adata, "kind", ["a", "b"], "c", layer="logs")
+    assert (pair.n_selected, pair.n_against) == (2 * N // 3, N // 3)
+    assert_array_equal(pair.area, hs.markers(COUNTS, np.arange(N) < 2 * N // 3).area)
+    with pytest.raises(ValueError, match="no label 'd'"):
+        hs.anndata.markers(adata, "kind", "d")

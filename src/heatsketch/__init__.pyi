@@ -43,6 +43,7 @@ from .estimators import (
     NearIsometricProjection,
 )
 from .estimators.initialization import initialization
+from .estimators.table_encoder import TableEncoder
 from .io.models import load_model, save_model
 from .markov.affinity import gaussian_affinity
 from .markov.diffusion import Diffusion, diffusion
@@ -52,6 +53,7 @@ from .markov.normalization import (
     symmetric_normalize,
 )
 from .metrics import diffusion_distance, distortion
+from .metrics.markers import Markers, markers
 from .mixture import MixtureKernel
 from .operators.affine import Affine
 from .operators.deflated import Deflated
@@ -97,6 +99,7 @@ __all__ = [
     "Kernel",
     "LinearMap",
     "LowRank",
+    "Markers",
     "MixtureDiffusion",
     "MixtureKernel",
     "NearIsometricProjection",
@@ -104,6 +107,7 @@ __all__ = [
     "ScaleWarning",
     "Scaled",
     "Sparse",
+    "TableEncoder",
     "TorchDense",
     "TorchKernel",
     "TorchSparse",
@@ -131,6 +135,7 @@ __all__ = [
     "io",
     "ksum",
     "load_model",
+    "markers",
     "markov_normalize",
     "metrics",
     "mixture",

@@ -57,6 +57,25 @@ def check_number(
     return int(value) if integer else size
 
 
+def check_weights(weights: Any, n: int, **bounds: Any) -> Array:
+    """Return how often n points count (n,), some of them > 0, or raise; bounds of `check_number`.
+
+    The sum must not leave float64.
+    """
+    w = np.asarray(on_host(weights))
+    if w.dtype.kind not in "biuf" or w.shape != (n,):
+        raise ValueError(
+            f"sample_weight has shape {w.shape} and dtype {w.dtype}, but there are {n} points; "
+            "pass one number for each."
+        )
+    w = w.astype(float)
+    check_number(float(w.min()), "sample_weight", **bounds)  # the sum is NaN where one is
+    if not w.any():
+        raise ValueError("sample_weight is zero for all points; pass some weights > 0.")
+    check_number(float(w.sum()), "the sum of sample_weight", low=0)
+    return w
+
+
 def check_n_components(k: Any, most: int, why: str) -> int:
     """Return the number of coordinates, or raise where it is above `most`; `why` says what is."""
     k = check_number(k, "n_components", low=1, integer=True)
@@ -113,11 +132,12 @@ def check_points(
     min_rows: int = 2,
     accept_sparse: bool = True,
     columns: Sequence[str] | None = None,
+    allow_nan: bool = False,
 ) -> Any:
     """Return X (n, d) as a finite array, or CSR matrix, of float32 or float64, or raise.
 
     Arrays are in C order, because sums in Fortran order round differently. Squares of the numbers
-    must not leave float64.
+    must not leave float64. With `allow_nan` an array may have NaN, but no row of them alone.
     """
     X = check_array(
         as_floats(X, name),
@@ -130,6 +150,16 @@ def check_points(
     )
     values = X.data if sparse.issparse(X) else X
     largest = max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
+    if math.isnan(largest) and allow_nan and not sparse.issparse(X):
+        gaps = np.isnan(X)
+        check_finite(np.where(gaps, 0.0, X), name, columns)
+        empty = np.flatnonzero(gaps.all(axis=1))
+        if len(empty):
+            raise ValueError(
+                f"{name} has {len(empty)} row(s) without any entry, the first is row {empty[0]} "
+                "(rows count from 0); drop them."
+            )
+        largest = float(np.nanmax(np.abs(X)))
     if not math.isfinite(largest):
         check_finite(X, name, columns)
     if largest > _LARGEST or (0 < largest < _SMALLEST and min_rows >= 2):
@@ -140,7 +170,9 @@ def check_points(
     return X
 
 
-def read_points(estimator: Any, X: Any, reset: bool, *, accept_sparse: bool = False) -> Any:
+def read_points(
+    estimator: Any, X: Any, reset: bool, *, accept_sparse: bool = False, allow_nan: bool = False
+) -> Any:
     """Return the points X (n, d) as `check_points` does, or raise.
 
     X is an array, a data frame or, with `accept_sparse`, a sparse matrix. With `reset` the
@@ -153,6 +185,7 @@ def read_points(estimator: Any, X: Any, reset: bool, *, accept_sparse: bool = Fa
         min_rows=2 if reset else 1,
         accept_sparse=accept_sparse,
         columns=names,
+        allow_nan=allow_nan,
     )
     validate_data(estimator, points if names is None else X, reset=reset, skip_check_array=True)
     if reset:

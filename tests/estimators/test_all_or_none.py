@@ -64,7 +64,8 @@ def moments(make, change):
 def state_of(model, new):
     """Return the attributes, and the bits of what the model says."""
     said = model.transform(new) if new is not None and hasattr(model, "transform") else None
-    return dict(vars(model)), np.copy(model.embedding_), said
+    embedding = getattr(model, "embedding_", None)  # a TableEncoder has none
+    return dict(vars(model)), np.copy(embedding), said
 
 
 def assert_unchanged(model, new, before):

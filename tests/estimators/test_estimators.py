@@ -25,6 +25,20 @@ from problems.matrices import kernel_matrix
 # scikit-learn's rules
 
 
+def unlike_repeated_rows(estimator):
+    """Say why weights are not repeated rows, or not allowed; `test_sample_weights.py` has more."""
+    checks = [
+        *("pandas_series", "not_an_array", "list", "shape", "not_overwritten"),
+        *("equivalence_on_dense_data", "equivalence_on_sparse_data"),
+    ]
+    names = [f"check_sample_weights_{check}" for check in checks[:5]]
+    same = [f"check_sample_weight_{check}" for check in checks[5:]]
+    if estimator.normalization != "markov":
+        why = "distances of this form depend on the number of points: weights are refused"
+        return dict.fromkeys([*names, *same], why)
+    return dict.fromkeys(same, "equal points of a graph are one; each row has its random numbers")
+
+
 @estimator_checks(
     hs.HeatSketch(),
     hs.HeatSketch(affinity="dense", normalization="bistochastic"),
@@ -34,6 +48,7 @@ from problems.matrices import kernel_matrix
     hs.DiffusionMap(affinity="radius", epsilon="median", normalization="bistochastic"),
     hs.HeatEmbedding(1, 32, affinity="dense", filter="heat", normalization="symmetric"),
     hs.HeatEmbedding(),
+    expected_failed_checks=unlike_repeated_rows,
 )
 @pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning", "ignore:n_neighbors=")
 def test_scikit_learn_checks(estimator, check, short_search):

@@ -85,6 +85,7 @@ def sketches():
     found["HeatSketch-graph"] = given, sparse.csr_matrix(K), sparse.csr_matrix(NEW_K)
     found["HeatSketch-counts"] = make(**few), COUNTS, COUNTS[:9]
     found["HeatSketch-single"] = make(**few), X.astype(np.float32), NEW.astype(np.float32)
+    found["TableEncoder"] = hs.TableEncoder(), X, NEW
     found["HeatSketch-mixture"] = given, hs.Diffusion.from_mixture(X, MIXTURE), NEW
     return found
 

@@ -45,6 +45,7 @@ def run(folder):
         embedding = hs.HeatEmbedding(3).fit(X.astype(dtype))
         embedding.transform(X[:50] + 0.1)
         hs.HeatSketch(8, affinity="dense").fit(X.astype(dtype))
+    hs.markers(X, X[:, 0] > 0)
     Isomap().fit(X).transform(X[:5] + 0.1)
     hs.MixtureDiffusion(random_state=0).fit(X[:, :3])
 

@@ -43,6 +43,8 @@ LIMITS = {
     "device_cell_points": "backend.device_search._POINTS_PER_CELL",
     "dense_points": "markov.affinity.MOST_POINTS",
     "exact_points": "neighbors.placed._EXACT_POINTS",
+    "donors": "neighbors.missing.MOST_DONORS",
+    "fill_rounds": "neighbors.missing._MOST_ROUNDS",
     "mixture_rank": "mixture.mixture_kernel._MAX_RANK",
     "small_component": "graphs.links._SMALL_COMPONENT_FACTOR",
     "stored_points": "markov.affinity.STORED_POINTS",

@@ -21,6 +21,8 @@ from heatsketch.comparison.audit import audit as audit_picture
 from heatsketch.estimators import DiffusionMap, HeatEmbedding, HeatSketch
 from heatsketch.io.table import check_names
 from heatsketch.markov.affinity import knn_affinity
+from heatsketch.metrics.markers import Markers, having
+from heatsketch.metrics.markers import markers as markers_of
 from heatsketch.neighbors import NeighborIndex, in_metric
 from heatsketch.operators.graph import graph
 
@@ -30,6 +32,7 @@ __all__ = [
     "diffusion_map",
     "heat_embedding",
     "heat_sketch",
+    "markers",
     "neighbors",
     "pseudotime",
 ]
@@ -415,6 +418,66 @@ def coloring(adata: Any, genes: int | Sequence[str] = 20) -> dict[str, Any]:
         if column.dtype == "category" and f"{name}_colors" in adata.uns
     }
     return {"labels": labels, "colors": colors}
+
+
+def markers(
+    adata: Any,
+    column: str,
+    group: Any,
+    against: Any = None,
+    *,
+    layer: str | None = None,
+) -> Markers:
+    """Find the genes that distinguish a group of cells, by `heatsketch.markers`.
+
+    The numbers are those of ``sc.tl.rank_genes_groups`` with ``method="wilcoxon"``,
+    ``tie_correct=True`` and ``use_raw=False``. Clusters that were found in the same genes make
+    p-values optimistic, here as there.
+
+    Parameters
+    ----------
+    adata : AnnData
+        Cells in rows, in memory or backed by a file.
+    column : str
+        A column of `obs`.
+    group : label or sequence of labels
+        The cells whose entry is this, or one of these.
+    against : label or sequence of labels, default=None
+        The cells that they are compared with; by default all others.
+    layer : str, default=None
+        A layer to use instead of X.
+
+    Returns
+    -------
+    Markers
+        The genes in the order of their effect.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Not an AnnData; a column, label or layer that does not exist; a label on both sides.
+
+    See Also
+    --------
+    markers : Find the features that distinguish a group of points.
+    anndata.audit : Measure how well the place of each cell can be trusted.
+
+    Examples
+    --------
+    >>> import anndata, numpy as np, heatsketch as hs
+    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> X[:20, 2] += 3
+    >>> adata = anndata.AnnData(X)
+    >>> adata.obs["kind"] = ["B"] * 20 + ["T"] * 40
+    >>> str(hs.anndata.markers(adata, "kind", "B").names[0])
+    '2'
+    """
+    entries = entry(target(adata, False), "obs", column)
+    X = adata.X if layer is None else entry(adata, "layers", layer)
+    if X is None:
+        raise ValueError("adata has no X; pass layer.")
+    sides = [None if side is None else having(entries, side, column) for side in (group, against)]
+    return markers_of(in_memory(X), *sides, names=list(adata.var_names))
 
 
 @texts_from(heat_embedding, in_metric)

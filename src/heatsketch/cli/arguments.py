@@ -20,6 +20,7 @@ VERBS = {  # the action of each, and an example
     "audit": ("Find where a picture can be believed.", "table.csv umap.csv -o audit.html"),
     "compare": ("Compare methods on one file, or the data of two.", "before.csv after.csv"),
     "distances": ("Print diffusion distances, the nearest first.", "table.csv --from sample_7"),
+    "markers": ("Find the features that distinguish groups.", "table.csv --label kind --group a"),
     "scales": ("Find diffusion times, bandwidth and dimension.", "table.csv --plot s.png"),
     "methods": ("List the methods, or the parameters of one.", "heat-embedding"),
 }
@@ -27,6 +28,7 @@ FORMAT = ("key", "sep", "decimal", "header")  # names of --read
 
 _FITTING = "embed report score audit compare distances scales"
 _READING = f"transform {_FITTING}"
+_ENCODING = "embed report score audit compare"
 _POINTS = "file of points, or built-in set; - for text on standard input"
 
 
@@ -57,7 +59,7 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         ("all", "--force", None, "replace files that exist"),
         ("all", "--debug", None, "print the traceback of an error"),
         ("transform", "model", "MODEL", "file of a model, from embed --save-model"),
-        (_FITTING, "input", "INPUT", _POINTS),
+        (f"markers {_FITTING}", "input", "INPUT", _POINTS),
         ("transform", "input", "[INPUT]", _POINTS),
         ("score", "embedding", "EMBEDDING", "file of coordinates, with the rows of INPUT"),
         ("audit", "picture", "PICTURE", "file with the rows or ids of INPUT, or entry of its obsm"),
@@ -68,7 +70,10 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         ("compare", "-o --output", "PATH", ".png, .pdf or .svg for a sheet of pictures with their "
          "numbers, or a folder for table, sheet and embeddings; with OTHER, a .csv, .tsv or .txt "
          "for the discrepancy of each point"),
-        ("distances", "-o --output", "FILE", ".csv, .tsv, .txt (default: print)", {"default": "-"}),
+        ("distances markers", "-o --output", "FILE", ".csv, .tsv, .txt (default: print)",
+         {"default": "-"}),
+        ("markers", "--group", "NAME[,NAME...]", "labels of the group (default: each in turn)"),
+        ("markers", "--against", "NAME[,NAME...]", "labels of the others (default: all others)"),
         ("embed report", "-m --method", "METHOD", "a name of 'heatsketch methods' (default "
          "heat-embedding)", {"default": "heat-embedding"}),
         ("embed scales", "--plot", "FILE", "draw a picture: .png, .pdf or .svg"),
@@ -107,19 +112,21 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         ("distances", "--simultaneous", None, "intervals that hold at once, not each by itself"),
     ],
     "reading INPUT": [
-        (_READING, "--label", "COLUMN", "column of labels (may be repeated)"),
+        (f"markers {_READING}", "--label", "COLUMN", "column of labels (may be repeated)"),
         (_READING, "--id", "COLUMN", "column of ids (may be repeated)", {"dest": "ids"}),
         (_READING, "--missing", "{error,drop,median}", "missing numbers: refuse them (default), "
          "drop their rows, or fill in medians of columns; with drop and median, cells that are not "
          "numbers are missing, too", {"choices": ("error", "drop", "median")}),
-        (_READING, "--read", "NAME=VALUE", "key (array or sheet); for text sep (a character, "
-         "tab or space), decimal (default .) and header (yes or no, whether the first row holds "
-         "names); sep and header are recognised by default"),
+        (f"markers {_READING}", "--read", "NAME=VALUE", "key (array or sheet); for text "
+         "sep (a character, tab or space), decimal (default .) and header (yes or no, whether the "
+         "first row holds names); sep and header are recognised by default"),
     ],
     "points in INPUT": [
         (_FITTING, "--features", "NAME[,NAME...]", "feature columns"),
         (_FITTING, "--exclude", "NAME[,NAME...]", "columns to pass through"),
         (_FITTING, "--standardize", None, "give every column mean 0 and variance 1"),
+        (_ENCODING, "--encode", None, "features from columns of all types, also categories, dates "
+         "and booleans; each column counts alike (hs.TableEncoder)"),
         (_FITTING, "--graph", "[NAME]", "INPUT holds a graph: an edge list (two columns of names, "
          "perhaps one of weights), a matrix (.mtx, .npz), or in .h5ad the entry NAME of obsp "
          "(default connectivities); --filter is then heat"),

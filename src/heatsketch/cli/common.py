@@ -31,7 +31,7 @@ from heatsketch.io.table import check_names, default_names, is_id
 from heatsketch.operators.graph import Graph
 
 ROW_SUFFIXES = (".csv", ".tsv", ".txt")
-_OPTIONS = ("label", "ids", "features", "exclude", "missing", "standardize", "graph")
+_OPTIONS = ("label", "ids", "features", "exclude", "missing", "standardize", "encode", "graph")
 
 
 # Reading points, and rows that have been mapped
@@ -88,7 +88,7 @@ def read_as(
     args: Namespace, source: Any, learned: Learned, recorded: Mapping[str, Any] | None = None
 ) -> io.Table:
     """Read points with the columns, medians, means and scales that were learned from others."""
-    fixed = ("features", "exclude", "standardize")  # by those
+    fixed = ("features", "exclude", "standardize", "encode")  # by those
     how = {name: x for name, x in reading(args, recorded).items() if name not in fixed}
     return read_like(source, learned, **{"missing": "error"} | how)
 

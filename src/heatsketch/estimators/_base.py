@@ -9,6 +9,7 @@ from pickle import PicklingError
 from typing import Any, Self, cast
 
 import numpy as np
+from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, check_memory
@@ -22,15 +23,20 @@ from heatsketch._validation import (
     check_choice,
     check_level,
     check_number,
+    check_points,
+    check_weights,
     read_points,
 )
 from heatsketch.backend import HOST, Block, blocks_on
 from heatsketch.backend.device import device_memory, found_here
 from heatsketch.estimators._embedder import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
+from heatsketch.estimators.local_maps import derivatives, points_at
 from heatsketch.layout.maps import FreeMap, LinearMap, Map
 from heatsketch.markov.affinity import AFFINITIES, as_matrix
 from heatsketch.markov.diffusion import Diffusion, reweighted, times_columns
+from heatsketch.markov.out_of_sample import PointKernel
+from heatsketch.neighbors.missing import Donors
 from heatsketch.operators.deflated import Deflated
 from heatsketch.operators.graph import Graph, as_graph, is_graph
 from heatsketch.operators.operator import Operator
@@ -89,6 +95,9 @@ class DiffusionEstimator(Embedder, Weighed):
     memory: Any = None
     device: Any = None
 
+    # rows by which missing entries are filled, and what those of the fit became
+    _donors: Any = None
+    _filled: Any = None
     cut = WIDE_CUT  # of the kernel for "radius"; a parameter of some subclasses
     # by which the coordinates of any point follow from what it is near to
     _map = cast("Map", None)
@@ -97,6 +106,12 @@ class DiffusionEstimator(Embedder, Weighed):
     @property
     def _has_free_layout(self) -> bool:  # type: ignore[override]
         return isinstance(self._map, FreeMap)
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the estimator to scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = not tags.input_tags.pairwise
+        return tags
 
     @abstractmethod
     def _check_parameters(self, times: list[Any]) -> None:
@@ -119,15 +134,19 @@ class DiffusionEstimator(Embedder, Weighed):
         """Keep what is needed to say how good `embedding_` is."""
 
     @device_memory()
-    def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, ids: Any = None, sample_weight: Any = None) -> Self:
         """Fit the diffusion to points and embed them.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Points. With ``affinity="precomputed"`` X is instead a symmetric affinity or graph of
-            shape (n_samples, n_samples), a graph of networkx or igraph, a `heatsketch.graph`, an
-            operator, or a `Diffusion` of the same normalization, which is used without change.
+            Points. Missing entries, NaN, become means of the entries of the nearest rows, found by
+            the entries that both have, and again by the entries of the row until these stay;
+            ``diagnostics_["filled"]`` has them in the order of ``np.isnan(X).nonzero()``. Measures
+            of quality are those of the points filled so. With ``affinity="precomputed"`` X is a
+            symmetric affinity or graph of shape (n_samples, n_samples), a graph of networkx or
+            igraph, a `heatsketch.graph`, an operator, or a `Diffusion` of the same normalization,
+            which is used without change.
         y : ignored
             Present for the interface of scikit-learn.
         ids : array-like of shape (n_samples,), default=None
@@ -137,6 +156,12 @@ class DiffusionEstimator(Embedder, Weighed):
             data sets with the same `random_state` can be compared point by point
             (`diffusion_discrepancy`). The meta-estimators of scikit-learn pass ids after
             ``set_fit_request(ids=True)``.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each point counts, for the Markov form: sums over points are weighted, as if
+            there were so many points at each place. With ``affinity="dense"`` whole weights give
+            the diffusion of repeated rows; in a neighbour graph equal points are one, so that
+            weights count more than repeated rows. A point with weight 0 is placed by `transform`,
+            and has no part in `diffusion_`, `ids_` and measures of quality.
 
         Returns
         -------
@@ -159,11 +184,13 @@ class DiffusionEstimator(Embedder, Weighed):
         check_choice(self.affinity, "affinity", (*AFFINITIES, "precomputed"))
         times = times_of(self.time)
         self._check_parameters(times)
-        X, diffusion = self._read(X)
+        X, diffusion, counted = self._read(X, sample_weight)
         self.ids_ = None if ids is None else check_ids(ids, len(diffusion.vertex))
         self.diffusion_ = diffusion
         self._points: Any = None  # after an update: the current points, not those of the fit
         self.diagnostics_ = dict(diffusion.diagnostics)
+        if self._donors is not None:
+            self.diagnostics_ |= {"filled": self._filled, "fill_rounds": self._donors.rounds}
         if "bipartite" in diffusion.diagnostics and self.filter != "heat":
             warn(
                 UserWarning,
@@ -187,6 +214,11 @@ class DiffusionEstimator(Embedder, Weighed):
         if A.device is not None:  # a model may be used without its device
             self.diffusion_ = diffusion.landed()
         self._judge(judged_by)
+        if counted is not None:
+            whole = np.empty((len(counted), self._n_features_out), self.embedding_.dtype)
+            whole[counted] = self.embedding_
+            whole[~counted] = self._placed(X[~counted])
+            self.embedding_ = whole
         self.diagnostics_["embed_seconds"] = time.perf_counter() - started
         return self
 
@@ -199,7 +231,8 @@ class DiffusionEstimator(Embedder, Weighed):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_new_samples, n_features)
-            Points. With ``affinity="precomputed"`` the affinities to the training points, of shape
+            Points; missing entries, NaN, are filled by the training points. With
+            ``affinity="precomputed"`` the affinities to the training points, of shape
             (n_new_samples, n_samples).
 
         Returns
@@ -216,7 +249,7 @@ class DiffusionEstimator(Embedder, Weighed):
         check_is_fitted(self)
         if is_dask(X):
             return lazily_mapped(self, X)
-        points = read_points(self, X, reset=False, accept_sparse=True)
+        points = self._read_points(X, reset=False)
         device = device_of(X) or found_here(self.device)
         return returned_for(self._placed(points, device), X)
 
@@ -252,8 +285,101 @@ class DiffusionEstimator(Embedder, Weighed):
         neighbours. The first call leaves out up to 2,048 training points.
         """
         check_is_fitted(self)
-        X = read_points(self, X, reset=False, accept_sparse=True)
-        return self.diffusion_.novelty(X)
+        return self.diffusion_.novelty(self._read_points(X, reset=False))
+
+    def sensitivity(self, X: Any) -> Array:
+        """Compute how the place of each point changes with its features.
+
+        These are the derivatives of `transform`, in closed form. A large one says that this feature
+        makes the point be where it is, rather than beside it. Features in different units
+        compare after multiplication by their standard deviations.
+
+        Parameters
+        ----------
+        X : array-like of shape (m_samples, n_features)
+            Points, new ones or training points. A training point is compared with the others
+            alone: of a free layout `transform` returns its own place for all points beside it.
+
+        Returns
+        -------
+        ndarray of shape (m_samples, n_components, n_features)
+            Derivatives, in units of the coordinates by those of the features. Those of a free
+            layout are 0 where a point stays at the place of a training point.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit; a fit to
+            affinities, to sparse points, or in another metric than the Euclidean one.
+
+        Notes
+        -----
+        Derivatives are those for the neighbours that each point has; where one enters or leaves,
+        places jump a little. The cost is that of `transform`, times the number of features.
+
+        Examples
+        --------
+        >>> import numpy as np, heatsketch as hs
+        >>> X = np.random.default_rng(0).uniform(size=(300, 2)) * [5, 0.1]
+        >>> model = hs.DiffusionMap(1).fit(X)
+        >>> S = model.sensitivity(X)
+        >>> S.shape, bool(np.abs(S[:, 0, 0]).mean() > np.abs(S[:, 0, 1]).mean())
+        ((300, 1, 2), True)
+        """
+        check_is_fitted(self)
+        return derivatives(self.diffusion_, self._map, self._read_points(X, reset=False))
+
+    def inverse_transform(self, Y: Any) -> Array:
+        """Return points at given places, by a local linear fit to the nearest training places.
+
+        At the place of a training point it is this point, if no other has the same place. A
+        warning names places that are farther from all training places than any of these is.
+
+        Parameters
+        ----------
+        Y : array-like of shape (m_samples, n_components)
+            Places, in the coordinates of `embedding_`.
+
+        Returns
+        -------
+        ndarray of shape (m_samples, n_features)
+            Points.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; places that are not a finite table of as many columns as coordinates; a
+            fit to affinities or distances.
+
+        Notes
+        -----
+        The fit weighs 15 places, or more for many coordinates, by 1/|y - y_j|². Points are those of
+        the metric: directions of length 1 for "cosine". The cost is a search among the places,
+        and a small system of equations for each.
+
+        Examples
+        --------
+        >>> import numpy as np, heatsketch as hs
+        >>> X, angle = hs.datasets.circle(200, rng=0)
+        >>> model = hs.HeatEmbedding(random_state=0).fit(X)
+        >>> bool(np.allclose(model.inverse_transform(model.embedding_), X))
+        True
+        """
+        check_is_fitted(self)
+        Y, k = check_points(Y, "Y", min_rows=1, accept_sparse=False), self._n_features_out
+        if Y.shape[1] != k:
+            raise ValueError(f"Y has {Y.shape[1]} columns but there are {k} coordinates; pass {k}.")
+        kernel = self.diffusion_.out_of_sample
+        has_points = isinstance(kernel, PointKernel) and self._fitted_as.metric != "precomputed"
+        if not has_points:
+            raise ValueError(
+                "The fit was to affinities or distances, so that no points are known; fit points."
+            )
+        points = cast(PointKernel, kernel).points
+        if sparse.issparse(points):
+            raise ValueError("The training points are sparse; fit X.toarray() for an inverse.")
+        places = self.diffusion_.expand(self._map.training(self.diffusion_.step()))
+        return points_at(np.asarray(places, float), points, Y.astype(float))
 
     def _current_diffusion(self) -> Diffusion:
         """Return the diffusion of the points of `embedding_`, or raise if these have changed.
@@ -426,7 +552,7 @@ class DiffusionEstimator(Embedder, Weighed):
                     "fit with an integer."
                 )
             seed = 0
-        X = read_points(self, X, reset=False, accept_sparse=True)
+        X = self._read_points(X, reset=False)
         rows = self._map.weights(diffusion.near(X))
         fresh = clone(self._fitted_as).set_params(
             affinity="precomputed",
@@ -447,8 +573,42 @@ class DiffusionEstimator(Embedder, Weighed):
 
         return embed
 
-    def _read(self, X: Any) -> tuple[Any, Diffusion]:
-        """Return the points, affinities or the diffusion itself, and the diffusion."""
+    def _read_points(self, X: Any, reset: bool) -> Any:
+        """Return points as they are read, their missing entries filled; affinities have none."""
+        parameters = self if reset else self._fitted_as
+        has_points = "precomputed" not in (parameters.affinity, parameters.metric)
+        points = read_points(self, X, reset, accept_sparse=True, allow_nan=has_points)
+        if reset:
+            self._donors = self._filled = None
+        if not has_points or sparse.issparse(points) or not np.isnan(points).any():
+            return points
+        donors = self._donors
+        if reset:
+            empty = np.flatnonzero(np.isnan(points).all(axis=0))
+            if len(empty):
+                raise ValueError(
+                    f"X has {len(empty)} column(s) without any entry, the first is column "
+                    f"{empty[0]} (columns count from 0); drop them."
+                )
+            donors = self._donors = Donors.of(points, self.n_neighbors)
+        elif donors is None:  # the points of the fit are complete
+            training = self.diffusion_.out_of_sample
+            if parameters.metric != "euclidean" or not isinstance(training, PointKernel):
+                raise ValueError(
+                    "X has missing entries, but those of the fit, by which they could be filled, "
+                    "are not known; fill them first."
+                )
+            donors = Donors.of(np.asarray(training.points), parameters.n_neighbors)
+        filled = donors.fill(points)
+        if reset:
+            self._filled = filled[np.isnan(points)]
+        return filled
+
+    def _read(self, X: Any, weights: Any) -> tuple[Any, Diffusion, Array | None]:
+        """Return the points, affinities or the diffusion itself, the diffusion, and a mask.
+
+        The mask (n,) says which points count, where some have the weight 0.
+        """
         is_a_graph = not hasattr(X, "shape") and is_graph(X)  # neither a table nor a matrix
         is_whole = isinstance(X, Operator | LinearOperator | Diffusion)
         fits = X.normalization if isinstance(X, Diffusion) else self.normalization
@@ -465,11 +625,19 @@ class DiffusionEstimator(Embedder, Weighed):
         if self.affinity != "precomputed":
             names = ["metric", "affinity", "epsilon", "n_neighbors", "neighbors", "cut"]
             options |= {name: getattr(self, name) for name in names}
-            points = read_points(self, X, reset=True, accept_sparse=True)
+            points = self._read_points(X, reset=True)
+            training, counted = points, None
+            if weights is not None:
+                weights = check_weights(weights, points.shape[0], low=0)
+                counted = weights > 0
+                training, weights = points[counted], weights[counted]
+            options["sample_weight"] = weights
             build = check_memory(self.memory).cache(Diffusion.from_points)
             try:
                 with features_named(self._result("feature_names_in_")):
-                    return points, build(points, **options)
+                    diffusion = build(training, **options)
+                    is_whole = counted is None or counted.all()
+                    return points, diffusion, None if is_whole else counted
             except PicklingError as error:
                 raise TypeError(
                     "memory stores results by their parameters, but metric or neighbors cannot be "
@@ -480,18 +648,24 @@ class DiffusionEstimator(Embedder, Weighed):
                 f"metric={self.metric!r} but affinity='precomputed', so that X holds no points; "
                 "pass points, or leave out metric."
             )
+        options["sample_weight"] = weights
+        if isinstance(X, Diffusion) and weights is not None:
+            raise ValueError(
+                "X is a Diffusion, which has weights of its own; pass sample_weight to the "
+                "function that makes it."
+            )
         if is_whole:
             diffusion = X if isinstance(X, Diffusion) else Diffusion.from_affinity(X, **options)
             new = diffusion.out_of_sample
             self._data_hash = None  # of an earlier fit
             self.n_features_in_ = diffusion.n if new is None else new.width
             self.__dict__.pop("feature_names_in_", None)
-            return diffusion, diffusion
+            return diffusion, diffusion, None
         graph = as_graph(X, "X") if is_a_graph else None
         table = X if graph is None else as_matrix(graph)
-        table = read_points(self, table, reset=True, accept_sparse=True)
+        table = self._read_points(table, reset=True)
         given = table if graph is None else Graph(table, graph.names)
-        return table, Diffusion.from_affinity(given, **options)
+        return table, Diffusion.from_affinity(given, **options), None
 
     def _placed(self, X: Any, device: Any = None) -> Array:
         """Return the coordinates of points that have been read (m, k), found on a device."""

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from heatsketch._docstrings import texts_from
 from heatsketch._random import check_ids, numbers_at, random_block
 from heatsketch._typing import Array
-from heatsketch._validation import check_choice, check_in_range, check_number, read_points
+from heatsketch._validation import check_choice, check_in_range, check_number
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.estimators._embedder import at_once
 from heatsketch.layout.maps import Map
@@ -269,7 +269,7 @@ class HeatSketch(DiffusionEstimator, Sketched):
                 raise ValueError(f"removed leaves {len(kept)} points; leave at least two.")
             points, all_ids, Y = points[kept], all_ids[kept], Y[kept]
         if added is not None:
-            X = read_points(self, added, reset=False, accept_sparse=True)
+            X = self._read_points(added, reset=False)
             if ids is None:
                 raise ValueError("ids are missing; pass ids of the added points, as to fit.")
             new_ids = check_ids(ids, X.shape[0])
@@ -308,6 +308,12 @@ class HeatSketch(DiffusionEstimator, Sketched):
             raise ValueError(
                 "The points have no ids, by which they would keep their random rows; pass them to "
                 "fit(X, ids=...)."
+            )
+        scaling = self.diffusion_.scaling
+        if scaling is not None and scaling.weights is not None:
+            raise ValueError(
+                "The points of the fit have weights, which others lack; fit again, with "
+                "sample_weight for all points."
             )
         training = self.diffusion_.out_of_sample
         if not isinstance(training, PointKernel):

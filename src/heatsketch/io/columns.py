@@ -53,7 +53,8 @@ _BOOLEANS = {"true": "1", "false": "0"}
 _NOT_A_NUMBER = (
     "the column looks numeric but this is not a number. Correct it; or count such cells as missing "
     "with missing='drop' or 'median' (--missing drop or median); or, if this is no feature, name "
-    "it with exclude, ids or label (--exclude, --id, --label)"
+    "it with exclude, ids or label (--exclude, --id, --label); or, if these are categories, pass "
+    "encode=True (--encode)"
 )
 _ANOTHER_MARK = "if {0!r} marks decimals, pass decimal={0!r} (--read decimal={0}); "
 _ANOTHER_NOTATION = (
@@ -138,19 +139,24 @@ def table_of(
     check_names(how.features + how.exclude, names, path)
     passed = [name for name in names if name in how.others or is_id(name) or is_label(name)]
     columns, extra, notes = {}, {}, []
+    mixed: dict[str, Any] = {}  # columns that are no numbers, to be encoded
     faults: dict[str, list[str]] = {}  # by what to do
     foreign = []
     for name in how.features or [name for name in names if name not in passed]:
         column = table[name].combine_chunks()
         try:
-            found, note = _feature(column, name, how, place)
-            if found is not None:
+            is_text = name in how.texts
+            found, note = (None, "") if is_text else _feature(column, name, how, place)
+            if found is None and how.encode:
+                mixed[name] = column
+            elif found is not None:
                 refuse_merged(name, found, column, place)
                 columns[name] = found
                 notes += [note] if note else []
             elif how.features and table.num_rows:
                 what = f"column {name!r} holds nothing that is a number"
-                raise ValueError(what, "name features that are numbers")
+                remedy = "name features that are numbers, or pass encode=True (--encode)"
+                raise ValueError(what, remedy)
         except ValueError as error:
             what, *do = error.args if type(error) is ValueError else [str(error)]
             faults.setdefault("; ".join(["", *do]), []).append(what.removesuffix("."))
@@ -169,19 +175,25 @@ def table_of(
             del columns[name]
             notes.append(f"{name!r} is passed through as {what} {_UNLESS_NAMED}")
             passed.append(name)
-    if not columns:
+    if not columns and not mixed:
         reason = f"no numeric column to use as a feature; its columns are {listed(names)}"
+        reason += "" if how.encode else ", of which encode=True (--encode) makes numbers"
         reason = reason if table.num_rows else "no rows below its header; pass a table with some"
         raise ValueError(f"{path} has {reason}.")
-    for name in [name for name in names if name not in columns]:
+    for name in [name for name in names if name not in columns and name not in mixed]:
         if text_place:  # a column that could have been a feature holds something else
             may_be_number = bool(how.features or name in passed)
             may_be_number = may_be_number and not (name in how.ids or is_id(name))
             extra[name] = _from_text(table[name].combine_chunks(), how.decimal, may_be_number)
         else:  # in chunks, because Arrow limits the size of one
             extra[name] = _typed(table[name], f"{name} in {path}")
-    values = np.stack([*columns.values()], axis=1)
     label = how.choose_label(extra)
+    if how.encode:
+        every = columns | mixed
+        used = {name: every[name] for name in how.features or names if name in every}
+        points = np.empty((table.num_rows, 0))
+        return Table(points, tuple(used), extra, label, str(path), notes=tuple(notes), mixed=used)
+    values = np.stack([*columns.values()], axis=1)
     return Table(values, tuple(columns), extra, label, str(path), notes=tuple(notes))
 
 
@@ -207,7 +219,7 @@ def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array 
     import pyarrow.compute as pc
     from pyarrow import types
 
-    kind, asked = column.type, name in how.features
+    kind, asked = column.type, name in how.features and not how.encode
     if not (types.is_string(kind) or types.is_large_string(kind)):
         numeric_types = (types.is_floating, types.is_integer, types.is_decimal, types.is_boolean)
         if not any(holds(kind) for holds in numeric_types):
@@ -295,6 +307,9 @@ def blocks_of(
     """Return points by blocks of Arrow batches; the first batch decides on the features."""
     import pyarrow as pa
 
+    if how.encode:
+        given = "encode=True (--encode)"
+        raise ValueError(f"{path} is to be read by blocks, but {given} needs the whole of it.")
     head = pa.Table.from_batches([*islice(batches(0), 1)], schema)
     first = table_of(head, how, path)
     like_it = replace(how, features=first.columns, exclude=())

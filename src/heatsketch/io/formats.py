@@ -69,6 +69,7 @@ def read_table(
     sep: str | None = None,
     decimal: str = ".",
     header: bool | None = None,
+    encode: bool = False,
 ) -> Table:
     """Read points, their ids and their labels from a file or a built-in data set.
 
@@ -105,6 +106,11 @@ def read_table(
     standardize : bool, default=False
         Scale every feature to mean 0 and variance 1 (sparse ones to variance 1 only), so that
         columns in different units have the same weight.
+    encode : bool, default=False
+        Make features of columns of all types, also of text, dates and booleans, by a
+        `TableEncoder`: each column counts alike, and `notes` says what it became. With
+        ``missing="median"`` a missing category becomes the most frequent one. Name labels by
+        `label`, so that they are no features.
     sep : str, default=None
         For text: the character between cells, "tab", or "space" for any run of blanks. By default
         the one of tab, semicolon, comma, | and (in .txt) blanks that gives all rows the same number
@@ -122,11 +128,11 @@ def read_table(
     -------
     Table
         In tables of named columns the numeric and boolean columns are the features; all others are
-        passed through. Text without header gets columns x0, x1, …; a first row 0, 1, 2, …, which
-        pandas writes for columns without names, is a header. Lines at the top that begin with # are
-        comments; the last of them is the header if the rows have none. `metadata` is the record
-        that `write_table` stored of how the values were made, unchecked. `notes` lists the changes
-        by reading.
+        passed through, unless `encode` is true. Text without header gets columns x0, x1, …; a first
+        row 0, 1, 2, …, which pandas writes for columns without names, is a header. Lines at the top
+        that begin with # are comments; the last of them is the header if the rows have none.
+        `metadata` is the record that `write_table` stored of how the values were made, unchecked.
+        `notes` lists the changes by reading.
 
     Raises
     ------
@@ -154,7 +160,9 @@ def read_table(
     >>> io.read_table("digits", features=["x10", "x11"], standardize=True).values.std(axis=0)
     array([1., 1.])
     """
-    how = Reading(label, ids, key, features, exclude, missing, standardize, sep, decimal, header)
+    how = Reading(
+        label, ids, key, features, exclude, missing, standardize, sep, decimal, header, encode
+    )
     return refined(with_label(_read(source, how), how), how)
 
 
@@ -162,9 +170,11 @@ def read_like(source: str | Path, learned: Learned, **options: Any) -> Table:
     """Read points like another table: with its columns, medians, means and scales.
 
     Columns are found by their names, in any order; all others are passed through. `options` are
-    those of `read_table`, except `features`, `exclude` and `standardize`.
+    those of `read_table`, except `features`, `exclude`, `standardize` and `encode`.
     """
-    how = Reading(**options, features=learned["columns"])
+    encoder = learned.get("encoder")
+    known = {} if encoder is None else {"encode": True, "texts": encoder._texts}
+    how = Reading(**options, features=learned["columns"], **known)
     return refined(with_label(_read(source, how), how), how, learned)
 
 

@@ -9,13 +9,17 @@ from scipy import sparse
 from heatsketch._exceptions import name_rows
 from heatsketch._typing import Array
 from heatsketch._validation import check_finite
+from heatsketch.estimators.table_encoder import TableEncoder
 from heatsketch.io.files import listed
 from heatsketch.io.table import Reading, Table, check_names
 
-# Features, medians and scales of a table, for other rows of the same kind: "columns" (their d
-# names), "medians" (d,), which fill gaps if this was requested, and "mean" and "scale" (d,) of
-# columns that were standardised (sparse ones keep their mean: 0). Files of models hold it with the
-# "suffix" of the source and the "options" of reading it.
+_TOLD = 30  # columns in a note
+
+# Features, medians and scales of a table, for other rows of the same kind: "columns" (names of the
+# features), "medians" (d,), which fill gaps if this was requested, "mean" and "scale" (d,) of
+# columns that were standardised (sparse ones keep their mean: 0), and the "encoder" that makes the
+# d numbers of columns of all types. Files of models hold it with the "suffix" of the source and the
+# "options" of reading it.
 Learned = dict[str, Any]
 
 
@@ -32,18 +36,23 @@ def refined(
     columns = how.features or tuple(name for name in table.columns if name not in how.exclude)
     if not columns:
         raise ValueError(f"all columns of {table.source} are excluded; leave one as a feature.")
+    learned = (given or {}) | {"columns": columns}
     if columns != table.columns:  # of an array; readers of named columns have chosen already
         position = {name: j for j, name in enumerate(table.columns)}
         values = table.values[:, [position[name] for name in columns]]
         table = replace(table, values=values, columns=columns)
+    if how.encode:
+        table = _encoded(table, learned)
     values, is_sparse = table.values, sparse.issparse(table.values)
-    learned = (given or {}) | {"columns": columns}
     if given is None and how.missing == "median" and not is_sparse:
         empty = np.flatnonzero(np.isnan(values).all(axis=0))
         if len(empty):
             what = f"column {table.columns[empty[0]]!r} of {table.source} holds no number"
             raise ValueError(f"{what}, so that there is no median; exclude it (--exclude).")
-        learned["medians"] = np.nanmedian(values, axis=0)
+        encoder = learned.get("encoder")
+        learned["medians"] = (
+            np.nanmedian(values, axis=0) if encoder is None else encoder._middle(values)
+        )
     if how.missing != "keep":
         table = _without_gaps(table, how, learned.get("medians"), first_row or 0)
         values = table.values
@@ -64,6 +73,30 @@ def refined(
         values = scaled.astype(values.dtype, copy=False)
         table = replace(table, values=values, notes=(*table.notes, "columns standardised"))
     return replace(table, learned=learned)
+
+
+def _encoded(table: Table, learned: Learned) -> Table:
+    """Return the table with the numbers that columns of all types become, by the encoder learned.
+
+    If there is none, the table makes one, which is put there.
+    """
+    columns = table.mixed
+    if columns is None:
+        if sparse.issparse(table.values):
+            what = f"{table.source} is sparse; leave out encode=True (--encode)"
+            raise ValueError(f"{what}, or store it as a dense array.")
+        columns = dict(zip(table.columns, table.values.T, strict=True))
+    if "encoder" not in learned:
+        learned["encoder"] = TableEncoder().fit(columns)
+    encoder = learned["encoder"]
+    became = [f"{name}: {column.describe()}" for name, column in encoder.columns_.items()]
+    return replace(
+        table,
+        values=encoder.transform(columns),
+        columns=tuple(encoder.get_feature_names_out()),
+        notes=(*table.notes, f"columns became numbers ({listed(became, _TOLD)})"),
+        mixed=None,
+    )
 
 
 def in_units_of_source(table: Table) -> Any:

@@ -58,7 +58,9 @@ class Table:
         Choices and changes by reading: columns passed through, rows left out, gaps filled, columns
         standardised.
     learned : dict
-        `refine.Learned`: medians and scales for other rows of the same kind.
+        `refine.Learned`: medians, scales and an encoder for other rows of the same kind.
+    mixed : dict or None
+        Columns of all types while they are not encoded yet.
 
     See Also
     --------
@@ -75,6 +77,7 @@ class Table:
     notes: tuple[str, ...] = ()
     learned: dict[str, Any] = field(default_factory=dict)
     rows: Array | None = None  # their numbers in the source, where some were left out
+    mixed: dict[str, Any] | None = None  # columns of all types, which are to be encoded
 
     def take(self, rows: Any) -> "Table":
         """Return the rows of a mask, a slice or an array of numbers."""
@@ -106,6 +109,8 @@ class Reading:
     sep: str | None = None
     decimal: str = "."
     header: bool | None = None
+    encode: bool = False
+    texts: Names = ()  # columns whose words are categories even if they look like numbers
     strict: bool = True  # a column that looks numeric and is not: an error, else text
 
     def __post_init__(self) -> None:
@@ -122,10 +127,13 @@ class Reading:
                 raise ValueError(f"{given}; leave it out of one of them.")
         check_choice(self.missing, "missing", ("keep", *MISSING))
         check_choice(self.decimal, "decimal", (".", ","))
-        for option in ("standardize", "header"):
+        for option in ("standardize", "header", "encode"):
             value = getattr(self, option)
             if not isinstance(value, bool | None):
                 raise TypeError(f"{option}={value!r}; pass True or False.")
+        if self.encode and self.standardize:
+            given = "standardize and encode are both given (--standardize and --encode)"
+            raise ValueError(f"{given}; leave out standardize, for encode also scales columns.")
         if self.sep is not None:
             sep = _SEPARATORS.get(self.sep, self.sep)
             if not isinstance(sep, str) or not re.fullmatch(r'[^"\r\n\x80-\U0010ffff]', sep):

@@ -24,7 +24,7 @@ from heatsketch._input_warnings import warn_of_scales
 from heatsketch._random import content_order, random_block
 from heatsketch._tensors import device_of, landed, on_host
 from heatsketch._typing import Array
-from heatsketch._validation import check_choice, check_number, check_points
+from heatsketch._validation import check_choice, check_number, check_points, check_weights
 from heatsketch.backend import blocks_of
 from heatsketch.backend.device import device_memory
 from heatsketch.markov.affinity import AFFINITIES, WITHOUT_NEIGHBORS, Affinity, as_affinity
@@ -41,7 +41,7 @@ from heatsketch.operators.graph import graph as read_graph
 from heatsketch.operators.low_rank import LowRank
 from heatsketch.operators.operator import Operator, Scaled
 from heatsketch.operators.torch import on_device
-from heatsketch.scales.bandwidth import RULES, WIDE_CUT
+from heatsketch.scales.bandwidth import RULES, WIDE_CUT, rule_epsilon
 from heatsketch.spectral.eigenpairs import leading_eigenpairs
 
 NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
@@ -68,6 +68,7 @@ class Constructors:
         tol: float = 1e-8,
         max_iter: int = 1000,
         device: Any = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Build the diffusion on points.
 
@@ -132,6 +133,10 @@ class Constructors:
         device : str or torch.device, default=None
             Device of torch, such as "cuda", where products are made and, for "knn", neighbours and
             graph too. By default that of X, if X is a tensor on a device, else the processor.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each point counts, > 0: sums over points are weighted, as if there were so
+            many points at each place. For the Markov form of "knn", "dense" and "radius". Equal
+            points of a neighbour graph count together.
 
         Returns
         -------
@@ -200,6 +205,11 @@ class Constructors:
             warn_of_scales(X)
         if device is not None and search is None and affinity == "knn":
             search = NeighborIndex(X, device=device)
+        weights = None
+        if sample_weight is not None:
+            weights = check_weights(sample_weight, X.shape[0], low=0, open_low=True)
+            if epsilon in RULES:
+                epsilon = rule_epsilon(X, epsilon, distances, weights)
         built = AFFINITIES[affinity](X, epsilon, n_neighbors, search, cut)
         built = replace(built, kernel=replace(cast(PointKernel, built.kernel), metric=metric))
         built.diagnostics["affinity_seconds"] = time.perf_counter() - started
@@ -208,7 +218,7 @@ class Constructors:
                 on_device(one, device) for one in (built.operator, built.directed_step)
             )
             built = replace(built, operator=operator, directed_step=step)
-        return cls._normalized(built, normalization, alpha, tol, max_iter)
+        return cls._normalized(built, normalization, alpha, tol, max_iter, weights=weights)
 
     @classmethod
     @texts_from(from_points)
@@ -221,6 +231,7 @@ class Constructors:
         tol: float = 1e-8,
         max_iter: int = 1000,
         device: Any = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Build the diffusion of a given affinity.
 
@@ -240,6 +251,8 @@ class Constructors:
             As in `Diffusion.from_points`.
         device : str or torch.device, default=None
             Device of torch where products by a matrix are made; by default where the matrix is.
+        sample_weight : array-like of shape (n_samples,), default=None
+            As in `Diffusion.from_points`.
 
         Raises
         ------
@@ -262,7 +275,10 @@ class Constructors:
         kernel = OutOfSampleAffinities.from_operator(operator, vertex)
         operator = operator if device is None else on_device(operator, device)
         built, names = Affinity(operator, vertex, kernel), None if named is None else named.names
-        return cls._normalized(built, normalization, alpha, tol, max_iter, names)
+        weights = sample_weight
+        if weights is not None:
+            weights = check_weights(weights, len(vertex), low=0, open_low=True)
+        return cls._normalized(built, normalization, alpha, tol, max_iter, names, weights)
 
     @classmethod
     @texts_from(from_points)
@@ -375,17 +391,22 @@ class Constructors:
         tol: float,
         max_iter: int,
         names: Array | None = None,
+        weights: Array | None = None,
     ) -> Self:
-        """Normalise an affinity and check the result."""
+        """Normalise an affinity and check the result; `weights` (points,): how often they count."""
         started = time.perf_counter()
         check_number(alpha, "alpha")  # numbers, also where they are not used
         check_number(tol, "tol", low=0)
         check_number(max_iter, "max_iter", low=1, integer=True)
         K, vertex = built.operator, built.vertex
+        if weights is not None:
+            refuse_weights(normalization, built.weighable)
+            weights = np.bincount(on_host(vertex), weights, K.n)
         if normalization == "bistochastic":
             scaling = bistochastic_scaling(K, tol, max_iter, vertex)
         else:
-            scaling = markov_scaling(K, alpha if normalization == "markov" else 1.0, vertex)
+            power = alpha if normalization == "markov" else 1.0
+            scaling = markov_scaling(K, power, vertex, weights)
         # Small problems are computed in float64.
         dtype = built.dtype if is_large(len(vertex)) else np.float64
         A, step = scaling.normalized(K, dtype), built.directed_step
@@ -412,6 +433,20 @@ class Constructors:
 
 
 # Checks of a new diffusion, and warnings
+
+
+def refuse_weights(normalization: str, weighable: bool) -> None:
+    """Raise unless the points of a diffusion can count more or less often."""
+    if normalization != "markov":
+        raise ValueError(
+            f"The diffusion has normalization={normalization!r}, whose distances depend on the "
+            "number of points; pass one with normalization='markov'."
+        )
+    if not weighable:
+        raise ValueError(
+            "The points of this diffusion cannot be weighed: its affinity is not one of pairs "
+            "alone; pass one of affinity 'knn', 'dense', 'radius' or 'precomputed'."
+        )
 
 
 def connectivity(K: Operator, row_sums: Array, vertex: Array) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from heatsketch._tiles import ROW_TILE, row_tiles
 from heatsketch._typing import Array
 from heatsketch._validation import check_points
 from heatsketch.backend import HOST, Blocks
-from heatsketch.markov.build import Constructors
+from heatsketch.markov.build import Constructors, refuse_weights
 from heatsketch.markov.normalization import Scaling
 from heatsketch.markov.out_of_sample import OutOfSampleKernel
 from heatsketch.markov.rows import DiffusionRows, Step
@@ -303,16 +303,10 @@ def reweighted(diffusion: Diffusion, weights: Array) -> tuple[Diffusion, Array]:
     each row, which the Markov form takes out. Cost: two products by a vector.
     """
     A, scaling = diffusion.operator, diffusion.scaling
-    if diffusion.normalization != "markov":
-        raise ValueError(
-            f"The diffusion has normalization={diffusion.normalization!r}, whose distances depend "
-            "on the number of points; pass one with normalization='markov'."
-        )
-    if scaling is None or not diffusion.weighable:
-        raise ValueError(
-            "The points of this diffusion cannot be weighed: its affinity is not one of pairs "
-            "alone; pass one of affinity 'knn', 'dense', 'radius' or 'precomputed'."
-        )
+    refuse_weights(diffusion.normalization, scaling is not None and diffusion.weighable)
+    assert scaling is not None
+    if scaling.weights is not None:  # those of the fit count, too
+        weights = weights * scaling.weights
     unscaled = 1 / scaling.s  # K = diag(1/s) A diag(1/s)
     q = unscaled * (A @ (unscaled * weights).astype(A.dtype)).astype(float)
     c = unscaled * weights * q**-scaling.alpha

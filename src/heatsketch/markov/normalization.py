@@ -37,9 +37,11 @@ class Scaling:
     row_sums : array (n,)
         The row sums of K.
     density_weight : array (n,) or None
-        q^-α of the Markov rule; None for bistochastic.
+        w q^-α of the Markov rule; None for bistochastic.
     alpha : float
     diagnostics : dict
+    weights : array (n,) or None
+        How often the points count, w; None: each once.
     """
 
     s: Array
@@ -48,6 +50,7 @@ class Scaling:
     density_weight: Array | None = None
     alpha: float = 1.0
     diagnostics: dict[str, Any] = field(default_factory=dict)
+    weights: Array | None = None
 
     def normalized(self, K: Operator, dtype: Any = np.float64) -> Operator:
         """Return A, with eigenvalues in [-1, 1], or [0, 1]: scaling keeps their signs.
@@ -61,7 +64,7 @@ class Scaling:
     def new_rows(self, K_rows: Any, dtype: Any = np.float64) -> Any:
         """Turn affinities K(x, x_j) of new points (m, n) into rows a(x, x_j) of A.
 
-        By the rule of `s`: 1 / Σ K s_j (bistochastic), or q^-α / √v with v = q^-α Σ K q_j^-α.
+        By the rule of `s`: 1 / Σ K s_j (bistochastic), or q^-α / √v with v = q^-α Σ K q_j^-α w_j.
         """
         blocks = blocks_of(K_rows)
         s = blocks.native(self.s)
@@ -256,23 +259,37 @@ def bistochastic_normalize(
     return _scaled(K, lambda A: bistochastic_scaling(A, tol, max_iter, weights=weights))
 
 
-def markov_scaling(K: Operator, alpha: float, vertex: Array | None = None) -> Scaling:
+def markov_scaling(
+    K: Operator, alpha: float, vertex: Array | None = None, weights: Array | None = None
+) -> Scaling:
     """Return the scaling of A = diag(s) K diag(s), similar to the Markov matrix with `alpha`.
 
     `vertex` (points,): that of each input point, for messages; None: they have the same numbers.
+    With `weights` w (n,) > 0 sums over points are weighted: q = K w, v = q^-α Σ_j K q_j^-α w_j and
+
+        s = √w q^-α / √v,   π ∝ w v,
+
+    which whole weights would give to points that occur so often.
     """
     alpha = check_number(alpha, "alpha")
-    q = _positive_row_sums(K, vertex)
+    row_sums = q = _positive_row_sums(K, vertex)
     xp = blocks_of(q).xp
+    w = xp.ones_like(q) if weights is None else blocks_of(q).native(weights, q.dtype)
+    if weights is not None:
+        q = K @ w
     with np.errstate(over="ignore", invalid="ignore"):
         weight = q**-alpha
-        v = weight * (K @ weight)
+        v = weight * (K @ (w * weight))
     if not (xp.isfinite(v) & (v > 0)).all():
         raise ValueError(
             f"alpha={alpha:g} takes powers of the density out of the range of float64; pass one "
             "closer to 0, or affinities that are not negative."
         )
-    return Scaling(weight / xp.sqrt(v), v / v.sum(), q, weight, alpha)
+    if weights is None:
+        return Scaling(weight / xp.sqrt(v), v / v.sum(), q, weight, alpha)
+    mass = w * v
+    s = xp.sqrt(w) * weight / xp.sqrt(v)
+    return Scaling(s, mass / mass.sum(), row_sums, w * weight, alpha, weights=w)
 
 
 def bistochastic_scaling(

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from heatsketch._typing import Array
-from heatsketch.operators.csr import largest_of_rows
+from heatsketch.backend import blocks_of
+from heatsketch.operators.csr import largest_of_rows, scale_both_sides
 
 N_NEAREST = 32  # training points, or more where several are equally near, that pull at a new point
 
@@ -35,8 +36,14 @@ class Near:
         return self.scaling.new_rows(self.affinities, dtype)
 
     def attraction(self) -> Any:
-        """Return the pulls of the 32 nearest, CSR (m, n)."""
-        return largest_of_rows(self.pulls(), N_NEAREST)
+        """Return the pulls of the 32 nearest, CSR (m, n); a point that counts w times pulls so."""
+        pulls, weights = self.pulls(), self.scaling.weights
+        if weights is not None:
+            blocks = blocks_of(pulls)
+            once = np.ones(pulls.shape[0])
+            once, weights = blocks.native(once), blocks.native(weights)
+            pulls = scale_both_sides(pulls, once, weights, pulls.data.dtype)
+        return largest_of_rows(pulls, N_NEAREST)
 
 
 def over_distances(K: Array, distances: Array, xp: Any = np) -> Array:

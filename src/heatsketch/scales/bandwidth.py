@@ -11,7 +11,13 @@ from heatsketch._exceptions import logger
 from heatsketch._random import content_order
 from heatsketch._tiles import filled, for_each_tile, row_tiles
 from heatsketch._typing import Array, Rng
-from heatsketch._validation import check_choice, check_new_points, check_number, check_points
+from heatsketch._validation import (
+    check_choice,
+    check_new_points,
+    check_number,
+    check_points,
+    check_weights,
+)
 from heatsketch.backend import HOST
 from heatsketch.neighbors import Distances, in_metric, ordered_search, pair_distances
 from heatsketch.operators.kernel import Kernel, centred, squared_distances
@@ -50,7 +56,7 @@ class Ksum(NamedTuple):
 
 
 @texts_from(in_metric)
-def ksum(X: Any, *, metric: str = "euclidean", rng: Rng = 0) -> Ksum:
+def ksum(X: Any, *, metric: str = "euclidean", rng: Rng = 0, sample_weight: Any = None) -> Ksum:
     """Choose ε and estimate the dimension from the growth of the kernel's mean with ε.
 
     S(ε), the mean of exp(-|x_i - x_j|²/ε), grows as ε^(d/2) if ε is neither too small nor too
@@ -71,6 +77,8 @@ def ksum(X: Any, *, metric: str = "euclidean", rng: Rng = 0) -> Ksum:
         Seed of the sample beyond 2,000 points: 500 rows of the kernel matrix are summed, each over
         up to 20,000 columns. For 60,000 points of a cube the dimension, 2.83, has a standard error
         of 0.01.
+    sample_weight : array-like of shape (n_samples,), default=None
+        How often each point counts, >= 0; by default once.
 
     Returns
     -------
@@ -107,15 +115,23 @@ def ksum(X: Any, *, metric: str = "euclidean", rng: Rng = 0) -> Ksum:
     1
     """
     X = in_metric(check_points(X), metric)
-    return _steepest(_squared_distances(X, np.random.default_rng(rng)), X.shape[0])
+    if sample_weight is None:
+        return _steepest(*_squared_distances(X, np.random.default_rng(rng)), X.shape[0])
+    weights = check_weights(sample_weight, X.shape[0], low=0)
+    counted = np.flatnonzero(weights)
+    d2, chosen = _squared_distances(X[counted], np.random.default_rng(rng))
+    return _steepest(d2, chosen, len(counted), weights[counted])
 
 
-def rule_epsilon(X: Any, rule: Any, distances: Distances | None = None) -> Any:
+def rule_epsilon(
+    X: Any, rule: Any, distances: Distances | None = None, weights: Array | None = None
+) -> Any:
     """Return ε by a rule, in squared data units, or what is given in place of a rule's name.
 
     "ksum": where the kernel's mean grows fastest; "median": the median squared distance;
     "nearest": twice the mean squared distance to the nearest other point (*Linear and nonlinear
-    dimensionality reduction*, §9.2). Zero distances (duplicates) are left out.
+    dimensionality reduction*, §9.2). Zero distances (duplicates) are left out. With `weights` (n,)
+    points count so often, but for "nearest".
     """
     if not isinstance(rule, str):
         return rule
@@ -126,10 +142,11 @@ def rule_epsilon(X: Any, rule: Any, distances: Distances | None = None) -> Any:
         search, _, _ = ordered_search(distances, X, join=False)
         nearest = search.query(None, min(2, X.shape[0])).distances[:, -1]
         return float(2 * np.mean(_positive(np.square(nearest))))
-    d2 = _squared_distances(X, np.random.default_rng(0), distances)
+    d2, chosen = _squared_distances(X, np.random.default_rng(0), distances)
+    weights = None if weights is None else weights[order]
     if rule == "median":
-        return float(np.median(_positive(d2)))
-    return _steepest(d2, len(order)).epsilon
+        return _median(d2, None if weights is None else weights[chosen])
+    return _steepest(d2, chosen, len(order), weights).epsilon
 
 
 def density_estimate(X: Any, epsilon: float | str, dimension: float, *, at: Any = None) -> Array:
@@ -214,10 +231,27 @@ def _positive(d2: Array) -> Array:
     return d2
 
 
+def _median(d2: Array, weights: Array | None) -> float:
+    """Return the median of the squared distances (R, C) that are not 0.
+
+    With the weights (C,) of the points, of which the first R are those of the rows, a distance
+    counts as often as both points together.
+    """
+    if weights is None:
+        return float(np.median(_positive(d2)))
+    count = np.outer(weights[: len(d2)], weights)[d2 > 0]
+    values = _positive(d2)
+    order = np.argsort(values)
+    ends = np.cumsum(count[order])
+    half = ends[-1] / 2
+    middle = np.searchsorted(ends, half, "left"), np.searchsorted(ends, half, "right")
+    return float(values[order[[*middle]]].mean())
+
+
 def _squared_distances(
     X: Any, rng: np.random.Generator, distances: Distances | None = None
-) -> Array:
-    """Return squared distances (R, C), all or of R points from C, the R among them."""
+) -> tuple[Array, Array]:
+    """Return squared distances (R, C), all or of R points from C, and the C, the R first."""
     n = n_rows = X.shape[0]
     chosen = np.arange(n)
     if n > _EXACT_POINTS:
@@ -225,7 +259,7 @@ def _squared_distances(
         logger.info("squared distances of %d of %s points", n_rows, f"{n:,}")
         chosen = rng.choice(n, min(n, _SAMPLE_COLUMNS), replace=False)
     if distances is not None:
-        return np.square(distances(X[chosen[:n_rows]], X[chosen]))
+        return np.square(distances(X[chosen[:n_rows]], X[chosen])), chosen
     y = centred(X[chosen], HOST.centre(X))
     x = y[:n_rows]
     # The Gram form is inexact for the closest pairs; use their differences.
@@ -237,18 +271,21 @@ def _squared_distances(
         block[close] = pair_distances(x[rows], y, *close) ** 2
         return block
 
-    return filled(work, (n_rows, len(chosen)), _TILE_ROWS)
+    return filled(work, (n_rows, len(chosen)), _TILE_ROWS), chosen
 
 
-def _steepest(d2: Array, n: int) -> Ksum:
-    """Return the Ksum test of n points, from squared distances (R, C) in units of their own."""
+def _steepest(d2: Array, chosen: Array, n: int, weights: Array | None = None) -> Ksum:
+    """Return the Ksum test of n points, from squared distances (R, C) in units of their own.
+
+    `chosen` (C,) are the points, `weights` (n,) say how often each of the n counts.
+    """
     positive = _positive(d2)
     # Relative to the scale of the data, so that scaling X scales the result exactly.
-    centre = float(np.median(positive))
+    centre = _median(d2, None if weights is None else weights[chosen])
     low = int(np.floor(2 * np.log2(max(float(np.min(positive)) / centre, 2.0**-80)))) - 2
     high = int(np.ceil(2 * np.log2(float(np.max(positive)) / centre))) + 8
     epsilons = centre * 2.0 ** (np.arange(low, high + 1) / 2)
-    slopes = _slopes(d2, n, epsilons)
+    slopes = _slopes(d2, chosen, n, epsilons, weights)
     best = int(np.argmax(slopes))
     place, top = float(best), slopes[best]
     if 0 < best < len(slopes) - 1:  # the parabola through it and its neighbours
@@ -261,11 +298,12 @@ def _steepest(d2: Array, n: int) -> Ksum:
     return Ksum(epsilon, float(2 * top), epsilons, slopes)
 
 
-def _slopes(d2: Array, n: int, epsilons: Array) -> Array:
+def _slopes(d2: Array, chosen: Array, n: int, epsilons: Array, weights: Array | None) -> Array:
     """Return Σ K E / Σ K, E = d²/ε and K = e^-E, at each ε (m,), over all pairs of n points.
 
-    Row i and column i of d2 (R, C) are the same point.
+    Row i and column i of d2 (R, C) are the same point. With weights a pair counts w_i w_j times.
     """
+    columns = None if weights is None else weights[chosen]
     sums = np.empty((2, len(d2), len(epsilons)))
 
     def work(rows: slice) -> None:
@@ -277,10 +315,18 @@ def _slopes(d2: Array, n: int, epsilons: Array) -> Array:
             K = np.exp(-E) if step % _EXPONENTIAL_STEPS < 2 else np.square(kernels[step % 2])
             K[own] = 0.0
             kernels[step % 2] = K
-            sums[0, rows, j] = K.sum(axis=1)
-            sums[1, rows, j] = np.einsum("ij,ij->i", K, E)
+            if columns is None:
+                sums[0, rows, j] = K.sum(axis=1)
+                sums[1, rows, j] = np.einsum("ij,ij->i", K, E)
+            else:
+                sums[:, rows, j] = K @ columns, np.einsum("ij,ij,j->i", K, E, columns)
 
     for_each_tile(work, len(d2), _TILE_ROWS)
+    if weights is not None and columns is not None:
+        own = columns[: len(d2)]
+        K, KE = (own @ sums) / (own @ (columns.sum() - own))
+        same = np.sum(weights**2)  # pairs of a point with itself
+        return KE / (K + same / (weights.sum() ** 2 - same))
     K, KE = sums.mean(axis=1) / (d2.shape[1] - 1)
     # The diagonal of n ones, relative to the n(n-1) pairs that the sample represents.
     return KE / (K + 1 / (n - 1))

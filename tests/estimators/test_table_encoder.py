@@ -1,0 +1,228 @@
+"""Tables of mixed columns: each counts alike, whatever its type, and keeps what it was."""
+
+import datetime
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import cdist, pdist
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import StandardScaler
+
+import heatsketch as hs
+from problems.checks import estimator_checks
+
+N = 240
+ORDER = {"size": ["small", "medium", "large"]}
+
+
+def table():
+    """Return a dict of columns of all types, with gaps in some of them."""
+    rng = np.random.default_rng(0)
+    words = np.array(["red", "green", "blue"], object)[rng.choice(3, N, p=[0.6, 0.3, 0.1])]
+    words[::17] = None
+    number = rng.normal(3, 7, N)
+    number[::11] = np.nan
+    return {
+        "number": number,
+        "whole": rng.integers(0, 9, N),
+        "yes": rng.random(N) < 0.2,
+        "maybe": [None, True, False, True] * (N // 4),
+        "word": words,
+        "size": np.array(ORDER["size"], object)[rng.integers(0, 3, N)],
+        "day": np.datetime64("2024-01-01", "ms") + rng.integers(0, 900, N).astype("m8[D]"),
+        "written": [f"2020-02-{1 + i % 28:02d}" for i in range(N)],
+        "wait": rng.integers(0, 50, N).astype("m8[h]").astype("m8[ms]"),
+    }
+
+
+COLUMNS = table()
+
+
+def blocks(encoder, Z):
+    """Return the numbers of each column by name."""
+    names = encoder.get_feature_names_out()
+    own = {name: [str(n).partition("=")[0] == name for n in names] for name in encoder.columns_}
+    return {name: Z[:, mask] for name, mask in own.items() if any(mask)}
+
+
+@estimator_checks(hs.TableEncoder())
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_every_column_has_the_same_mean_squared_distance():
+    encoder = hs.TableEncoder(ORDER)
+    parts = blocks(encoder, encoder.fit_transform(COLUMNS))
+    assert {*parts} == {*COLUMNS}
+    for part in parts.values():
+        rows = part[~np.isnan(part).any(axis=1)]
+        assert np.mean(cdist(rows, rows, "sqeuclidean")) == pytest.approx(2, rel=1e-9)
+
+
+def test_numbers_are_those_of_standard_scaler():
+    X = np.random.default_rng(1).normal(2, 5, (30, 4))
+    assert_allclose(hs.TableEncoder().fit_transform(X), StandardScaler().fit_transform(X))
+
+
+def test_different_categories_are_equally_far_and_equal_ones_at_one_place():
+    words = ["a"] * 30 + ["b"] * 20 + ["c"] * 10
+    Z = hs.TableEncoder().fit_transform({"word": words})
+    far = pdist(Z)
+    assert_allclose(far[far > 0], far.max())
+    assert len(np.unique(Z, axis=0)) == 3
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_column_comes_back(name):
+    encoder = hs.TableEncoder(ORDER).fit(COLUMNS)
+    found = encoder.inverse_transform(encoder.transform(COLUMNS))[name]
+    want = COLUMNS[name]
+    if name == "written":
+        want = np.array(want, "datetime64[us]")
+    if found.dtype == float:
+        assert_allclose(found, np.asarray(want, float), rtol=1e-12)
+    else:
+        assert found.tolist() == np.asarray(want, found.dtype).tolist()
+
+
+def test_ranks_are_monotone_and_come_back():
+    prices = np.random.default_rng(0).pareto(1, 200)
+    encoder = hs.TableEncoder({"price": "rank"}).fit({"price": prices})
+    Z = encoder.transform({"price": prices})
+    assert_array_equal(Z[:, 0].argsort(), prices.argsort())
+    assert Z.max() < 2  # the largest one is no further than the last of even steps
+    assert_allclose(encoder.inverse_transform(Z)["price"], prices, rtol=1e-9)
+
+
+def test_missing_entries_stay_missing_and_shape_nothing():
+    encoder = hs.TableEncoder(ORDER).fit(COLUMNS)
+    parts = blocks(encoder, encoder.transform(COLUMNS))
+    assert_array_equal(np.isnan(parts["number"][:, 0]), np.isnan(COLUMNS["number"]))
+    assert_array_equal(np.isnan(parts["word"]).all(axis=1), [w is None for w in COLUMNS["word"]])
+    there = ~np.isnan(COLUMNS["number"])
+    alone = hs.TableEncoder().fit_transform({"number": COLUMNS["number"][there]})
+    assert_array_equal(parts["number"][there], alone)
+
+
+def test_rare_categories_are_pooled_and_names_left_out():
+    words = ["a"] * 150 + ["b"] * 45 + [f"rare {i}" for i in range(5)]
+    names = [f"person {i}" for i in range(200)]
+    encoder = hs.TableEncoder().fit({"word": words, "name": names, "one": [1] * 200})
+    assert encoder.get_feature_names_out().tolist() == ["word=a", "word=b", "word=(rare)"]
+    Z = encoder.transform(
+        {"word": ["rare 0", "rare 3", "never seen"], "name": names[:3], "one": [1, 1, 1]}
+    )
+    assert len(np.unique(Z, axis=0)) == 1
+    assert encoder.inverse_transform(Z)["word"].tolist() == [None] * 3
+    said = encoder.describe()
+    assert "5 rare ones pooled" in said
+    assert "name: left out (200 different values, all rare)" in said
+    assert "one: left out (constant)" in said
+
+
+def test_a_new_category_without_a_pool_is_equally_far_from_all():
+    encoder = hs.TableEncoder().fit({"word": ["a", "b", "c"] * 9})
+    known = encoder.transform({"word": ["a", "b", "c"]})
+    new = encoder.transform({"word": ["d"]})
+    assert_allclose(cdist(new, known), cdist(new, known)[0, 0])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_every_library_gives_the_same_numbers(library):
+    frames = pytest.importorskip(library)
+    make = frames.table if library == "pyarrow" else frames.DataFrame
+    want = hs.TableEncoder(ORDER).fit_transform(COLUMNS)
+    assert_allclose(hs.TableEncoder(ORDER).fit_transform(make(COLUMNS)), want, rtol=1e-12)
+
+
+def test_types_of_pandas_say_what_columns_are():
+    pd = pytest.importorskip("pandas")
+    values = ["lo", "hi", "mid", None] * 9
+    frame = pd.DataFrame(
+        {
+            "ordered": pd.Categorical(values, ["lo", "mid", "hi"], ordered=True),
+            "plain": pd.Categorical(values),
+            "whole": pd.array([1, 2, 3, None] * 9, dtype="Int64"),
+            "zone": pd.date_range("2024-03-01", periods=36, tz="Europe/Berlin"),
+        }
+    )
+    encoder = hs.TableEncoder().fit(frame)
+    kinds = {name: column.kind for name, column in encoder.columns_.items()}
+    assert kinds == {"ordered": "ordered", "plain": "category", "whole": "number", "zone": "date"}
+    Z = encoder.transform(frame)
+    assert Z[0, 0] < Z[2, 0] < Z[1, 0]
+    assert list(encoder.feature_names_in_) == list(frame.columns)
+    made = encoder.set_output(transform="pandas").transform(frame)
+    assert list(made.columns) == list(encoder.get_feature_names_out())
+    with pytest.raises(ValueError, match="feature names"):
+        encoder.transform(frame.rename(columns={"zone": "other"}))
+
+
+def test_dates_in_any_form_are_the_same():
+    days = [datetime.date(2024, 1, 1 + i) for i in range(20)]
+    forms = (days, [str(day) for day in days], np.array(days, "datetime64[D]"))
+    found = [hs.TableEncoder().fit_transform({"day": form}) for form in forms]
+    for Z in found[1:]:
+        assert_array_equal(Z, found[0])
+
+
+def test_kinds_are_changed_by_name():
+    codes = {"code": [1, 2, 3] * 20, "x": np.arange(60.0)}
+    encoder = hs.TableEncoder({"code": "category", "x": "left out"}).fit(codes)
+    assert encoder.get_feature_names_out().tolist() == ["code=1", "code=2", "code=3"]
+    assert encoder.inverse_transform(encoder.transform(codes))["code"].tolist() == codes["code"]
+
+
+def test_copies_say_the_same(tmp_path):
+    encoder = hs.TableEncoder(ORDER, min_frequency=0.05).fit(COLUMNS)
+    hs.save_model(encoder, tmp_path / "encoder.model")
+    want = encoder.transform(COLUMNS)
+    copies = pickle.loads(pickle.dumps(encoder)), hs.load_model(tmp_path / "encoder.model")
+    for copy in copies:
+        assert_array_equal(copy.transform(COLUMNS), want)
+        assert copy.describe() == encoder.describe()
+    with pytest.raises(NotFittedError):
+        clone(encoder).transform(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("columns", "X", "kind", "says"),
+    [
+        ({"y": "category"}, {"x": [1, 2]}, ValueError, "names 'y'"),
+        ({"x": "nominal"}, {"x": [1, 2]}, ValueError, "'category'"),
+        ({"x": ["a"]}, {"x": ["a", "b"]}, ValueError, "two or more different"),
+        ("category", {"x": [1, 2]}, TypeError, "dict"),
+        ({"x": ["a", "b"]}, {"x": ["a", "c"]}, ValueError, "'c', which is not among"),
+        ({"x": "number"}, {"x": ["a", "b"]}, ValueError, "'category' or the order"),
+        (None, {"x": [1, "b", 2]}, TypeError, "several types"),
+        (None, {"x": [[1], [2]]}, (TypeError, ValueError), "Column 'x'"),
+        (None, {"x": [{}, {}]}, TypeError, "holds a dict"),
+        (None, {"x": [1.0, np.inf]}, ValueError, "infinity"),
+        (None, {"x": [1, 1], "y": ["a", "b"]}, ValueError, "two different values"),
+        (None, {"x": [1, 2], "y": [1]}, ValueError, "lengths"),
+        (None, {"x": [1]}, ValueError, "n_samples=1"),
+        (None, {}, ValueError, "0 feature"),
+    ],
+)
+def test_errors_say_what_to_do(columns, X, kind, says):
+    with pytest.raises(kind, match=says):
+        hs.TableEncoder(columns).fit(X)
+
+
+def test_new_rows_have_the_types_of_the_fit():
+    encoder = hs.TableEncoder().fit({"x": [1.0, 2.0], "day": ["2024-01-01", "2024-01-02"]})
+    words = hs.TableEncoder().fit({"x": ["a", "a", "2024-01-01", "2024-01-01"]})
+    assert_array_equal(words.transform({"x": ["2024-01-01"]}) > 0, [[True, False]])
+    with pytest.raises(ValueError, match="held text"):
+        words.transform({"x": [1.0]})
+    with pytest.raises(ValueError, match="held numbers"):
+        encoder.transform({"x": ["a"], "day": ["2024-01-01"]})
+    with pytest.raises(ValueError, match="held dates"):
+        encoder.transform({"x": [1.0], "day": [3]})
+    with pytest.raises(ValueError, match="no column 'day'"):
+        encoder.transform({"x": [1.0]})
+    with pytest.raises(ValueError, match="2 are expected"):
+        encoder.inverse_transform(np.ones((2, 3)))

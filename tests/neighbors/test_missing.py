@@ -1,0 +1,129 @@
+"""Missing entries are filled by the nearest rows, alike whenever a row comes."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import pairwise_distances
+
+import heatsketch as hs
+from heatsketch.neighbors.missing import Donors
+
+RNG = np.random.default_rng(0)
+T = RNG.uniform(0, 2 * np.pi, 200)
+FULL = np.c_[np.cos(T), np.sin(T), np.cos(2 * T), np.sin(2 * T), T / 3] + 0.02 * RNG.normal(
+    size=(200, 5)
+)
+GAPS = RNG.random(FULL.shape) < 0.2
+GAPS[GAPS.all(axis=1), 0] = False
+X = np.where(GAPS, np.nan, FULL)
+
+
+def test_entries_that_are_there_stay():
+    filled = Donors.of(X, 10).fill(X)
+    assert_array_equal(filled[~GAPS], X[~GAPS])
+    assert np.isfinite(filled).all()
+
+
+def test_entries_on_a_curve_come_back():
+    """Means of all rows are off by the spread of a column, 0.7; a curve is known by the others."""
+    filled = Donors.of(X, 10).fill(X)
+    assert np.sqrt(np.mean((filled - FULL)[GAPS] ** 2)) < 0.25
+
+
+def test_the_first_round_weighs_the_entries_that_both_have(limits):
+    limits(fill_rounds=1)
+    filled = Donors.of(X, 9).fill(X)
+    squared = pairwise_distances(X, metric="nan_euclidean") ** 2
+    squared[np.isnan(squared)] = np.inf
+    np.fill_diagonal(squared, np.inf)
+    for i, j in zip(*GAPS.nonzero(), strict=True):
+        nearest = np.argsort(squared[i])[:9]
+        w = np.exp(-squared[i, nearest] / np.sort(squared[i, nearest])[4])
+        there = ~GAPS[nearest, j]
+        want = w[there] @ X[nearest[there], j] / w[there].sum() if there.any() else np.nan
+        want = np.nanmean(X[:, j]) if np.isnan(want) else want
+        assert filled[i, j] == pytest.approx(want, abs=1e-9)
+
+
+def test_a_row_is_filled_alike_with_others_or_alone():
+    donors = Donors.of(X, 10)
+    whole, order = donors.fill(X), RNG.permutation(200)
+    assert_array_equal(donors.fill(X[order]), whole[order])
+    assert_array_equal(np.vstack([donors.fill(row[None]) for row in X]), whole)
+    assert_allclose(Donors.of(X[order], 10).fill(X), whole, atol=1e-12)
+
+
+def test_rows_that_are_no_donors_are_filled_by_them(limits):
+    limits(donors=100)
+    donors = Donors.of(X, 10)
+    filled = donors.fill(X)
+    assert len(donors.rows) == 100
+    assert np.sqrt(np.mean((filled - FULL)[GAPS] ** 2)) < 0.3
+    assert_array_equal(donors.fill(X[::-1])[::-1], filled)
+
+
+def test_equal_rows_are_filled_alike():
+    twice = np.vstack([X, X])
+    filled = Donors.of(twice, 10).fill(twice)
+    assert_array_equal(filled[:200], filled[200:])
+
+
+def test_an_offset_of_a_column_moves_what_is_filled():
+    shift = np.array([0, 1e3, 0, -50, 0])
+    moved = Donors.of(X + shift, 10).fill(X + shift) - shift
+    assert_allclose(moved, Donors.of(X, 10).fill(X), atol=1e-8)
+
+
+ESTIMATORS = [
+    hs.DiffusionMap(2, 2),
+    hs.HeatSketch(8, random_state=0),
+    hs.HeatEmbedding(random_state=0),
+]
+every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=["map", "sketch", "picture"])
+
+
+@every_estimator
+def test_a_fit_with_gaps_is_that_of_the_filled_points(estimator):
+    filled = Donors.of(X, 15).fill(X)
+    model = estimator.fit(X)
+    Y, facts = model.embedding_, model.diagnostics_
+    assert_array_equal(facts["filled"], filled[GAPS])
+    assert facts["fill_rounds"] >= 2
+    assert_allclose(model.transform(X), Y, atol=1e-9)
+    assert_allclose(model.transform(filled), Y, atol=1e-9)
+    assert_array_equal(estimator.fit_transform(filled), Y)
+    assert "filled" not in estimator.diagnostics_
+
+
+@every_estimator
+def test_new_points_with_gaps_are_near_those_without(estimator):
+    model = estimator.fit(FULL[:150])
+    gaps, whole = model.transform(X[150:]), model.transform(FULL[150:])
+    size = np.linalg.norm(whole - whole.mean(axis=0), axis=1).mean()
+    assert np.median(np.linalg.norm(gaps - whole, axis=1)) < 0.3 * size
+    assert_array_equal(model.transform(X[150:][::-1])[::-1], gaps)
+    assert np.isfinite(model.novelty(X[150:])).all()
+
+
+def test_a_model_with_gaps_is_kept(tmp_path):
+    model = hs.DiffusionMap(2, 2).fit(X)
+    hs.save_model(model, tmp_path / "gaps.model")
+    again = hs.load_model(tmp_path / "gaps.model")
+    assert_array_equal(again.transform(X), model.transform(X))
+
+
+def test_what_cannot_be_filled_is_refused():
+    row, column, infinite = X.copy(), X.copy(), X.copy()
+    row[3], column[:, 2], infinite[0, 0] = np.nan, np.nan, np.inf
+    for bad, says in ((row, "row 3"), (column, "column 2"), (infinite, "infinity")):
+        with pytest.raises(ValueError, match=says):
+            hs.DiffusionMap().fit(bad)
+    model = hs.DiffusionMap().fit(X)
+    with pytest.raises(ValueError, match="row 0"):
+        model.transform(row[3:4])
+    with pytest.raises(ValueError, match="NaN"):
+        hs.DiffusionMap(affinity="precomputed").fit(np.full((4, 4), np.nan))
+    with pytest.raises(ValueError, match="are not known"):
+        hs.DiffusionMap(metric="cosine").fit(FULL).transform(X)
+    assert model.__sklearn_tags__().input_tags.allow_nan
+    assert not hs.DiffusionMap(affinity="precomputed").__sklearn_tags__().input_tags.allow_nan
