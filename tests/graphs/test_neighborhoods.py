@@ -251,9 +251,9 @@ def test_one_search_serves_all_who_are_given_the_index(monkeypatch):
     searches = []
     search = ExactSearch.nearest
 
-    def counted(self, k):
+    def counted(self, k, x=None):
         searches.append(k)
-        return search(self, k)
+        return search(self, k, x)
 
     monkeypatch.setattr(ExactSearch, "nearest", counted)
     for k in (10, 4, 7):
