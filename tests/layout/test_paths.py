@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from scipy.spatial.distance import cdist, pdist
 from scipy.stats import spearmanr
 
@@ -14,9 +15,10 @@ from heatsketch.layout.paths import (
     graph_of_lengths,
     paths_of_few,
     paths_within,
+    with_few_digits,
 )
 from heatsketch.metrics.picture import sampled_geodesics
-from problems.clouds import cloud, even_circle, rings
+from problems.clouds import cloud, even_circle, noisy_tree, rings
 
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
 
@@ -209,3 +211,30 @@ def test_several_components_have_pictures_in_every_form(normalization):
     model = hs.HeatEmbedding(n_neighbors=4, normalization=normalization).fit(X)
     assert model._has_free_layout
     assert_array_equal(model.transform(X), model.embedding_)
+
+
+def test_what_a_layout_starts_from_has_few_digits():
+    rng = np.random.default_rng(0)
+    M = sparse.random(40, 40, 0.2, "csr", rng=rng)
+    given = (rng.random(40), 5 + rng.normal(size=(40, 2)), rng.normal(size=90))
+    found = with_few_digits(M, *given)
+    assert_allclose(found[0].data, M.data, rtol=2**-8)
+    assert_allclose(found[1], given[0], rtol=2**-8)
+    assert_allclose(found[2], given[1], atol=2**-9)
+    assert_allclose(found[3], given[2], atol=2**-6)
+    noisy = [x + 1e-12 * rng.normal(size=x.shape) for x in given]
+    M.data += 1e-12
+    for one, same in zip(found[1:], with_few_digits(M, *noisy)[1:], strict=True):
+        assert_array_equal(one, same)
+
+
+@pytest.mark.parametrize("name", ["roll", "groups", "tree"])
+def test_pictures_are_the_same_in_both_precisions(name):
+    """No pair moves by more than a twentieth of the picture."""
+    X = {
+        "roll": lambda: hs.datasets.swiss_roll(400, rng=0)[0],
+        "groups": lambda: cloud(300, 6) + 4 * np.eye(5, 6)[np.arange(300) % 5],
+        "tree": noisy_tree,
+    }[name]()
+    one, other = (pdist(hs.HeatEmbedding().fit_transform(X.astype(t))) for t in (float, np.float32))
+    assert np.abs(one - other).max() < 0.05 * one.max()

@@ -472,8 +472,8 @@ def markers(
     >>> str(hs.anndata.markers(adata, "kind", "B").names[0])
     '2'
     """
-    entries = entry(target(adata, False), "obs", column)
-    X = adata.X if layer is None else entry(adata, "layers", layer)
+    entries = entry_of(target(adata, False), "obs", column)
+    X = adata.X if layer is None else entry_of(adata, "layers", layer)
     if X is None:
         raise ValueError("adata has no X; pass layer.")
     sides = [None if side is None else having(entries, side, column) for side in (group, against)]

@@ -21,7 +21,7 @@ from heatsketch.backend import Block, Blocks, blocks_of
 from heatsketch.layout.free import free_layout, geometric_medians
 from heatsketch.layout.linear import Objective, first_equal, learn_linear_map
 from heatsketch.layout.objective import sampled_pairs
-from heatsketch.layout.paths import FARTHEST, Paths, followed
+from heatsketch.layout.paths import FARTHEST, Paths, followed, with_few_digits
 from heatsketch.markov.components import WideCoordinates
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import Step, divided
@@ -244,19 +244,17 @@ def free_places(
         ends = (blocks.native(vertices[side]) for side in (i, j))
         distances = blocks.host(pair_distances(S, S, *ends))
         targets, misfit = np.log(np.maximum(distances, _DEGENERATE * distances.max())), 1.0
+        own = on_device(M if n == diffusion.n else M[vertices][:, vertices], blocks.device)
+        root, places = diffusion.root[vertices], Y[vertices]
         if paths is not None:
             places, misfit = paths[at].start(k)
             targets = followed(targets, log_lengths, 1 - (1 - path_weight) * misfit)
-            Y[vertices] = (
-                places
-                * np.exp(np.median(targets))
-                / np.median(pair_distances(places, places, i, j))
-            )
-        own = M if n == diffusion.n else M[vertices][:, vertices]
+            size = np.exp(np.median(targets)) / np.median(pair_distances(places, places, i, j))
+            own, root, places, targets = with_few_digits(own, root, size * places, targets)
         Y[vertices] = free_layout(
-            on_device(own, blocks.device),
-            diffusion.root[vertices],
-            Y[vertices],
+            own,
+            root,
+            places,
             (i, j),
             targets,
             neighbor_weight=neighbor_weight * min(1.0, max(_LEAST_NEIGHBORS, 2 * misfit)),

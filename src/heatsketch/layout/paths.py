@@ -31,6 +31,7 @@ _PAIRS_OF_A_POINT = 12  # with landmarks
 # times as far as in a disc or a ball may points be: as far as those of a line, beside the median
 FARTHEST = {2: 1.55, 3: 1.8}
 _FAR = 3.5  # medians: the length that this is
+_BITS, _START_BITS, _TARGET_BITS = 8, 9, 5  # of weights; after the point, of places and targets
 _ENDS = (0.975, 0.025)
 _ROUNDING = 1e-10  # an eigenvalue next to the largest
 _TINY = 1e-12  # a length next to the largest, of equal points
@@ -107,6 +108,26 @@ def followed(log_distances: Array, log_lengths: Array, weight: float) -> Array:
     stretch = max(1.0, ranges[0] / ranges[1]) if ranges[1] > 0 else 1.0
     lengths = stretch * (log_lengths - np.median(log_lengths)) + center
     return (1 - weight) * log_distances + weight * lengths
+
+
+def with_few_digits(
+    M: Any, root: Array, start: Array, targets: Array
+) -> tuple[Any, Array, Array, Array]:
+    """Return a step M, √π, places and logarithms of distances with two to three digits.
+
+    The descent increases rounding until single points end elsewhere. So what is rounding before it,
+    between precisions or machines, is mostly taken out here, and a picture does not show digits.
+    """
+    blocks, unit = blocks_of(M), 2.0 ** np.round(np.median(targets) / np.log(2))
+    M = blocks.csr((_rounded(M.data, blocks.xp), M.indices, M.indptr), M.shape)
+    start = unit * np.round(start / unit * 2**_START_BITS) / 2**_START_BITS
+    return M, _rounded(root, np), start, np.round(targets * 2**_TARGET_BITS) / 2**_TARGET_BITS
+
+
+def _rounded(x: Any, xp: Any) -> Any:
+    """Return numbers with eight binary digits."""
+    mantissa, exponent = xp.frexp(x)
+    return xp.ldexp(xp.round(mantissa * 2**_BITS) / 2**_BITS, exponent)
 
 
 def is_measurable(diffusion: Diffusion) -> bool:
