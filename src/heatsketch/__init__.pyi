@@ -52,7 +52,7 @@ from .markov.normalization import (
     symmetric_normalize,
 )
 from .metrics import diffusion_distance, distortion
-from .mixture import MixtureKernel
+from .mixture import MixtureKernel, TaylorMap
 from .operators.affine import Affine
 from .operators.deflated import Deflated
 from .operators.dense import Dense
@@ -104,6 +104,7 @@ __all__ = [
     "ScaleWarning",
     "Scaled",
     "Sparse",
+    "TaylorMap",
     "TorchDense",
     "TorchKernel",
     "TorchSparse",
