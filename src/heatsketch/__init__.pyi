@@ -44,7 +44,7 @@ from .estimators import (
 )
 from .estimators.initialization import initialization
 from .io.models import load_model, save_model
-from .markov.affinity import gaussian_affinity
+from .markov.affinity import gaussian_affinity, kernel_affinity
 from .markov.diffusion import Diffusion, diffusion
 from .markov.normalization import (
     bistochastic_normalize,
@@ -69,12 +69,14 @@ from .scales.connecting_scale import connecting_epsilon
 from .scales.dimension import intrinsic_dimension
 from .spectral.eigenpairs import eigh
 from .spectral.filters import Accumulated, Heat, Power
+from .spectral.heat_kernel import heat_kernel_embedding
 from .spectral.sketch import sketch
 from .spectral.traces import heat_trace
 from .uncertainty import (
     columns_for,
     data_interval,
     diffusion_discrepancy,
+    secant_inner_products,
     sketch_interval,
 )
 
@@ -126,10 +128,12 @@ __all__ = [
     "eigh",
     "gaussian_affinity",
     "graph",
+    "heat_kernel_embedding",
     "heat_trace",
     "initialization",
     "intrinsic_dimension",
     "io",
+    "kernel_affinity",
     "ksum",
     "load_model",
     "markov_normalize",
@@ -140,6 +144,7 @@ __all__ = [
     "progress",
     "report",
     "save_model",
+    "secant_inner_products",
     "show_versions",
     "sketch",
     "sketch_interval",
