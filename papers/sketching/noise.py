@@ -73,9 +73,9 @@ def normalized(K: np.ndarray, form: str) -> np.ndarray:
     """Return Algorithm 1 or 2 of K, or of K without its diagonal."""
     name, _, without = form.partition(", ")
     K = K - np.diag(np.diag(K)) if without else K
-    return (
-        hs.symmetric_normalize(K) if name == "symmetric" else hs.bistochastic_normalize(K, tol=1e-9)
-    )
+    if name == "symmetric":
+        return hs.symmetric_normalize(K)
+    return hs.bistochastic_normalize(K, tol=1e-9)
 
 
 def run_noise(folder: Path, seed: int = 0, **sizes: int) -> list[NoiseRow]:

@@ -64,7 +64,7 @@ from .operators.scaled import Scaled
 from .operators.sparse import Sparse
 from .operators.torch import TorchDense, TorchKernel, TorchSparse
 from .reports.facts import report
-from .scales.bandwidth import density_estimate, ksum
+from .scales.bandwidth import density_estimate, ksum, nearest_epsilon
 from .scales.connecting_scale import connecting_epsilon
 from .scales.dimension import intrinsic_dimension
 from .spectral.eigenpairs import eigh
@@ -139,6 +139,7 @@ __all__ = [
     "markov_normalize",
     "metrics",
     "mixture",
+    "nearest_epsilon",
     "neighbors",
     "plot",
     "progress",
