@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist, pdist, squareform
 
 import heatsketch as hs
 from heatsketch.classical import ClassicalMDS, MetricMDS, NonmetricMDS
-from heatsketch.classical.nonmetric_mds import disparities
+from heatsketch.classical.nonmetric_mds import Disparities
 from problems.checks import up_to_signs
 
 
@@ -34,13 +34,13 @@ def test_disparities_are_the_nearest_numbers_in_the_order_wanted():
     rng = np.random.default_rng(0)
     for _ in range(20):
         d, delta = rng.random(6), rng.integers(0, 4, 6).astype(float)
-        found = disparities(d, delta)
+        found = Disparities(delta)(d)
         for i, j in itertools.permutations(range(6), 2):
             assert found[i] <= found[j] or delta[i] >= delta[j]
         # A projection on a convex cone: d - d̂ is orthogonal to d̂, and at most to all others.
         assert abs((d - found) @ found) < 1e-12
         for _ in range(50):
-            other = disparities(rng.random(6), delta)
+            other = Disparities(delta)(rng.random(6))
             assert (d - found) @ other <= 1e-12
 
 
@@ -77,7 +77,7 @@ def test_a_function_of_the_distances_changes_nothing_but_the_start(X, power):
     assert model.stress_ < 1e-2
     assert model.stress_ < model.diagnostics_["classical_stress"] / 3
     d, delta = pdist(X), squareform(D)
-    assert_allclose(disparities(d, delta), disparities(d, delta**power))
+    assert_allclose(Disparities(delta)(d), Disparities(delta**power)(d))
 
 
 def test_distances_in_the_plane_come_out_without_stress(X):

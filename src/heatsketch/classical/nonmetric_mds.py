@@ -146,10 +146,10 @@ class NonmetricMDS(Embedding):
         D = (D + D.T) / 2  # rounding
         np.fill_diagonal(D, 0.0)
         delta = squareform(D, checks=False)
-        Y = classical_scaling(D**2, k).coordinates
+        Y, disparities = classical_scaling(D**2, k).coordinates, Disparities(delta)
         logger.info("nonmetric scaling of %s points", f"{n:,}")
         with single_threaded_blas():  # the same bits for any number of threads
-            Y, stresses = _lowered(Y, delta, max_iter, tol)
+            Y, stresses = _lowered(Y, disparities, max_iter, tol)
         self.n_iter_ = len(stresses) - 1
         if self.n_iter_ == max_iter and stresses[-2] - stresses[-1] >= tol:
             warn(
@@ -162,7 +162,7 @@ class NonmetricMDS(Embedding):
         d = pdist(Y)
         scale = float(np.linalg.norm(delta) / (np.linalg.norm(d) or 1.0))
         self._Y = scale * Y
-        self.disparities_ = disparities(scale * d, delta)
+        self.disparities_ = disparities(scale * d)
         self.stress_ = stresses[-1]
         known, at = np.unique(delta, return_inverse=True)
         targets = np.bincount(at, self.disparities_) / np.bincount(at)
@@ -210,20 +210,37 @@ class NonmetricMDS(Embedding):
         return X.astype(float) if self._points is None else cdist(X, self._points)
 
 
-def disparities(d: Array, delta: Array) -> Array:
-    """Return the numbers nearest to d (m,) that have the order of delta (m,), ties in any order."""
-    order = np.lexsort((d, delta))
-    found = np.empty_like(d)
-    found[order] = isotonic_regression(d[order])
-    return found
+class Disparities:
+    """The numbers nearest to d (m,) that have the order of delta (m,), ties in any order.
+
+    What does not depend on d is sorted once: only equal numbers are sorted again, by d.
+    """
+
+    def __init__(self, delta: Array) -> None:
+        self._order = np.argsort(delta, kind="stable")
+        known = delta[self._order]
+        same = known[1:] == known[:-1]
+        self._tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+        self._known = known[self._tied]
+
+    def __call__(self, d: Array) -> Array:
+        """Return the disparities of d (m,): isotonic regression on the order."""
+        order = self._order.copy()
+        own = order[self._tied]
+        order[self._tied] = own[np.lexsort((d[own], self._known))]
+        found = np.empty_like(d)
+        found[order] = isotonic_regression(d[order])
+        return found
 
 
-def _lowered(Y: Array, delta: Array, max_iter: int, tol: float) -> tuple[Array, list[float]]:
+def _lowered(
+    Y: Array, disparities: Disparities, max_iter: int, tol: float
+) -> tuple[Array, list[float]]:
     """Return Y (n, k) after steps of SMACOF, and stress1 before the first and after each."""
     stresses: list[float] = []
     while True:
         d = pdist(Y)
-        wanted = disparities(d, delta)
+        wanted = disparities(d)
         stresses.append(float(np.linalg.norm(d - wanted) / (np.linalg.norm(d) or 1.0)))
         falls = len(stresses) < 2 or stresses[-2] - stresses[-1] >= tol
         if not falls or stresses[-1] == 0 or len(stresses) > max_iter:
