@@ -25,6 +25,7 @@ from heatsketch.classical import (
     LocallyLinearEmbedding,
     MetricMDS,
     MultipleDiscriminant,
+    NonmetricMDS,
 )
 from heatsketch.neighbors import NeighborIndex
 from problems.checks import estimator_checks
@@ -39,6 +40,7 @@ SCALED = {  # coordinates have the unit of the points
     "classical": ClassicalMDS(2),
     "landmarks": LandmarkMDS(2, np.arange(9)),
     "metric": MetricMDS(2, tol=1e-12, max_iter=3000),
+    "nonmetric": NonmetricMDS(2, tol=1e-9, max_iter=3000),
     "isomap": Isomap(2, n_neighbors=7),
     "isomap of a radius": Isomap(2, radius=1.8),
     "landmark isomap": LandmarkIsomap(2, n_neighbors=7, landmarks=np.arange(20)),

@@ -99,6 +99,7 @@ class DiffusionEstimator(Embedder, Weighed):
     _donors: Any = None
     _filled: Any = None
     cut = WIDE_CUT  # of the kernel for "radius"; a parameter of some subclasses
+    deflate = True  # leave out the trivial direction; likewise
     # by which the coordinates of any point follow from what it is near to
     _map = cast("Map", None)
     _takes_sparse = True
@@ -436,11 +437,12 @@ class DiffusionEstimator(Embedder, Weighed):
         times = self._fit_times
         index = check_number(index, "index", low=0, high=len(times) - 1, integer=True)
         width = self.embedding_.shape[1] // len(times)
+        first = index * width + (not self._fitted_as.deflate)  # after the trivial one
         A, labels = self._explained_operator()
         return explained_variance(
             A,
             make_filter(self._fitted_as.filter, times[index]).minus_constant(),
-            self._map.spanned(A, slice(index * width, (index + 1) * width)),
+            self._map.spanned(A, slice(first, (index + 1) * width)),
             check_level(level),
             values=self._result("eigenvalues_"),
             labels=labels,

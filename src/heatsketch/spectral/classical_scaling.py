@@ -62,7 +62,7 @@ def centre_squares(squares: Array) -> Array:
     return means
 
 
-def classical_scaling(squares: Array, k: int) -> ClassicalScaling:
+def classical_scaling(squares: Array, k: int, *, positive_only: bool = False) -> ClassicalScaling:
     """Compute coordinates from squared distances: *Linear and nonlinear …*, §3, steps 1 to 5.
 
     Parameters
@@ -71,6 +71,9 @@ def classical_scaling(squares: Array, k: int) -> ClassicalScaling:
         Squared distances, symmetric. Overwritten.
     k : int
         Number of coordinates, at most l.
+    positive_only : bool
+        Whether to leave out coordinates of eigenvalues that are not positive, in place of a warning
+        and zeros.
 
     Notes
     -----
@@ -91,7 +94,9 @@ def classical_scaling(squares: Array, k: int) -> ClassicalScaling:
     values, vectors = values[::-1], vectors[:, ::-1]
     positive = values > _EIGENVALUE_ROUNDING * max(values[0], 0.0)
     found = np.count_nonzero(positive)
-    if found < k:
+    if positive_only:
+        values, vectors, positive = values[:found], vectors[:, :found], positive[:found]
+    elif found < k:
         warn(
             UserWarning,
             f"Only {found} of {k} eigenvalues are positive beyond rounding, because the distances "
