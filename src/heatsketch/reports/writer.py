@@ -19,7 +19,11 @@ from heatsketch.io.metadata import plain
 from heatsketch.reports.columns import column, named_columns, numbers, unpacked
 
 SUFFIXES = (".html", ".htm")
-_SCRIPTS = ("scatter.js", "names.js", "charts.js", "distances.js", "report.js")
+_SCRIPTS = (
+    *("data.js", "charts.js", "statistics.js", "names.js", "scatter.js", "distances.js", "page.js"),
+    *("colours.js", "filters.js", "over.js", "time.js", "asked.js", "selection.js", "search.js"),
+    *("cards.js", "pictures.js", "pointer.js", "report.js"),
+)
 
 
 @dataclass(frozen=True)
