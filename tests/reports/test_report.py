@@ -21,6 +21,7 @@ from heatsketch.reports import frames as frames_module
 from heatsketch.reports.columns import column, packed_places
 from heatsketch.reports.facts import sketch_facts, sketch_of
 from heatsketch.reports.frames import slider_times
+from heatsketch.reports.summary import advice, changed, reading
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -107,6 +108,78 @@ def test_a_widget_answers_with_the_columns_that_are_asked_for(roll, limits):
     json.dumps(said)
     assert shown.names == list(known)
     assert shown.page == page.html
+
+
+def test_a_widget_keeps_names_and_embeds_rows_again(roll):
+    pytest.importorskip("anywidget")
+    X, sheet = roll
+    page = hs.report(hs.DiffusionMap(2, 8).fit(X), X, labels={"sheet": sheet})
+    shown = page.widget(["x"], {"x": X[:, 0]}.get)
+    assert shown.can == ["again"]
+    assert shown.annotations.tolist() == [""] * 300
+    shown._handle_custom_msg({"annotations": {"a": [1, 2], "b": [299]}}, [])
+    assert np.flatnonzero(shown.annotations == "a").tolist() == [1, 2]
+    assert shown.annotations[299] == "b"
+    rows = np.arange(299, 0, -2)
+    shown._handle_custom_msg({"again": rows.tolist()}, [])
+    again = page.again(np.sort(rows))
+    assert shown.page == again.html
+    assert shown.can == ["again", "back"]
+    np.testing.assert_array_equal(unpacked(again.facts["shown"]), np.sort(rows))
+    np.testing.assert_allclose(
+        unpacked(again.facts["columns"][0]["values"]), sheet[np.sort(rows)], rtol=1e-6
+    )
+    expected = hs.report(hs.DiffusionMap(2, 8).fit(X[np.sort(rows)]), X[np.sort(rows)])
+    assert again.facts["frames"] == expected.facts["frames"]
+    shown._handle_custom_msg({"back": True}, [])
+    assert shown.page == page.html
+    said = []
+    shown.send = said.append
+    shown._handle_custom_msg({"again": [1]}, [])  # one point has no graph
+    assert said[0]["missing"].startswith("again: ")
+    assert shown.page == page.html
+
+
+def test_reports_without_points_embed_nothing_again(roll, embedded):
+    assert hs.report(embedded).again is None
+    assert hs.report(embedded, roll[0]).again is not None
+
+
+@pytest.mark.parametrize(
+    ("quality", "said", "unsaid"),
+    [
+        ((0.97, 0.92, 0, 0.37), ["Good.", "are near each other in the data", "37 %"], "compare"),
+        ((0.97, 0.5, 0, 0.85), ["Do not compare distances between groups", "85 %"], "Measure no"),
+        ((0.8, 0.9, 0, 0.5), ["Many points", "Measure no distance by eye"], "Do not compare"),
+        ((0.6, 0.1, 0, 0.0), ["Poor", "Few points", "Do not compare", " 0 %"], "Good"),
+        ((np.nan, np.nan, 0, 1.0), ["too few to judge", "100 %"], "near each other"),
+    ],
+)
+def test_the_verdict_says_what_a_picture_is_good_for(quality, said, unsaid):
+    text = advice(hs.metrics.PictureQuality(*quality))
+    assert all(words in text for words in said)
+    assert unsaid not in text
+
+
+def test_what_differs_from_the_defaults_is_told(roll):
+    assert changed(hs.HeatEmbedding()) == ""
+    assert changed(hs.HeatEmbedding(3, random_state=0)) == "n_components=3, random_state=0"
+    one = hs.report(hs.HeatSketch(8, random_state=0).fit(roll[0])).facts
+    assert one["changed"] == {"method": "HeatSketch, n_components=8, random_state=0"}
+    assert "n_neighbors=15" in one["lines"]["method"]
+
+
+def test_the_page_says_that_gaps_between_components_mean_nothing(embedded):
+    assert "gaps between components" in reading(embedded, 2)
+    assert "gaps" not in reading(embedded, 1)
+
+
+def test_features_of_many_points_are_left_out_where_they_would_fill_the_page(limits):
+    limits(report_values=100)
+    X = np.random.default_rng(0).normal(size=(20, 6))
+    for count, expected in ((5, 5), (6, 0)):
+        found = columns_module.feature_columns(X[:, :count], None, np.arange(20))
+        assert len(found) == expected
 
 
 class Page(html.parser.HTMLParser):
@@ -196,6 +269,9 @@ def test_times_of_the_slider(embedded, roll):
     assert set(slider_times(embedded)) <= set(embedded.time_curve_.times)
     model = hs.DiffusionMap(2, 8).fit(roll[0])
     assert slider_times(model) == [1, 2, 4, 8, 16, 32, 64, 128]
+    assert slider_times(model, shown=20_001) == [4, 8, 16]
+    assert slider_times(model, shown=200_001) == [8]
+    assert slider_times(model, [2, 4], shown=200_001) == [2, 4, 8]
     heat = hs.DiffusionMap(2, 0.5, filter="heat").fit(roll[0])
     assert slider_times(heat) == [0.5, 1, 2, 4, 8]
     assert slider_times(hs.classical.PCA(2).fit(roll[0])) == [None]

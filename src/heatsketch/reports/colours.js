@@ -63,7 +63,7 @@ function recolour() {
 function drawLegend() {
   const legend = element("legend"), column = shownColumn();
   // A click on a point changes the legend, and not its height, so that the points stay in their places.
-  legend.style.height = reach ? legend.style.height || `${legend.offsetHeight}px` : "";
+  legend.style.height = reach ? legend.style.height || `${legend.getBoundingClientRect().height}px` : "";
   legend.replaceChildren();
   if (!column) return;
   if (column.type === "number") {

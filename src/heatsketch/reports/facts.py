@@ -15,6 +15,8 @@ from scipy.sparse.csgraph import (
     connected_components,
     minimum_spanning_tree,
 )
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 
 from heatsketch import __version__
 from heatsketch._exceptions import logger
@@ -229,7 +231,22 @@ def report(
         "beside": beside_facts(beside, shown, n),
         "images": image_facts(X, images, shown),
     }
-    found = Report(facts)
+    again = None
+    if (
+        facts["again"] is not None
+        and X is not None
+        and "precomputed" not in est.get_params().values()
+    ):
+        known = named_columns(labels, "label", n), named_columns(ids, "id", n)
+
+        def again(rows: Array) -> Report:
+            points = _safe_indexing(X, rows)
+            own, names = ({name: x[rows] for name, x in given.items()} for given in known)
+            found = report(clone(est).fit(points), points, labels=own, colors=colors, ids=names)
+            found.facts.update(subset=True, shown=packed(rows, "i4"), title=facts["title"])
+            return found
+
+    found = Report(facts, again)
     if path is not None:
         found.save(path)
     return found

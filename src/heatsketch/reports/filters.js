@@ -6,6 +6,7 @@ const filters = new Map(); // column -> a set of groups, or [low, high]
 const blocked = new Map(); // column -> (n,) whether its filter stops a point
 let failed = new Uint8Array(0); // (n,) how many filters stop a point
 const listedColumns = []; // those with a histogram
+let brushing = null; // the frame in which a brushed range becomes a filter
 
 const groupsShown = (column) => filters.get(column) ?? new Set();
 const groupOf = (column, k) => (column.values[k] < 0 ? -1 : column.groups[column.values[k]]);
@@ -102,20 +103,24 @@ function brushable(made) { // drag over the bars, or write the ends
     input.type = "number";
     input.step = "any";
     input.addEventListener("change", () => {
-      const given = made.inputs.map((one, k) => (one.value === "" ? column.ends[k] : Number(one.value)));
-      filterBy(column, made.inputs.every((one) => one.value === "") ? null : given);
+      const [low, high] = made.inputs.map((one, k) => (one.value === "" ? column.ends[k] : Number(one.value)));
+      filterBy(column, low <= column.ends[0] && high >= column.ends[1] ? null : [low, high]);
     });
     input.placeholder = short(column.ends[side]);
     return input;
   });
-  let from = null;
+  let from = null, brushed = null;
   made.bars.addEventListener("pointerdown", (event) => {
     made.bars.setPointerCapture(event.pointerId);
     from = at(event);
   });
   made.bars.addEventListener("pointermove", (event) => {
     if (from === null || Math.abs(at(event) - from) < 0.01) return;
-    filterBy(column, [Math.min(from, at(event)), Math.max(from, at(event))].map(value));
+    brushing ??= requestAnimationFrame(() => {
+      brushing = null;
+      filterBy(column, brushed);
+    });
+    brushed = [Math.min(from, at(event)), Math.max(from, at(event))].map(value);
   });
   made.bars.addEventListener("pointerup", (event) => {
     if (from !== null && Math.abs(at(event) - from) < 0.01) filterBy(column, null); // a click forgets
@@ -132,7 +137,8 @@ function drawHistogram({ column, place, bars, inputs }) {
     for (const [counts, kind] of [[all, "bar pale"], [some, "bar"]])
       svg(bars, "path", { class: kind, d: [...counts].map((count, k) => `M${4 * k} ${HIGH}v${(-HIGH * count) / most}h3.6V${HIGH}z`).join("") });
     inputs.forEach((input, side) => {
-      if (input !== document.activeElement) input.value = wanted ? exact(wanted[side], "") : "";
+      const inside = wanted && wanted[side] > column.ends[0] && wanted[side] < column.ends[1];
+      if (input !== document.activeElement) input.value = inside ? exact(wanted[side]) : "";
     });
     return;
   }

@@ -94,7 +94,8 @@ function listen(view) {
       refresh();
     });
 
-  stage.addEventListener("pointerleave", () => {
+  stage.addEventListener("pointerleave", (event) => {
+    if (event.pointerType === "touch") return; // a finger leaves after each tap, whose tip is to be read
     hovered = -1;
     tip.hidden = true;
     refresh();

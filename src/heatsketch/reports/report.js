@@ -83,7 +83,6 @@ function start() {
     const [name] = event.key === "Enter" ? offer(event.target.value) : [];
     if (name) colourBy((event.target.value = name));
   });
-  window.addEventListener("message", listenToKernel);
   for (const id of ["log", "clip", "whole"]) element(id).addEventListener("input", () => (drawLegend(), recolour()));
   element("opacity").addEventListener("input", (event) => {
     for (const one of views) one.scatter.denser = Number(event.target.value);
@@ -142,4 +141,5 @@ function start() {
   return list;
 }
 
-open();
+const opened = open();
+window.addEventListener("message", listenToKernel);

@@ -59,15 +59,16 @@ function addColumn(column) { // from the kernel, or made in the page
 
 async function listenToKernel({ source: from, data }) {
   if (from === window || from !== window.parent || !data) return;
+  await opened; // it may speak before the page has read its facts
   if (data.names) {
     [kernel, offered] = [from, data.names];
     element("column").hidden = false;
-    sayAgain(data);
+    sayAgain(data.can);
   }
   if (data.missing) element("found").value = data.missing;
   if (data.column) {
     addColumn(read(await unpacked(data.column)));
     colourBy(data.column.name);
   }
-  if (data.markers) showMarkers(data.markers, "all columns of the kernel");
+  if (data.markers) showMarkers(data.markers, "columns of the kernel", data.of);
 }

@@ -76,11 +76,11 @@ async function compare() {
   showShares();
 }
 
-function showMarkers(found, of) { // features by effect
+function showMarkers(found, of, count = found.length) { // features by effect
   const made = element("markers"), kept = found.slice().sort((a, b) => Math.abs(b.area - 0.5) - Math.abs(a.area - 0.5)).slice(0, FEATURES);
   made.replaceChildren();
   element("markers-of").textContent = found.length
-    ? `${found.length > kept.length ? `The ${kept.length} that differ most of ` : ""}${counted(found.length)} ${of}. The area under the curve is how often one of these points has a larger number than one of the others. ` +
+    ? `${count > kept.length ? `The ${kept.length} that differ most of ` : ""}${counted(count)} ${of}. The area under the curve is how often one of these points has a larger number than one of the others. ` +
       "p is of Wilcoxon's rank-sum test, corrected for all columns (Benjamini and Hochberg). It is too small for a group that was drawn in the picture, because the picture was made of the same numbers."
     : "The page has no columns of numbers to compare.";
   if (!kept.length) return;
@@ -168,10 +168,11 @@ function saveNotes() {
 
 // The selection embedded again ---------------------------------------------------------------------
 
-function sayAgain({ again, back } = {}) { // by the kernel where there is one, else by a command
-  element("again").hidden = !again;
-  element("back").hidden = !back;
-  element("again-command").hidden = Boolean(again) || !facts.again;
+function sayAgain(can = []) { // by the kernel where there is one, else by a command
+  element("again").hidden = !can.includes("again");
+  element("back").hidden = !can.includes("back");
+  element("all-markers").hidden = !can.includes("compare");
+  element("again-command").hidden = can.includes("again") || !facts.again;
   element("again-lines").textContent = facts.again ?? "";
 }
 
@@ -190,11 +191,15 @@ function startSelection() {
     if (event.key === "Enter") annotate(event.target.value);
   });
   on("save-notes", saveNotes);
-  on("again", () => tellKernel({ again: [...selected].map(rowOf) }));
+  on("again", () => {
+    element("again").textContent = "the kernel embeds them …";
+    tellKernel({ again: [...selected].map(rowOf) });
+  });
   on("back", () => tellKernel({ back: true }));
   on("all-markers", () => {
     element("markers-of").textContent = "The kernel compares all its columns …";
-    tellKernel({ compare: { selected: [...selected].map(rowOf), against: against && [...against].filter((k) => !selected.has(k)).map(rowOf) } });
+    const rest = against ?? (facts.subset ? Array.from({ length: n }, (_, k) => k) : null); // of this page
+    tellKernel({ compare: { selected: [...selected].map(rowOf), against: rest && [...rest].filter((k) => !selected.has(k)).map(rowOf) } });
   });
   sayAgain();
 }
