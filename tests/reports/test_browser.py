@@ -789,6 +789,8 @@ def test_a_few_far_numbers_leave_the_colours_to_the_others_and_the_legend_says_s
     assert low == 0
     assert 1 < high < 3
     assert beyond == 10
+    many = "Float64Array.from({ length: 1000 }, (_, k) => (k < 900 ? k / 900 : 9160))"
+    assert page.evaluate(f"scaleOf({many}).high") == 9160  # a tenth is a group, not a few
     page.evaluate(f"window.far = {values}.subarray(0, n).fill(9160, 0, 5)")
     page.evaluate("columns.push({ type: 'number', name: 'far', values: far, text: String })")
     page.evaluate("paintBy(columns.length - 1)")
@@ -962,7 +964,7 @@ def test_the_verdict_and_the_legend_are_seen_without_scrolling(browser, file, au
     for path in (file, audited[0]):
         for page in _opened(browser, path, viewport={"width": 1400, "height": 900}):
             assert page.inner_text("#verdict") == page.evaluate("facts.verdict") != ""
-            for name in ("verdict", "legend"):
+            for name in ("verdict", "legend", "beyond"):
                 box = page.locator(f"#{name}").bounding_box()
                 assert box["y"] + box["height"] <= 900
 

@@ -149,7 +149,8 @@ def test_reports_without_points_embed_nothing_again(roll, embedded):
     ("quality", "said", "unsaid"),
     [
         ((0.97, 0.92, 0, 0.37), ["Good.", "are near each other in the data", "37 %"], "compare"),
-        ((0.97, 0.5, 0, 0.85), ["Do not compare distances between groups", "85 %"], "Measure no"),
+        ((0.97, 0.5, 0, 0.85), ["Do not compare distances between groups", "85 %"], "compared"),
+        ((0.97, 0.8, 0, 0.85), ["Distances can be compared by eye: 85 %"], "Do not"),
         ((0.8, 0.9, 0, 0.5), ["Many points", "Measure no distance by eye"], "Do not compare"),
         ((0.6, 0.1, 0, 0.0), ["Poor", "Few points", "Do not compare", " 0 %"], "Good"),
         ((np.nan, np.nan, 0, 1.0), ["too few to judge", "100 %"], "near each other"),

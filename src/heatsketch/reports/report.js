@@ -56,6 +56,8 @@ function sayFacts() {
   pairs(element("lines"), Object.entries({ ...facts.lines, ...facts.changed }));
   pairs(element("parameters"), Object.entries(facts.parameters));
   pairs(element("versions"), Object.entries(facts.versions));
+  // The picture fills what the header leaves of the window.
+  new ResizeObserver(([{ target }]) => document.documentElement.style.setProperty("--head", `${target.offsetHeight}px`)).observe(document.querySelector("header"));
   if (facts.gaps && facts.gaps.length) showGaps(facts.gaps);
   if (facts.groups) showGroups(facts.groups);
   if (facts.distortion) showDistances(facts.distortion, times[chosen]);

@@ -63,6 +63,7 @@ async function compare() {
   element("against").textContent = against ? `${counted(others)} points kept before` : `the ${counted(n - selected.size)} others`;
   element("keep").textContent = against ? "compare with all others" : "compare the next selection with these";
   element("differences").hidden = !selected.size || (against ? others : n - selected.size) === 0;
+  for (const id of ["markers", "shares"]) element(id).replaceChildren(); // those of the selection before
   if (element("differences").hidden) return;
   const found = [];
   for (const column of columns.filter((one) => one.type === "number")) {
@@ -80,7 +81,7 @@ function showMarkers(found, of, count = found.length) { // features by effect
   const made = element("markers"), kept = found.slice().sort((a, b) => Math.abs(b.area - 0.5) - Math.abs(a.area - 0.5)).slice(0, FEATURES);
   made.replaceChildren();
   element("markers-of").textContent = found.length
-    ? `${count > kept.length ? `The ${kept.length} that differ most of ` : ""}${counted(count)} ${of}. The area under the curve is how often one of these points has a larger number than one of the others. ` +
+    ? `${count > kept.length ? `The ${kept.length} that differ most of ${counted(count)}` : `Compared: ${counted(count)}`} ${count === 1 ? of.replace("columns", "column") : of}. The area under the curve is how often one of these points has a larger number than one of the others. ` +
       "p is of Wilcoxon's rank-sum test, corrected for all columns (Benjamini and Hochberg). It is too small for a group that was drawn in the picture, because the picture was made of the same numbers."
     : "The page has no columns of numbers to compare.";
   if (!kept.length) return;

@@ -99,9 +99,8 @@ def advice(quality: PictureQuality) -> str:
     elif not math.isnan(quality.distances):
         lines.append("Do not compare distances between groups.")
     percent = math.floor(100 * quality.within + 1e-9)
-    what = (
-        "Measure no distance by eye" if quality.within < 0.8 else "Distances can be compared by eye"
-    )
+    kept = quality.within >= 0.8 and not quality.distances < 0.7
+    what = "Distances can be compared by eye" if kept else "Measure no distance by eye"
     lines.append(f"{what}: {percent} % are right to a factor of 1.5.")
     return " ".join(lines)
 
