@@ -123,8 +123,10 @@ function brushable(made) { // drag over the bars, or write the ends
     brushed = [Math.min(from, at(event)), Math.max(from, at(event))].map(value);
   });
   made.bars.addEventListener("pointerup", (event) => {
-    if (from !== null && Math.abs(at(event) - from) < 0.01) filterBy(column, null); // a click forgets
-    from = null;
+    if (from === null) return;
+    cancelAnimationFrame(brushing);
+    filterBy(column, brushed); // a click forgets
+    from = brushed = brushing = null;
   });
 }
 

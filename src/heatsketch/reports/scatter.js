@@ -44,6 +44,7 @@ class Scatter {
     this.centre = [0, 0];
     this.colours = new Uint8Array(4 * this.n).fill(128);
     this.states = new Uint8Array(this.n).fill(PLAIN);
+    this.order = shuffled(this.n);
     this.few = Math.min(this.n, FIRST);
     this.kept = {}; // results that hold until the points or the window move
     this.after = () => {};
@@ -87,7 +88,7 @@ class Scatter {
     this.stateBuffer = this.buffer(this.states);
     // In random order, so that no category is drawn over the others, and the first are a sample.
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, gl.createBuffer());
-    gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, shuffled(this.n), gl.STATIC_DRAW);
+    gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, this.order, gl.STATIC_DRAW);
     gl.enable(gl.BLEND);
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
     this.redraw();
@@ -272,8 +273,9 @@ class Scatter {
     this.asked = true;
     requestAnimationFrame((now) => {
       this.asked = false;
-      if (this.stale && this.gl) this.draw(this.moves ? this.pace(now) : this.n);
-      else if (this.stale) this.drawFlat();
+      const count = this.stale && this.moves ? this.pace(now) : this.n;
+      if (this.stale && this.gl) this.draw(count);
+      else if (this.stale) this.drawFlat(count);
       this.stale = false;
       this.after();
     });
@@ -328,13 +330,13 @@ class Scatter {
     gl.drawElements(gl.POINTS, count, gl.UNSIGNED_INT, 0);
   }
 
-  drawFlat() {
+  drawFlat(count = this.n) {
     const ratio = window.devicePixelRatio || 1, p = this.onScreen(), pen = this.flat, size = this.size;
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, this.width, this.height);
-    for (const k of shuffled(this.n)) {
-      const [r, g, b] = this.colours.subarray(4 * k, 4 * k + 3);
-      pen.fillStyle = `rgba(${r},${g},${b},${this.states[k] === FADED ? 0.08 : this.opacity})`;
+    const { opacity, colours } = this, ratios = [Math.min(0.08, 0.3 * opacity), opacity, Math.max(0.7, opacity)];
+    for (const k of this.order.subarray(0, count)) {
+      pen.fillStyle = `rgba(${colours[4 * k]},${colours[4 * k + 1]},${colours[4 * k + 2]},${ratios[this.states[k]]})`;
       pen.fillRect(p[2 * k] - size / 2, p[2 * k + 1] - size / 2, size, size);
     }
   }
