@@ -67,6 +67,7 @@ LIMITS = {
     "random_pairs": "layout.objective.RANDOM_PAIRS",
     "report_few_points": "reports.facts._FEW_POINTS",
     "report_points": "reports.facts.MOST_POINTS",
+    "report_values": "reports.columns.MOST_VALUES",
     # Other embeddings
     "pca_size": "classical.pca._MAX_EXACT_SIZE",
     "sne_points": "classical.sne._MAX_COMPLETE_POINTS",
