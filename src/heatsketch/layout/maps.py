@@ -22,6 +22,7 @@ from heatsketch.layout.free import free_layout, geometric_medians
 from heatsketch.layout.linear import Objective, first_equal, learn_linear_map
 from heatsketch.layout.objective import sampled_pairs
 from heatsketch.layout.paths import FARTHEST, Paths, followed, with_few_digits
+from heatsketch.layout.slopes import Beside, slopes_of_median, slopes_of_row
 from heatsketch.markov.components import WideCoordinates
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import Step, divided
@@ -65,6 +66,10 @@ class Map(ABC):
         return self.weighed(self.weights(near))
 
     @abstractmethod
+    def slopes(self, beside: Beside, columns: Array, weights: Array) -> Array:
+        """Return the derivatives (k, d) of the place of a point whose weights these are."""
+
+    @abstractmethod
     def spanned(self, A: Deflated, columns: slice) -> Array:
         """Return what some of the coordinates span of the range of A (n, k)."""
 
@@ -101,6 +106,10 @@ class LinearMap(Map):
         if blocks_of(H) != blocks:
             H = blocks.native(H)
         return blocks.host(divided(multiply(weights, H), self.is_markov))
+
+    def slopes(self, beside: Beside, columns: Array, weights: Array) -> Array:
+        """Return those of a row of A H; its weights follow from the affinities."""
+        return slopes_of_row(self.H, self.is_markov, beside)
 
     def spanned(self, A: Deflated, columns: slice) -> Array:
         """Return A H."""
@@ -139,6 +148,10 @@ class FreeMap(Map):
     def weighed(self, weights: Any) -> Array:
         """Return the medians."""
         return geometric_medians(self.places, weights)
+
+    def slopes(self, beside: Beside, columns: Array, weights: Array) -> Array:
+        """Return those of the median."""
+        return slopes_of_median(self.places, columns, weights, beside)
 
     def spanned(self, A: Deflated, columns: slice) -> Array:
         """Return the places as functions on the vertices, without the trivial direction."""
