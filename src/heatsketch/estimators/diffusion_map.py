@@ -54,10 +54,11 @@ class DiffusionMap(DiffusionEstimator):
     time : float >= 0, "auto", "gap", or a sequence of times, default=1
         Diffusion time t: >= 0 with ``filter="power"``, > 0 with "heat", >= 1 with "accumulated".
         With "power", 0 gives the eigenvectors without the factor λ^t, (57) of [1]_. "auto": the
-        smallest integer t with (λ_{k+1} / λ_1)^t <= δ, (29) of [1]_, so that the other coordinates
-        are negligible. "gap": the t with the largest spectral gap of P^t after the k coordinates,
-        λ_k^t - λ_{k+1}^t: the integer below or above log(log λ_{k+1} / log λ_k) / log(λ_k /
-        λ_{k+1}). With the heat filter, f(λ) replaces λ^t.
+        smallest integer t with (λ_{k+1} / λ_1)^t <= δ, (29) of [1]_ (where λ_k, with which k - 1
+        coordinates count, is an error), so that the other coordinates are negligible. "gap": the t
+        with the largest spectral gap of P^t after the k coordinates, λ_k^t - λ_{k+1}^t: the integer
+        below or above log(log λ_{k+1} / log λ_k) / log(λ_k / λ_{k+1}). With the heat filter, f(λ)
+        replaces λ^t.
     filter : {"power", "heat", "accumulated"}, default="power"
         Weight of a coordinate: λ^t, e^{-t(1-λ)} - e^{-t}, or that of squared distances added up
         from t on (see `Accumulated`).
