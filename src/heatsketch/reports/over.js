@@ -2,7 +2,7 @@
 
 const SCALE_HEIGHT = 36; // of the bar below the points
 const MOST_NAMES = 300; // of a column whose names are written where the picture is enlarged
-const MANY_POINTS = 2_000; // from where on names are not placed anew while the picture moves
+const MANY_POINTS = 1_000; // from where on names are not placed anew while the picture moves
 
 function drawOver({ scatter: own, overlay }) {
   const ratio = window.devicePixelRatio || 1, pen = overlay.getContext("2d");
