@@ -83,6 +83,11 @@ every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=["map", "
 
 
 @every_estimator
+def test_what_is_filled_is_no_parameter(estimator):
+    assert not [name for name in estimator.get_params() if name.startswith("_")]
+
+
+@every_estimator
 def test_a_fit_with_gaps_is_that_of_the_filled_points(estimator):
     filled = Donors.of(X, 15).fill(X)
     model = estimator.fit(X)

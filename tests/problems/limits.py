@@ -42,6 +42,8 @@ LIMITS = {
     "cell_points": "neighbors.inverted_lists._POINTS_PER_CELL",
     "device_cell_points": "neighbors.device._POINTS_PER_CELL",
     "dense_points": "markov.affinity.MOST_POINTS",
+    "mixture_gain": "mixture.marginal._GAIN",
+    "mixture_rounds": "mixture.marginal._MOST_ROUNDS",
     "donors": "neighbors.missing.MOST_DONORS",
     "fill_rounds": "neighbors.missing._MOST_ROUNDS",
     "exact_points": "neighbors.exact.EXACT_POINTS",
