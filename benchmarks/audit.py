@@ -41,7 +41,7 @@ from sklearn.preprocessing import StandardScaler
 
 import heatsketch as hs
 from heatsketch.classical import PCA
-from heatsketch.metrics.picture import nearest_others
+from heatsketch.metrics.neighborhoods import nearest_others
 
 DRAWS = 3
 PACKAGES = (*_harness.PACKAGES, "zadu", "umap-learn")

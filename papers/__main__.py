@@ -6,12 +6,13 @@ from pathlib import Path
 from papers.notes.figures import NOTES, run_notes
 from papers.representation.run import EXAMPLES, run_example
 from papers.sketching.figures import FIGURES
+from papers.sketching.noise import run_noise
 from papers.sketching.run import run_figure
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one figure, or all, and print the main numbers."""
-    names = (*FIGURES, *EXAMPLES, *NOTES)
+    names = (*FIGURES, "noise", *EXAMPLES, *NOTES)
     parser = argparse.ArgumentParser("python -m papers", description=__doc__)
     parser.add_argument("figure", choices=(*names, "all"), metavar="FIGURE", help=", ".join(names))
     parser.add_argument("-o", "--output", type=Path, default=Path("figures"), metavar="FOLDER")
@@ -31,6 +32,8 @@ def main(arguments: list[str] | None = None) -> None:
             continue
         if name in FIGURES:
             run_figure(name, args.output, args.trials, args.seed, args.jobs)
+        elif name == "noise":
+            run_noise(args.output, args.seed)
         elif name in EXAMPLES:
             run_example(name, args.output, args.seed)
         else:

@@ -15,7 +15,7 @@ from numba.core.dispatcher import Dispatcher
 import heatsketch
 
 LAYERS = (  # a folder or module of the package may import those of its layer and before
-    "_version _typing _words _docstrings _tiles _random _exceptions _optional _memory"
+    "_version _typing _words _docstrings _state _tiles _random _exceptions _optional _memory"
     " _tensors _input_warnings _validation _compile",
     "backend",
     "operators",

@@ -27,7 +27,7 @@ ITEMS = {
 
 
 def rows_of(title):
-    """Return the rows of a section: (item, what, where, tests)."""
+    """Return the rows of a section: (item, what, where, tests, what differs)."""
     section = PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("| ")][1:]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
@@ -55,9 +55,11 @@ def items_of(title):
 
 @functools.cache
 def functions_of(path):
+    """Return the functions of a file of tests by name, with the marks that they have."""
     folder = ROOT if path.startswith("papers/") else ROOT / "tests"
     tree = ast.parse((folder / path).read_text(encoding="utf-8"))
-    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return {node.name: " ".join(map(ast.unparse, node.decorator_list)) for node in found}
 
 
 @pytest.mark.parametrize("title", ITEMS)
@@ -69,7 +71,7 @@ def test_every_number_has_one_row(title):
 
 @pytest.mark.parametrize(("title", "row"), ROWS, ids=[f"{t[:6]} {row[0]}" for t, row in ROWS])
 def test_what_a_row_names_exists(title, row):
-    _, what, where, tests = row
+    _, what, where, tests, _ = row
     assert what
     names = re.findall(r"`([^`]+)`", where)
     for name in names:
@@ -83,6 +85,7 @@ def test_what_a_row_names_exists(title, row):
     for test in re.findall(r"`([^`]+)`", tests):
         path, _, function = test.partition("::")
         assert function in functions_of(path), test
+        assert not re.search(r"mark\.(skip|xfail|gpu)", functions_of(path)[function]), test
 
 
 def test_places_that_refer_to_another_row_find_it():
@@ -91,3 +94,8 @@ def test_places_that_refer_to_another_row_find_it():
         reference = re.match(rf"(?:not needed, )?as ({number})", row[2])
         if reference:
             assert reference[1] in items_of(title)
+
+
+def test_the_tests_of_the_papers_that_rows_name_are_run():
+    weekly = (ROOT / ".github" / "workflows" / "weekly.yml").read_text(encoding="utf-8")
+    assert re.search(r"pytest .*\bpapers\b", weekly)

@@ -305,7 +305,7 @@ WORK |= {one.__name__: one for one in (stored, commanded)}
 
 @pytest.mark.parametrize("work", WORK.values(), ids=WORK)
 def test_all_that_takes_a_device_runs_on_a_card(work, card, short_search, limits, tmp_path):
-    limits(layout_steps=(20, 20))  # more would increase the rounding
+    limits(layout_steps=20)  # more would increase the rounding
     needs = {"limits": limits, "tmp_path": tmp_path}
     needs = {name: one for name, one in needs.items() if name in signature(work).parameters}
     expected = arrays_of(work("cpu", torch.from_numpy, **needs))
@@ -411,7 +411,8 @@ def test_more_new_points_are_no_more_waits(card, short_search, make):
 
 def test_the_search_leaves_its_results_on_the_card(card, limits):
     limits(exact_points=300, device_cell_points=40)
-    search = NeighborIndex(LARGE, device="cuda").search_on("cuda")
+    index = NeighborIndex(LARGE, device="cuda")
+    search = index.search_in(index.blocks)
     search.query(None, 9)
     card.clear()
     found = search.query(None, 9)

@@ -26,6 +26,7 @@ OTHERS = {
     "kind": "rademacher",
     "layout": "linear",
     "spread": 0,
+    "path_weight": 1.0,
     "neighbor_weight": 3.0,
     "n_sketch": 5,
     "mixture": 1,

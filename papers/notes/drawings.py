@@ -17,10 +17,17 @@ _ROLL_AXES = [0, 2, 1]  # turn the axis of the roll upwards
 
 
 def isomap(
-    points: Any, edges: Any, distances: Any, way: Any, Y: Any, title: str, path: Path
+    points: Any,
+    edges: Any,
+    distances: Any,
+    way: Any,
+    embeddings: dict[str, Any],
+    title: str,
+    path: Path,
 ) -> None:
-    """Draw the graph, the distances from a point with a shortest path, and the embedding."""
-    drawing, axes = figure_and_axes(8.4, _PANEL_HEIGHT, (1, 3))
+    """Draw the graph, the distances from a point with a shortest path, and the embeddings."""
+    count = 2 + len(embeddings)
+    drawing, axes = figure_and_axes(2.8 * count, _PANEL_HEIGHT, (1, count))
     X = points[:, _ROLL_AXES]
     ax = _solid(drawing, axes[0, 0], X)
     _edges(ax, X, edges)
@@ -29,13 +36,13 @@ def isomap(
     ax.scatter(*X.T, c=distances, **_DOT_STYLE)
     ax.plot(*X[way].T, color=COLOURS[5], linewidth=2, zorder=10)
     ax.set_title("distances from a point, and a path", fontsize=8)
-    ax = axes[0, 2]
-    _edges(ax, Y, edges)
-    ax.scatter(*Y.T, c=distances, **_DOT_STYLE, zorder=2)
-    ax.plot(*Y[way].T, color=COLOURS[5], linewidth=1.5)
-    ax.set_title("the embedding (scales differ)", fontsize=8)
-    ax.tick_params(labelsize=7)
-    ax.spines[["top", "right"]].set_visible(False)
+    for ax, (name, Y) in zip(axes[0, 2:], embeddings.items(), strict=True):
+        _edges(ax, Y, edges)
+        ax.scatter(*Y.T, c=distances, **_DOT_STYLE, zorder=2)
+        ax.plot(*Y[way].T, color=COLOURS[5], linewidth=1.5)
+        ax.set_title(f"{name} (scales differ)", fontsize=8)
+        ax.tick_params(labelsize=7)
+        ax.spines[["top", "right"]].set_visible(False)
     save(drawing, title, path, fontsize=8)
 
 

@@ -21,16 +21,23 @@ from papers.output import random
 OTHER_ROLL, ENDS, CLUSTERS = range(2, 5)  # purposes of random numbers, beside ROLL and PICTURE
 _N_NEIGHBORS = 10
 _N_DIGITS = 10
+_STRESS_TOL = 1e-4  # of the stress1 of a step
 _EXAGGERATION = 4.0
 
 
 def isomap(seed: int, *, points: int = 1600, noise: float = 0.0, n_neighbors: int = 10) -> Drawn:
-    """Unroll the strip by Isomap, and compare distances in the graph with those on the strip."""
+    """Unroll the strip by Isomap, and compare distances in the graph with those on the strip.
+
+    Step 3 is done twice: by classical scaling, as in Isomap itself, and by nonmetric scaling, as
+    `mdscale` in the notes.
+    """
     X, flat = hs.datasets.swiss_roll(points, noise=noise, rng=random(seed, ROLL, points))
     graph = distance_graph(X, n_neighbors)
     start, end = random(seed, ENDS).choice(points, 2, replace=False)
     distances, predecessors = dijkstra(graph, False, start, return_predecessors=True)
     Y = hs.classical.Isomap(n_components=2, n_neighbors=n_neighbors).fit_transform(X)
+    scaling = hs.classical.NonmetricMDS(2, metric="precomputed", tol=_STRESS_TOL)
+    scaling.fit(dijkstra(graph, False))
     i, j = sparse.triu(graph).nonzero()
     arcs = np.abs(flat[i, 0] - flat[j, 0])
     ratios = _ratios(graph, flat)
@@ -42,9 +49,13 @@ def isomap(seed: int, *, points: int = 1600, noise: float = 0.0, n_neighbors: in
         NotesRow("graph over strip distance, median", float(np.median(ratios))),
         NotesRow("graph over strip distance, smallest", float(ratios.min())),
         *recovered(Y, flat),
+        NotesRow("stress1 of classical scaling", scaling.diagnostics_["classical_stress"]),
+        NotesRow("stress1 of nonmetric scaling", scaling.stress_),
+        *recovered(scaling.embedding_, flat, "nonmetric scaling, coordinate"),
     ]
     edges, path = np.column_stack([i, j]), _path(predecessors, end)
-    return rows, partial(drawings.isomap, X, edges, distances, path, Y)
+    embeddings = {"classical scaling": Y, "nonmetric scaling": scaling.embedding_}
+    return rows, partial(drawings.isomap, X, edges, distances, path, embeddings)
 
 
 def distance_graph(X: np.ndarray, n_neighbors: int) -> sparse.csr_matrix:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from papers.output import COLOURS, figure_and_axes, save
+from papers.representation.printed import PrintedRow
 from papers.representation.stationary import StationaryPanels, StationaryRow
 from papers.representation.truncation import (
     SHOWN_EPSILON,
@@ -80,6 +81,66 @@ def bounds(rows: Sequence[TruncationRow], path: Path) -> None:
     save(drawing, "Example II: the worst error of a distance, and what bounds it", path)
 
 
+def printed_histograms(columns: ErrorColumns, path: Path) -> None:
+    """Draw Figure 6.2: normalised histograms of δ as printed, a curve for each ε and each l."""
+    drawing, axes = figure_and_axes(9.6, 4.2, (1, 2))
+    cases = (
+        (
+            columns.by_epsilon,
+            f"l = {SHOWN_ORDER}",
+            lambda epsilon: f"ε = 2$^{{{np.log2(epsilon):.0f}}}$",
+        ),
+        (columns.by_order, f"ε = {SHOWN_EPSILON:g}", lambda terms: f"l = {terms}"),
+    )
+    for ax, (deltas, title, name) in zip(axes[0], cases, strict=True):
+        edges = np.linspace(_LOWEST_LOG10_ERROR, 2, _HISTOGRAM_BINS + 1)
+        chosen = np.linspace(0, len(deltas) - 1, min(6, len(deltas))).round().astype(int)
+        for colour, key in zip(COLOURS, np.array(list(deltas))[chosen].tolist(), strict=False):
+            logs = np.log10(np.maximum(deltas[key], 10**_LOWEST_LOG10_ERROR))
+            shares = np.histogram(logs, edges)[0] / len(logs)
+            ax.stairs(shares, edges, color=colour, label=name(key))
+        ax.set_title(title, fontsize=10)
+        ax.set_xlabel("log₁₀ δ")
+        ax.set_ylabel("share of the pairs")
+        ax.legend(fontsize=8, frameon=False)
+        ax.spines[["top", "right"]].set_visible(False)
+    save(drawing, "Figure 6.2 as printed: δ = |d² - d$_l$|², the first l terms, not centred", path)
+
+
+def printed_surfaces(rows: Sequence[PrintedRow], path: Path) -> None:
+    """Draw Figure 6.3: the worst δ, η, η - δ (red where η is below δ), and both."""
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(9.6, 8.0), dpi=150, layout="constrained")
+    epsilons, terms = (sorted({row[i] for row in rows}) for i in range(2))
+    at = {(row.epsilon, row.terms): row for row in rows}
+    grid = [[at[epsilon, count] for count in terms] for epsilon in epsilons]
+    worst, eta = (np.array([[row[i] for row in line] for line in grid]) for i in (3, 4))
+    x, y = np.meshgrid(terms, np.log2(epsilons))
+    below = np.where(eta >= worst, COLOURS[0], COLOURS[-1])
+    blue, orange = (np.full(worst.shape, colour) for colour in COLOURS[:2])
+    panels = (
+        ("(a) worst δ", ((worst, blue),)),
+        ("(b) η", ((eta, orange),)),
+        ("(c) |η - δ|, red where η < δ", ((np.abs(eta - worst), below),)),
+        (
+            "(d) η (orange) and worst δ (blue)",
+            ((worst, blue), (eta, orange)),
+        ),
+    )
+    for place, (title, surfaces) in enumerate(panels, start=1):
+        ax = drawing.add_subplot(2, 2, place, projection="3d")
+        for values, colours in surfaces:
+            z = np.log10(np.maximum(values, 1e-30))
+            ax.plot_surface(x, y, z, facecolors=colours, alpha=0.85, linewidth=0, shade=False)
+        ax.set_title(title, fontsize=10)
+        ax.set_xlabel("l")
+        ax.set_ylabel("log₂ ε")
+        ax.set_zlabel("log₁₀")
+        ax.view_init(elev=22, azim=40)
+    save(drawing, "Figure 6.3 as printed: δ of (6.3), η of (5.18) with ν$_{min}$ = 10⁻³", path)
+
+
 def _heat_map(ax: Any, x: Sequence[int], rows: Sequence[TruncationRow], deltas: Any) -> Any:
     """Draw a histogram in each column, of width 1, and lines for the worst δ and the bound."""
     highest = np.log10(max(row.bound for row in rows)) + 0.5
@@ -121,8 +182,12 @@ def _name_colours(drawing: Any, rows: Sequence[TruncationRow]) -> None:
     """Explain the colours, at the right of the axes."""
     ax, colours = drawing.axes[-1], _colours(rows)
     handles = [ax.plot([], [], color=colour)[0] for colour, _ in colours]
-    names = [f"ε = 2$^{{{round(np.log2(epsilon))}}}$" for _, epsilon in colours]
+    names = [_name_of(epsilon) for _, epsilon in colours]
     drawing.legend(handles, names, frameon=False, fontsize=8, loc="outside right upper")
+
+
+def _name_of(epsilon: float) -> str:
+    return f"ε = 2$^{{{round(np.log2(epsilon))}}}$"
 
 
 def _colours(rows: Sequence[TruncationRow]) -> list[tuple[str, float]]:

@@ -8,12 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammainc
 
-from heatsketch import MixtureKernel
+from heatsketch import MixtureKernel, TaylorMap
+from heatsketch.mixture.series_map import first_order
 from papers.output import random
-from papers.representation.bounds import first_order, largest_in_ball, paper_order
-from papers.representation.series import TaylorMap
 from papers.representation.stationary import TRUNCATION, best_mixture, two_squares
 
 NU_MIN = 1e-3  # as in the paper
@@ -127,7 +125,7 @@ def _of_epsilon(
     squared = kernel.squared_distance(X[i], X[j], pairwise=False)
     d, noise = np.sqrt(squared), ROUNDING * np.sqrt(kernel.squared_norm(X).max())
     largest = float(d.max())
-    maps = [TaylorMap(order=order, radius=1).fit(kernel, X) for order in range(orders + 1)]
+    maps = [TaylorMap(order=order, radius=1).fit(kernel, points=X) for order in range(orders + 1)]
     needed = needed_orders(kernel, sample, maps[-1], NEEDED_ACCURACY * largest)
     before = _distances(maps[0], X, ends)
     for order, features in enumerate(maps[1:], start=1):
@@ -140,9 +138,9 @@ def _of_epsilon(
             median=float(np.median(delta)),
             worst=float(delta.max()),
             bound=features.error_bound,
-            paper_bound=2 * float(np.sqrt(features.paper_bounds(order).eta)),
+            paper_bound=2 * float(np.sqrt(features.printed_bounds(order).eta)),
             printed=float(np.square(squared - before).max()),
-            printed_eta=features.paper_bounds(order, NU_MIN).eta,
+            printed_eta=features.printed_bounds(order, NU_MIN).eta,
             largest_distance=largest,
             needed=needed[0],
             needed_uncentred=needed[1],
@@ -175,25 +173,17 @@ def needed_orders(
 ) -> tuple[int, int, int]:
     """Return the orders for a tolerance: by the map, from the coordinates' origin, as printed."""
     centred = first_order(lambda order: 2 * features.bound(order) <= tolerance)
-    s, log_peak = reach_from_coordinates(kernel, sample)
-    peak, widest = np.exp(log_peak), s.max()
-    uncentred = first_order(lambda n: 4 * peak * gammainc(n + 1, widest) <= tolerance**2)
-    return centred, uncentred, paper_order(s, tolerance, log_peak, NU_MIN)
+    printed = as_printed(kernel, sample, order=1)
+    uncentred = first_order(lambda order: 2 * printed.bound(order) <= tolerance)
+    return centred, uncentred, printed.l_max(tolerance, NU_MIN)
 
 
-def reach_from_coordinates(kernel: MixtureKernel, sample: Sample) -> tuple[np.ndarray, float]:
-    """Return max |ĉ_j(x)|² from the origin of the coordinates, (K,), and log |g|² of a step.
+def as_printed(kernel: MixtureKernel, sample: Sample, order: int) -> TaylorMap:
+    """Return the map of the paper: points are divided by their largest length, not centred.
 
-    The maximum is over the ball about that origin that holds the points: in the paper they are
-    divided by their largest length, not centred. Lengths are in units of `scale`, as ε is.
+    Lengths are in units of `scale`, as ε is. The ball about the origin of the coordinates holds the
+    points, and the series is about that origin.
     """
-    S = kernel.covariances[0] + kernel.epsilon / 2 * np.eye(kernel.n_features)
-    C = np.linalg.solve(S, kernel.covariances[0]).T
-    D = kernel.epsilon / 2 * (np.eye(kernel.n_features) + C)
-    root = np.linalg.cholesky(2 * D)
-    A = np.linalg.solve(root, C)
-    theta = kernel.means + sample.middle / sample.scale
-    b = np.linalg.solve(root, (theta - theta @ C.T).T).T  # ĉ_j(x) = A x + b_j
-    s = np.array([largest_in_ball(A, b_j, sample.reach).value for b_j in b])
-    log_peak = -0.5 * kernel.n_features * np.log(2 * np.pi) - np.log(np.diag(root)).sum()
-    return s, float(log_peak)
+    away = sample.middle / sample.scale
+    parts = kernel.weights, kernel.means + away, kernel.covariances, kernel.epsilon
+    return TaylorMap(order, centred=False).fit(MixtureKernel(*parts), points=sample.points + away)

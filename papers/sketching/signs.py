@@ -2,10 +2,15 @@
 
 The proposition says that pairwise independent entries are enough for the mean of squared distances
 (31). The signs here are independent in fives, which also gives the variance of independent signs.
-Use them as ``hs.sketch(A, filter, G=pairwise_signs(n, k, rng))``.
+Use them as ``hs.sketch(A, filter, G=pairwise_signs(n, k, rng))``; `times_signs` makes the first
+product without storing G.
 """
 
+from typing import Any
+
 import numpy as np
+
+ROWS_AT_ONCE = 1024  # of G in `times_signs`
 
 
 def pairwise_signs(n: int, k: int, rng: np.random.Generator) -> np.ndarray:
@@ -15,6 +20,21 @@ def pairwise_signs(n: int, k: int, rng: np.random.Generator) -> np.ndarray:
     """
     keys = rng.integers(0, 2**64, size=(3, k), dtype=np.uint64)
     return signs(np.arange(n, dtype=np.uint64), keys)
+
+
+def times_signs(A: Any, k: int, rng: np.random.Generator) -> np.ndarray:
+    """Return A G (n, k), with the G of `pairwise_signs`, of which 1,024 rows are made at a time.
+
+    What is stored of G is 24 bytes a column, in place of 8 n. Columns of A, a dense or sparse
+    matrix, are multiplied block by block.
+    """
+    n = A.shape[1]
+    keys = rng.integers(0, 2**64, size=(3, k), dtype=np.uint64)
+    total = np.zeros((A.shape[0], k))
+    for start in range(0, n, ROWS_AT_ONCE):
+        rows = np.arange(start, min(start + ROWS_AT_ONCE, n), dtype=np.uint64)
+        total += A[:, start : start + len(rows)] @ signs(rows, keys)
+    return total
 
 
 def signs(x: np.ndarray, keys: np.ndarray) -> np.ndarray:

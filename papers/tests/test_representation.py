@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from heatsketch import MixtureKernel
-from papers.representation import run, stationary, truncation
-from papers.representation.series import TaylorMap
+from heatsketch import MixtureKernel, TaylorMap
+from papers.representation import printed, run, stationary, truncation
 
 pytest.importorskip("matplotlib")
 
@@ -23,10 +22,12 @@ SMALL = {
         "log2_epsilons": (-4, -2, 0, 3),
         "orders": 7,
     },
+    "mgc-2-printed": {"points": 200, "pairs": 300, "log2_epsilons": (0, 3, 5), "terms": 14},
 }
 FILES = {
     "mgc-1": {"mgc-1.csv", "mgc-1.png"},
     "mgc-2": {"mgc-2.csv", "mgc-2-histograms.png", "mgc-2-bounds.png"},
+    "mgc-2-printed": {f"mgc-2-printed{end}" for end in (".csv", "-6.2.png", "-6.3.png")},
 }
 
 
@@ -142,7 +143,7 @@ def test_errors_are_those_of_the_orders_they_name(tied):
     d = np.sqrt(np.diagonal(kernel.squared_distance(X[ends[0]], X[ends[1]])))
     embedded = []
     for order in range(3):
-        Y = TaylorMap(order=order, radius=1).fit(kernel, X).transform(X)
+        Y = TaylorMap(order=order, radius=1).fit(kernel, points=X).transform(X)
         embedded.append(np.linalg.norm(Y[ends[0]] - Y[ends[1]], axis=1))
     for row, delta in truncation._of_epsilon(kernel, sample, ends, 2):
         np.testing.assert_allclose(delta, np.abs(d - embedded[row.order]), atol=1e-12)
@@ -161,10 +162,10 @@ def test_the_printed_error_stays_while_the_error_vanishes(by_epsilon):
 
 def test_the_needed_order_is_the_first_whose_bound_is_small(tied):
     sample, kernel = tied
-    any_map = TaylorMap(order=1, radius=1).fit(kernel, sample.points)
+    any_map = TaylorMap(order=1, radius=1).fit(kernel, points=sample.points)
     order, *_ = truncation.needed_orders(kernel, sample, any_map, 0.01)
     bounds = [
-        TaylorMap(order=n, radius=1).fit(kernel, sample.points).error_bound
+        TaylorMap(order=n, radius=1).fit(kernel, points=sample.points).error_bound
         for n in (order - 1, order)
     ]
     assert bounds[0] > 0.01 >= bounds[1]
@@ -179,7 +180,7 @@ def test_reach_from_the_coordinates_is_the_maximum_over_their_ball(tied):
     D = half * (np.eye(2) + C)
     angle = np.linspace(0, 2 * np.pi, 20_001)
     x = sample.reach * sample.scale * np.column_stack([np.cos(angle), np.sin(angle)])
-    found, _ = truncation.reach_from_coordinates(kernel, sample)
+    found = truncation.as_printed(kernel, sample, order=1).reach_
     for s, mean in zip(found, kernel.means * sample.scale + sample.middle, strict=True):
         c = mean + (x - mean) @ C.T
         lengths = np.einsum("na,ab,nb->n", c, np.linalg.inv(2 * D), c)
@@ -189,7 +190,7 @@ def test_reach_from_the_coordinates_is_the_maximum_over_their_ball(tied):
 
 def test_moving_the_coordinates_away_costs_orders_only_where_the_origin_is_theirs(tied):
     sample, kernel = tied
-    features = TaylorMap(order=1, radius=1).fit(kernel, sample.points)
+    features = TaylorMap(order=1, radius=1).fit(kernel, points=sample.points)
     here = truncation.needed_orders(kernel, sample._replace(middle=np.zeros(2)), features, 0.01)
     far = truncation.needed_orders(kernel, sample._replace(middle=np.full(2, 9.0)), features, 0.01)
     assert far[0] == here[0]
@@ -207,3 +208,14 @@ def test_the_table_holds_the_rows_and_the_same_seed_gives_the_same(tmp_path, nam
     assert [tuple(map(float, line)) for line in lines] == [tuple(row) for row in rows]
     run.run_example(name, tmp_path, seed=3, **SMALL[name])
     assert (tmp_path / f"{name}.csv").read_bytes() == table
+
+
+def test_as_printed_the_error_stays_and_the_bound_falls_below_it():
+    rows, _ = printed.printed_example(0, **SMALL["mgc-2-printed"])
+    for epsilon in (1.0, 8.0, 32.0):
+        first, *_, last = [row for row in rows if row.epsilon == epsilon]
+        assert last.corrected < 1e-12 * last.worst  # while |d - d_l|² vanishes
+        assert last.worst > first.worst
+    assert rows[-1].eta < rows[-1].worst
+    for row in rows:  # η with ν_min² = 1e-6 is 1e6 times a bound that holds for the corrected δ
+        assert row.corrected <= 4e-6 * row.eta + 1e-24

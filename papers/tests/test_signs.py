@@ -4,8 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from papers.sketching.signs import field_product, signs
+from papers.sketching.signs import field_product, pairwise_signs, signs, times_signs
 
 POLYNOMIAL = (1 << 64) | 0b11011
 
@@ -81,3 +82,11 @@ def test_the_variance_is_that_of_independent_signs(u: np.ndarray) -> None:
     linear = (np.ones(16) @ signs(np.arange(16, dtype=np.uint64), keys)) ** 2 / 16
     assert linear.mean() == pytest.approx(1)
     assert linear.var() == pytest.approx(15)  # n - 1, not 2 - 2/n
+
+
+def test_products_by_signs_that_are_not_stored_are_those_of_the_stored_ones() -> None:
+    A = np.random.default_rng(0).random((5, 3000))
+    want = A @ pairwise_signs(3000, 4, np.random.default_rng(2))
+    for matrix in (A, sparse.csr_matrix(A)):
+        found = times_signs(matrix, 4, np.random.default_rng(2))
+        np.testing.assert_allclose(found, want, rtol=1e-12)

@@ -45,7 +45,7 @@ from .estimators import (
 from .estimators.initialization import initialization
 from .estimators.table_encoder import TableEncoder
 from .io.models import load_model, save_model
-from .markov.affinity import gaussian_affinity
+from .markov.affinity import gaussian_affinity, kernel_affinity
 from .markov.diffusion import Diffusion, diffusion
 from .markov.normalization import (
     bistochastic_normalize,
@@ -54,7 +54,7 @@ from .markov.normalization import (
 )
 from .metrics import diffusion_distance, distortion
 from .metrics.markers import Markers, markers
-from .mixture import MixtureKernel
+from .mixture import MixtureKernel, TaylorMap
 from .operators.affine import Affine
 from .operators.deflated import Deflated
 from .operators.dense import Dense
@@ -66,17 +66,19 @@ from .operators.operator import Scaled
 from .operators.sparse import Sparse
 from .operators.torch import TorchDense, TorchKernel, TorchSparse
 from .reports.facts import report
-from .scales.bandwidth import density_estimate, ksum
+from .scales.bandwidth import density_estimate, ksum, nearest_epsilon
 from .scales.connecting_scale import connecting_epsilon
 from .scales.dimension import intrinsic_dimension
 from .spectral.eigenpairs import eigh
 from .spectral.filters import Accumulated, Heat, Power
+from .spectral.heat_kernel import heat_kernel_embedding
 from .spectral.sketch import sketch
 from .spectral.traces import heat_trace
 from .uncertainty import (
     columns_for,
     data_interval,
     diffusion_discrepancy,
+    secant_inner_products,
     sketch_interval,
 )
 
@@ -108,6 +110,7 @@ __all__ = [
     "Scaled",
     "Sparse",
     "TableEncoder",
+    "TaylorMap",
     "TorchDense",
     "TorchKernel",
     "TorchSparse",
@@ -129,21 +132,25 @@ __all__ = [
     "eigh",
     "gaussian_affinity",
     "graph",
+    "heat_kernel_embedding",
     "heat_trace",
     "initialization",
     "intrinsic_dimension",
     "io",
+    "kernel_affinity",
     "ksum",
     "load_model",
     "markers",
     "markov_normalize",
     "metrics",
     "mixture",
+    "nearest_epsilon",
     "neighbors",
     "plot",
     "progress",
     "report",
     "save_model",
+    "secant_inner_products",
     "show_versions",
     "sketch",
     "sketch_interval",

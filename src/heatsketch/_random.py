@@ -11,6 +11,7 @@ from heatsketch._tiles import filled, for_each_tile, row_tiles
 from heatsketch._typing import Array, Points, Rng
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd
+HASH_MULTIPLIERS = (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)
 RANDOM_TILE = 4096  # rows of G that share a seed: part of the definition of G, never change it
 
 
@@ -101,22 +102,24 @@ def seed_entropy(rng: Rng) -> list[int]:
     return generator.integers(0, 2**32, size=4, dtype=np.uint32).tolist()
 
 
-def content_order(X: Points, columns: bool = True) -> Array:
+def content_order(X: Points, columns: bool = True, digits: Any = np.float64) -> Array:
     """Return a permutation of the rows of X (n, d) that looks random but depends on X alone.
 
     The same rows come first in any order of the table, so choices by position in the permutation do
-    not change when a table is sorted. Rows that repeat others come last.
+    not change when a table is sorted. Rows that repeat others come last. With `digits` of float32
+    it is the same order for points in both precisions.
     """
-    first, vertex = distinct_rows(X, columns)
+    first, vertex = distinct_rows(X, columns, digits)
     repeats = np.delete(np.arange(len(vertex)), first)
     return np.append(first, repeats[np.argsort(vertex[repeats], kind="stable")])
 
 
-def distinct_rows(X: Points, columns: bool = True) -> tuple[Array, Array]:
+def distinct_rows(X: Points, columns: bool = True, digits: Any = np.float64) -> tuple[Array, Array]:
     """Return (first, vertex): the first row of each value, in an order that looks random but
     depends on the values alone, and for each row of X (n, d) the place of its value in it.
 
-    The order is that of a hash of the bits in float64, after division by a common power of two.
+    The order is that of a hash of the bits in float64, after division by a common power of two, and
+    after rounding to `digits`.
     Zeros do not count, so that sparse and dense rows agree; without `columns` neither does the
     order of the entries of a row. Two of a million different rows have the same hash with
     probability 5e-8.
@@ -132,6 +135,7 @@ def distinct_rows(X: Points, columns: bool = True) -> tuple[Array, Array]:
         tile = X[rows]
         values = (tile.data if sparse.issparse(X) else tile).astype(np.float64)
         scaled = np.ldexp(values, -exponent, order="C") + 0.0  # -0.0 + 0.0 is 0.0
+        scaled = scaled.astype(digits, copy=False).astype(float, copy=False)
         hashes = mixed_bits(scaled.view(np.uint64))
         if sparse.issparse(X):
             hashes = sparse.csr_matrix((hashes, tile.indices, tile.indptr), tile.shape)
@@ -142,7 +146,7 @@ def distinct_rows(X: Points, columns: bool = True) -> tuple[Array, Array]:
 
 def mixed_bits(bits: Array) -> Array:
     """Spread the bits of 64-bit numbers (the finaliser of MurmurHash3); 0 stays 0."""
-    for multiplier in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+    for multiplier in HASH_MULTIPLIERS:
         bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(multiplier)
     return bits ^ (bits >> np.uint64(33))
 

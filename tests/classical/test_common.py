@@ -25,6 +25,7 @@ from heatsketch.classical import (
     LocallyLinearEmbedding,
     MetricMDS,
     MultipleDiscriminant,
+    NonmetricMDS,
 )
 from heatsketch.neighbors import NeighborIndex
 from problems.checks import estimator_checks
@@ -39,6 +40,7 @@ SCALED = {  # coordinates have the unit of the points
     "classical": ClassicalMDS(2),
     "landmarks": LandmarkMDS(2, np.arange(9)),
     "metric": MetricMDS(2, tol=1e-12, max_iter=3000),
+    "nonmetric": NonmetricMDS(2, tol=1e-9, max_iter=3000),
     "isomap": Isomap(2, n_neighbors=7),
     "isomap of a radius": Isomap(2, radius=1.8),
     "landmark isomap": LandmarkIsomap(2, n_neighbors=7, landmarks=np.arange(20)),
@@ -253,6 +255,8 @@ def test_points_beyond_the_longest_path_are_named(model):
         (SNE(2, 79), "perplexity=79 but X has 80 samples; pass perplexity < 79"),
         (TSNE(2, 1), "perplexity=1 is out of range"),
         (TSNE(2, 8, n_iter=200), "n_iter=200"),
+        (TSNE(2, 8, momentum_iter=-1), "momentum_iter=-1 is out of range"),
+        (TSNE(2, 8, early_compression=-1.0), "early_compression=-1.0 is out of range"),
         (TSNE(2, 8, init="spectral"), "init='spectral' is unknown"),
         (TSNE(2, 8, init=np.zeros((80, 3))), r"init has shape \(80, 3\).*pass \(80, 2\)"),
         (TSNE(2, 8, init=np.full((80, 2), np.inf)), "init contains infinity"),

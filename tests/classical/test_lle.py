@@ -164,3 +164,30 @@ def test_new_points_are_combinations_of_their_neighbours(graph):
     X, x = uniform(200, 3), 0.6 * uniform(20, 3, seed=8)
     model = lle(**graph).fit(X)
     assert_allclose(model.transform(x), weight_matrix(X, x, **graph) @ model.embedding_, atol=1e-8)
+
+
+# The square of a graph Laplacian
+
+
+def test_on_an_even_circle_it_is_the_square_of_the_graph_laplacian():
+    """With two neighbours W = ½ (left + right), so that I - W = L/2 and λ = (1 - cos 2πm/n)²."""
+    n = 60
+    X = even_circle(n)
+    model = lle(4, n_neighbors=2, reg=1e-12).fit(X)
+    m = np.array([1, 1, 2, 2])
+    assert_allclose(model.eigenvalues_, (1 - np.cos(2 * np.pi * m / n)) ** 2, rtol=1e-6)
+    laplacian = hs.classical.LaplacianEigenmap(4, n_neighbors=2, weights="binary").fit(X)
+    for first in (0, 2):
+        pair = slice(first, first + 2)
+        angles = subspace_angles(model.embedding_[:, pair], laplacian.embedding_[:, pair])
+        assert angles.max() < 1e-4
+
+
+def test_eigenvalues_on_a_curve_grow_like_the_fourth_power_where_those_of_the_laplacian_square():
+    X = even_circle(200)
+    model = lle(6, n_neighbors=2, reg=1e-12).fit(X)
+    laplacian = hs.classical.LaplacianEigenmap(6, n_neighbors=2).fit(X)
+    fourth, second = (v[::2] / v[0] for v in (model.eigenvalues_, laplacian.eigenvalues_))
+    assert_allclose(fourth, [1, 16, 81], rtol=0.02)
+    assert_allclose(second, [1, 4, 9], rtol=0.02)
+    assert_allclose(fourth, second**2, rtol=1e-4)

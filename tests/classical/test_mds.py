@@ -79,6 +79,34 @@ def test_the_star_has_eigenvalues_two_two_and_minus_a_quarter():
     assert_allclose(mds.embedding_[0], 0, atol=1e-12)
 
 
+def test_positive_only_has_as_many_columns_as_positive_eigenvalues():
+    """d_+ = min(m_+, d) of the notes, steps 4 and 5."""
+    D = along(star_graph(4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mds = ClassicalMDS(3, metric="precomputed", positive_only=True).fit(D)
+    assert mds.embedding_.shape == (4, 2)
+    assert_allclose(mds.eigenvalues_, [2, 2], atol=1e-12)
+    assert_allclose(mds.transform(D), mds.embedding_, atol=1e-12)
+    assert list(mds.get_feature_names_out()) == ["classicalmds0", "classicalmds1"]
+    one = ClassicalMDS(1, metric="precomputed", positive_only=True).fit(D)
+    assert one.embedding_.shape == (4, 1)
+
+
+def test_cities_of_the_united_states_are_nearly_flat():
+    miles, position = hs.datasets.us_cities()
+    assert_array_equal(miles, miles.T)
+    a, b = np.radians(position).T
+    sphere = np.column_stack([np.cos(b) * np.cos(a), np.cos(b) * np.sin(a), np.sin(b)])
+    along_circles = 3959 * np.arccos(np.clip(sphere @ sphere.T, -1, 1))  # the Earth's radius
+    off = np.abs(along_circles - miles)[np.triu_indices(10, 1)]
+    assert off.max() < 12  # miles
+    mds = ClassicalMDS(metric="precomputed").fit(miles)
+    assert mds.diagnostics_["negative_eigenvalues"] > 0
+    assert mds.diagnostics_["negative_share"] < 0.01
+    assert_allclose(cdist(mds.embedding_, mds.embedding_), miles, atol=60)
+
+
 # Landmarks
 
 

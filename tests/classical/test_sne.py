@@ -1,6 +1,7 @@
 """SNE and t-SNE: probabilities, divergences and gradients written out from the notes' §8."""
 
 import sys
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -20,7 +21,9 @@ from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
 from heatsketch.classical import SNE, TSNE
-from heatsketch.classical.sne import conditional, gaussian_forces
+from heatsketch.classical.divergence import Compression, GaussianNeighbors, gaussian_forces
+from heatsketch.classical.perplexity import conditional
+from heatsketch.layout.terms import Neighbors as StudentNeighbors
 from heatsketch.neighbors import NeighborIndex
 from problems.checks import up_to_signs
 
@@ -45,6 +48,12 @@ def student_q(Y):
 
 def gaussian_q(Y):
     return gaussian_rows(cdist(Y, Y, "sqeuclidean"), np.full(len(Y), np.sqrt(0.5)))
+
+
+def t_sne_gradient(p, Y):
+    """4 Σ_j (p_ij - q_ij) (y_i - y_j) / (1 + |y_i - y_j|²), (19)."""
+    F = (p - student_q(Y)) / (1 + cdist(Y, Y, "sqeuclidean"))
+    return 4 * (F.sum(axis=1)[:, None] * Y - F @ Y)
 
 
 def random_graph(n, seed=0):
@@ -135,37 +144,91 @@ def test_sne_written_out(n, scale):
         assert_allclose(divergence, rel_entr(p, q).sum(), rtol=1e-10)
 
 
-def test_steps_of_the_descent_written_out():
+@pytest.mark.parametrize("method", [SNE, partial(TSNE, method="exact")])
+@pytest.mark.parametrize("slow", [2, None, 4])
+def test_steps_of_the_descent_written_out(method, slow):
     """(20) with -η, Jacobs' gains, both momenta, exaggeration and compression, step by step."""
     start = np.random.default_rng(6).normal(size=(20, 2))
     start -= start.mean(axis=0)
-    early_phase = {"early_iter": 3, "early_exaggeration": 4.0, "early_compression": 0.5}
-    model = SNE(perplexity=5, n_iter=5, learning_rate=0.01, init=start, **early_phase)
+    options = {"early_iter": 3, "early_exaggeration": 4.0, "early_compression": 0.5}
+    options |= {"perplexity": 5, "learning_rate": 0.01, "momentum_iter": slow}
+    model = method(n_iter=5, init=start, **options)
     model.fit(np.random.default_rng(7).normal(size=(20, 3)))
-    L = laplacian(model.affinities_ + model.affinities_.T)
+    p = model.affinities_
+    L = laplacian(p + p.T)
+
+    def gradient_of(Y, factor):
+        if isinstance(model, TSNE):  # (19)
+            return t_sne_gradient(factor * p.toarray(), Y)
+        return 2 * (factor * (L @ Y) - gaussian_forces(Y)[0])
+
     Y, before, gains = start.copy(), start.copy(), np.ones_like(start)
     for t in range(5):
         early = t < 3
         if t == 3:  # from rest again
             before, gains = Y, np.ones_like(start)
-        gradient = 2 * ((4.0 if early else 1.0) * (L @ Y) - gaussian_forces(Y)[0] + early * 0.5 * Y)
+        gradient = gradient_of(Y, 4.0 if early else 1.0) + 2 * early * 0.5 * Y
         agree = gradient * (Y - before) < 0
         gains = np.maximum(np.where(agree, gains + 0.2, 0.8 * gains), 0.01)
-        new = Y - 0.01 * gains * gradient + (0.5 if early else 0.8) * (Y - before)
+        new = Y - 0.01 * gains * gradient + (0.5 if t < (slow or 3) else 0.8) * (Y - before)
         shift = new.mean(axis=0)  # nothing depends on the origin: it is the centre
         before, Y = Y - shift, new - shift
     assert_allclose(model.embedding_, Y, rtol=1e-9, atol=1e-12)
-    divergence = rel_entr(model.affinities_.toarray(), gaussian_q(Y)).sum()
-    assert model.kl_divergence_ == pytest.approx(divergence, rel=1e-9)
+    q = student_q(Y) if isinstance(model, TSNE) else gaussian_q(Y)
+    assert model.kl_divergence_ == pytest.approx(rel_entr(p.toarray(), q).sum(), rel=1e-9)
+
+
+def test_t_sne_as_printed():
+    """One call (notes, §8): points of two clouds come out as two clouds."""
+    X = np.random.default_rng(0).normal(size=(100, 4))
+    X[50:] += 20
+    early = {"early_exaggeration": 4, "early_iter": 50, "early_compression": 0.01}
+    options = {"init": "random", "learning_rate": 100, "momentum_iter": 250, **early}
+    model = TSNE(2, 20, method="exact", random_state=0, **options).fit(X)
+    Y = model.embedding_
+    assert np.ptp(Y[:50], axis=0).max() < np.linalg.norm(Y[:50].mean(axis=0) - Y[50:].mean(axis=0))
+    assert model.n_iter_ == 1000
+
+
+@both
+def test_a_random_start_has_the_printed_variance(method):
+    """1e-4 in each coordinate: of 1,000 normal numbers it is known to 4.5 %, five times over."""
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    options = {"init": "random", "learning_rate": 1e-300, "perplexity": 5, **SHORT[method]}
+    Y = method(random_state=0, **options).fit_transform(X)
+    assert Y.var() == pytest.approx(1e-4, rel=5 * np.sqrt(2 / Y.size))
+
+
+@pytest.mark.parametrize(
+    ("method", "option", "has"),
+    [
+        ("barnes-hut", {"early_iter": 50}, "250"),
+        ("barnes-hut", {"momentum_iter": 50}, "250"),
+        ("auto", {"early_compression": 0.1}, "0"),
+        ("fft", {"early_compression": 0.1}, "0"),
+    ],
+)
+def test_options_that_a_library_lacks(X, method, option, has):
+    name = next(iter(option))
+    with pytest.raises(ValueError, match=rf"{name}=.* has {has}; pass method='exact'"):
+        TSNE(perplexity=8, method=method, **option).fit(X)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+@pytest.mark.parametrize("n", [20, 400])  # up to 320 points nothing is compiled
+def test_gradients_are_derivatives_of_values(n, k):
+    """Along a random direction, at a unit of length that is not 1."""
+    rng = np.random.default_rng(k)
+    graph, Y = random_graph(n), rng.normal(size=(n, k))
+    direction, s, h = rng.normal(size=(n, k)), 0.7, 1e-5
+    joint = sparse.csr_matrix(graph + graph.T) / (2 * n)
+    exaggerated = GaussianNeighbors(graph, 4.0)
+    for term in (exaggerated, StudentNeighbors(3.0 * joint, 1.0, opening=0.0), Compression(0.3)):
+        difference = term.value(Y + h * direction, s) - term.value(Y - h * direction, s)
+        assert np.sum(term.gradient(Y, s) * direction) == pytest.approx(difference / (2 * h), 1e-6)
 
 
 # Estimators
-
-
-def t_sne_gradient(p, Y):
-    """4 Σ_j (p_ij - q_ij) (y_i - y_j) / (1 + |y_i - y_j|²), (19)."""
-    F = (p - student_q(Y)) / (1 + cdist(Y, Y, "sqeuclidean"))
-    return 4 * (F.sum(axis=1)[:, None] * Y - F @ Y)
 
 
 def test_t_sne_written_out(X):

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import heatsketch as hs
-from heatsketch.cli import common, main
+from heatsketch.cli import main
+from heatsketch.io.formats import FORMATS
 
 
 @pytest.fixture
@@ -21,7 +22,8 @@ def no_computing(monkeypatch):
 
 @pytest.mark.usefixtures("no_computing")
 def test_a_missing_writer_stops_the_run(clouds, monkeypatch, run):
-    monkeypatch.setitem(common.WRITERS, ".h5ad", "no_such_module")
+    lacking = FORMATS[".h5ad"]._replace(package="no_such_module")
+    monkeypatch.setitem(FORMATS, ".h5ad", lacking)
     said = run("embed", clouds, "-o", "out.h5ad", code=1)
     assert 'pip install "heatsketch[io]"' in said.err
 

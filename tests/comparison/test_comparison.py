@@ -22,6 +22,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import heatsketch as hs
 from heatsketch import cli
+from heatsketch.backend.host_search import ExactSearch
 from heatsketch.comparison import run
 from heatsketch.comparison.methods import (
     ESTIMATORS,
@@ -32,7 +33,6 @@ from heatsketch.comparison.methods import (
     silenced,
 )
 from heatsketch.comparison.run import DEFAULT_METHODS, FILES, measured, memory
-from heatsketch.neighbors.exact import ExactSearch
 
 GRAPHS = ["heat-sketch", "diffusion-map", "laplacian-eigenmap", "isomap", "landmark-isomap", "lle"]
 

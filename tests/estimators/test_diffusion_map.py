@@ -1,8 +1,11 @@
 """Laws of diffusion maps: distances (25), truncation (26), times (29), and the limit ε -> 0."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import sparse
 from scipy.linalg import eigh
 from scipy.optimize import brentq, minimize_scalar
 from scipy.spatial.distance import cdist
@@ -242,3 +245,67 @@ def test_a_time_below_one_does_not_divide_by_rounding():
         hs.DiffusionMap(59, 0, affinity="dense", epsilon=50.0).fit(cloud(60, 2, seed=4))
     with pytest.raises(ValueError, match=r"time=0\.5 is not whole and some eigenvalues"):
         hs.DiffusionMap(59, 0.5, n_neighbors=8).fit(cloud(60, 2, seed=4))
+
+
+# The trivial coordinate, and the order by |λ|
+
+
+@pytest.mark.parametrize("normalization", ["markov", "symmetric", "bistochastic"])
+@pytest.mark.parametrize("time", [1, 3, [2, 5]])
+@pytest.mark.parametrize("filter", ["power", "heat"])
+def test_kept_the_trivial_coordinate_is_the_first_of_each_time(normalization, time, filter):
+    options = DENSE | {"normalization": normalization, "filter": filter}
+    without = hs.DiffusionMap(3, time, **options).fit(X)
+    model = hs.DiffusionMap(3, time, deflate=False, **options).fit(X)
+    assert_allclose(model.eigenvalues_, without.eigenvalues_)
+    times = np.atleast_1d(time)
+    blocks = np.split(model.embedding_, len(times), axis=1)
+    assert_allclose(np.hstack([b[:, 1:] for b in blocks]), without.embedding_, atol=1e-14)
+    root = np.ones(len(X)) if normalization == "markov" else model.diffusion_.root
+    for block, t in zip(blocks, times, strict=True):
+        weight = 1 if filter == "power" else 1 - np.exp(-t)
+        assert_allclose(np.abs(block[:, 0]), weight * root, rtol=2e-8)  # tol of the scaling
+    assert_allclose(model.transform(X), model.embedding_, atol=1e-12)
+    assert len(model.get_feature_names_out()) == model.embedding_.shape[1]
+    ratio = model.explained_diffusion_variance_ratio_
+    assert_allclose(ratio, without.explained_diffusion_variance_ratio_)
+
+
+def test_with_all_coordinates_distances_are_those_of_rows_not_deflated():
+    """(4): with λ_0, distances of all n coordinates are those of the rows of A^t, (26)."""
+    d = hs.diffusion(X, epsilon=1.0, affinity="dense", normalization="symmetric")
+    options = DENSE | {"normalization": "symmetric", "deflate": False}
+    F = hs.DiffusionMap(len(X) - 1, 2, **options).fit_transform(X)
+    want = hs.diffusion_distance(d.operator, 2)
+    assert_allclose(cdist(F, F)[np.triu_indices(len(X), 1)], want, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [60, 1300])
+def test_by_magnitude_walks_that_alternate_come_first(n):
+    """An even ring of edges alone is bipartite: λ = cos(2πm/n), and -λ for each λ."""
+    ring = np.roll(np.eye(n), 1, axis=1)
+    graph = sparse.csr_matrix(ring + ring.T)
+    model = hs.DiffusionMap(5, affinity="precomputed", order="magnitude", random_state=0)
+    with warnings.catch_warnings(action="ignore"):
+        lam = model.fit(graph).eigenvalues_
+    want = np.cos(2 * np.pi * np.arange(n) / n)
+    assert_allclose(lam[0], -1, atol=1e-10)
+    assert_allclose(np.abs(lam), np.sort(np.abs(want))[::-1][1:6], atol=1e-8)
+    assert model.eigengap().n_components >= 1
+
+
+def test_by_magnitude_positive_eigenvalues_keep_their_order():
+    by_value, by_size = (
+        hs.DiffusionMap(4, order=order, **DENSE).fit(X).embedding_
+        for order in ("value", "magnitude")
+    )  # a Gaussian kernel has no negative eigenvalue
+    assert_allclose(by_size, by_value, atol=1e-10)
+
+
+def test_choices_of_coordinates_that_cannot_be_are_told():
+    with pytest.raises(TypeError, match="deflate='no' is of type str; pass True or False"):
+        hs.DiffusionMap(deflate="no", **DENSE).fit(X)
+    with pytest.raises(ValueError, match="order='size'"):
+        hs.DiffusionMap(order="size", **DENSE).fit(X)
+    with pytest.raises(ValueError, match="with a fraction as n_components has no rule"):
+        hs.DiffusionMap(0.5, order="magnitude", **DENSE).fit(X)

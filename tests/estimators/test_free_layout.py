@@ -68,11 +68,18 @@ def test_two_and_three_dimensions_are_free(changes, free_one):
         ({"layout": "fre"}, "layout"),
         ({"neighbor_weight": -1}, "neighbor_weight"),
         ({"spread": 1.5}, "spread"),
+        ({"path_weight": -0.1}, "path_weight"),
+        ({"path_weight": 1.5}, "path_weight"),
     ],
 )
 def test_what_is_not_possible_is_said(changes, message):
     with pytest.raises(ValueError, match=message):
         make(**changes).fit(groups())
+
+
+def test_a_spread_is_a_number_or_auto():
+    with pytest.raises(TypeError, match=r"spread='none'.*'auto'"):
+        make(spread="none").fit(groups())
 
 
 def test_an_operator_without_entries_stays_linear():
@@ -146,16 +153,20 @@ def test_spread_and_weight_lead_from_distances_to_order():
 # Components
 
 
-def test_components_share_the_frame_by_their_numbers_of_points():
+def test_components_are_equally_dense():
     sizes = (160, 90, 40, 5)
     model = make(n_neighbors=4).fit(rings(sizes))
     assert model.diagnostics_["components"] == 4
     parts = np.split(model.embedding_, np.cumsum(sizes)[:-1])
     centres = [part.mean(axis=0) for part in parts]
-    areas = [
-        np.mean(np.square(part - m).sum(axis=1)) for part, m in zip(parts, centres, strict=True)
-    ]
-    assert_allclose(np.array(areas) / areas[0], np.array(sizes) / sizes[0], rtol=1e-9)
+    M = model.diffusion_.directed_step
+    i, j = M.nonzero()
+    first = model.diffusion_.first_points
+    ends = first[i[i != j]], first[j[i != j]]
+    component = np.searchsorted(np.cumsum(sizes), ends[0], side="right")
+    lengths = np.linalg.norm(np.subtract(*model.embedding_[list(ends)]), axis=1)
+    edges = [np.median(lengths[component == label]) for label in range(4)]
+    assert_allclose(edges, edges[0], rtol=1e-9)
     radii = [np.linalg.norm(part - m, axis=1).max() for part, m in zip(parts, centres, strict=True)]
     i, j = np.triu_indices(4, 1)
     assert (pdist(centres) > np.add(*np.take(radii, [i, j]))).all()

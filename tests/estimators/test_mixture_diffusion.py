@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 
 import heatsketch as hs
-from heatsketch.mixture import CholeskyMap
+from heatsketch.mixture import CholeskyMap, TaylorMap
 from heatsketch.mixture.cholesky_map import draw
 from heatsketch.mixture.steps import Steps
 from problems.checks import estimator_checks
@@ -95,6 +95,58 @@ def test_scaling_the_data_scales_the_distances_and_a_shift_does_nothing():
 def test_rule_gives_half_of_its_epsilon():
     found = fitted(clouds(), mixture=1, epsilon="ksum").epsilon_
     assert found == pytest.approx(hs.ksum(clouds()).epsilon / 2, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
+@pytest.mark.parametrize("m", [1, 2])
+@pytest.mark.parametrize(("mixture", "time"), [(3, 1), (1, 4), (None, 1)])
+def test_taylor_coordinates_keep_distances_as_well(m, mixture, time, tmp_path):
+    X = clouds(m=m)
+    model = fitted(X, mixture=mixture, time=time, features="taylor", tolerance=0.02)
+    assert type(model.features_) is TaylorMap
+    assert not np.ptp(model.kernel_.covariances, axis=0).any()
+    typical = model.diagnostics_["typical_distance"]
+    error = distances(model.kernel_, X) - pdist(model.embedding_)
+    assert -1e-9 * typical <= error.min()
+    assert error.max() <= model.diagnostics_["distance_error"] <= 0.02 * typical
+    new = 2 * clouds(50, m, seed=1)  # also outside the ball of the fit
+    y, bound = model.transform(new), model.distance_error(new)
+    off = distances(model.kernel_, new) - pdist(y)
+    assert (off <= np.add.outer(bound, bound)[np.triu_indices(len(new), 1)] + 1e-9).all()
+    # Principal axes of the points, most important first.
+    products = model.embedding_.T @ model.embedding_
+    assert np.abs(products - np.diag(np.diag(products))).max() <= 1e-9 * products[0, 0]
+    assert (np.diff(np.diag(products)) <= 1e-12 * products[0, 0]).all()
+    hs.save_model(model, tmp_path / "taylor.model")
+    again = hs.load_model(tmp_path / "taylor.model")
+    assert_array_equal(again.transform(new), y)
+
+
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_first_taylor_components_say_what_they_miss(k):
+    X = clouds()
+    model = fitted(X, n_components=k, features="taylor")
+    error = np.abs(distances(model.kernel_, X) - pdist(model.embedding_))
+    assert error.max() <= model.diagnostics_["distance_error"]
+    far = 3 * clouds(30, seed=2)
+    bound = model.distance_error(far)
+    off = distances(model.kernel_, far) - pdist(model.transform(far))
+    assert (off <= np.add.outer(bound, bound)[np.triu_indices(len(far), 1)] + 1e-9).all()
+
+
+def test_taylor_features_that_cannot_be_are_told():
+    X = clouds()
+    with pytest.raises(ValueError, match=r"time=3 .* 3 components.*pass features='cholesky'"):
+        fitted(X, features="taylor", time=3)
+    with pytest.raises(ValueError, match="covariance_type='tied'"):
+        fitted(X, features="taylor", mixture=GaussianMixture(2, random_state=0))
+    tied = GaussianMixture(2, covariance_type="tied", random_state=0)
+    assert fitted(X, features="taylor", mixture=tied).features_.n_features > 1
+    with pytest.raises(ValueError, match="features='hermite'"):
+        fitted(X, features="hermite")
+    with pytest.warns(hs.ConvergenceWarning, match="max_features=200 coordinates"):
+        fitted(clouds(m=5), features="taylor", tolerance=1e-3)
 
 
 # The mixture

@@ -14,12 +14,12 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsTransformer, RadiusNeighborsTransformer
 
 import heatsketch as hs
+from heatsketch.backend.host_search import ExactSearch
 from heatsketch.classical import Isomap, LocallyLinearEmbedding
 from heatsketch.graphs.links import links_of_points, shortest_links
 from heatsketch.graphs.neighborhoods import neighborhood_graph, off_diagonal, symmetric
 from heatsketch.graphs.shortest_paths import shortest_paths, spread_vertices
 from heatsketch.neighbors import NeighborIndex
-from heatsketch.neighbors.exact import ExactSearch
 from problems.clouds import cloud
 from problems.limits import set_limits
 
@@ -251,9 +251,9 @@ def test_one_search_serves_all_who_are_given_the_index(monkeypatch):
     searches = []
     search = ExactSearch.nearest
 
-    def counted(self, k):
+    def counted(self, k, x=None):
         searches.append(k)
-        return search(self, k)
+        return search(self, k, x)
 
     monkeypatch.setattr(ExactSearch, "nearest", counted)
     for k in (10, 4, 7):

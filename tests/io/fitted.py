@@ -15,6 +15,9 @@ import heatsketch as hs
 from heatsketch import classical
 from heatsketch.neighbors import NeighborIndex
 
+OF_DISTANCES = {"ClassicalMDS", "Isomap", "LandmarkIsomap", "MetricMDS", "NonmetricMDS"}
+OF_DISTANCES |= {"SNE", "TSNE"}
+
 
 def points(n=50, d=3, seed=0):
     """Return two clouds, so that there are labels to find, with two equal points."""
@@ -49,7 +52,7 @@ def classical_models():
         known = kind().get_params()
         options = more.get(name, {}) | ({"random_state": 0} if "random_state" in known else {})
         found[name] = kind(**options), X, NEW
-        if name in ("ClassicalMDS", "Isomap", "LandmarkIsomap", "MetricMDS", "SNE", "TSNE"):
+        if name in OF_DISTANCES:
             given = kind(**options, metric="precomputed")
             found[f"{name}-distances"] = given, D, NEW_D
     landmarks = classical.LandmarkMDS(2, landmarks=np.arange(9), metric="precomputed")

@@ -6,11 +6,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from heatsketch import Dense, Kernel, Sparse, gaussian_affinity
+from heatsketch import (
+    Dense,
+    Kernel,
+    Sparse,
+    gaussian_affinity,
+    kernel_affinity,
+    symmetric_normalize,
+)
 from heatsketch._tiles import row_tiles
 from heatsketch.markov.affinity import dense_affinity, knn_affinity, radius_affinity
 from heatsketch.scales.bandwidth import rule_epsilon
-from problems.clouds import cloud, rotation
+from problems.clouds import cloud, even_circle, rotation
 from problems.matrices import kernel_matrix, of_points, rows_of_points
 
 SELF_TUNING = "self-tuning"
@@ -190,3 +197,51 @@ def test_a_new_point_takes_its_scale_from_its_neighbours():
     W = np.exp(-(D**2) / np.outer(s_new, built.epsilon[built.vertex]))
     inside = np.sort(D, axis=1)[:, [6]] >= D
     assert_allclose(rows_of_points(built, new), np.where(inside, W, 0), rtol=1e-10)
+
+
+# Kernels other than the Gaussian
+
+
+@pytest.mark.parametrize("epsilon", [0.3, "median"])
+def test_any_kernel_is_a_function_of_squared_distances_over_epsilon(epsilon):
+    X = cloud(30, 3)
+    assert_allclose(
+        kernel_affinity(X, lambda s: np.exp(-s), epsilon), gaussian_affinity(X, epsilon), rtol=1e-7
+    )
+    eps = rule_epsilon(X, epsilon)
+    K = kernel_affinity(X, lambda s: 1 / np.cosh(np.sqrt(s)), epsilon)
+    assert_allclose(K, 1 / np.cosh(cdist(X, X) / np.sqrt(eps)), rtol=1e-12)
+    assert (K == K.T).all()
+    of_sparse = kernel_affinity(sparse.csr_matrix(X), lambda s: np.exp(-s), eps)
+    assert_allclose(of_sparse, np.exp(-(cdist(X, X) ** 2) / eps), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "cosh", "bump"])
+def test_on_an_even_circle_its_eigenvalues_are_a_fourier_transform(name):
+    """And (1 - λ_m)/(1 - λ_1) tends to m², whatever h: the Laplacian."""
+    h = {
+        "gaussian": lambda s: np.exp(-s),
+        "cosh": lambda s: 1 / np.cosh(3 * np.sqrt(s)),
+        "bump": lambda s: np.maximum(1 - s, 0) ** 3,
+    }[name]
+    n = 1000
+    K = kernel_affinity(even_circle(n), h, 1e-2)
+    A = symmetric_normalize(K)
+    row = K[0]
+    want = np.fft.fft(row).real / row.sum()
+    found = np.linalg.eigvalsh(A)
+    assert_allclose(np.sort(want), found, atol=1e-12)
+    moved = 1 - np.sort(want)[::-1][[1, 3, 5]]
+    assert_allclose(moved / moved[0], [1, 4, 9], rtol=0.02)
+
+
+def test_a_kernel_that_is_none_is_told_what_to_do():
+    X = cloud(5, 2)
+    with pytest.raises(TypeError, match=r"h='gaussian' is no function; pass one"):
+        kernel_affinity(X, "gaussian", 1.0)
+    for h in (lambda s: -s, lambda s: s[0], lambda s: s / 0.0 + np.inf):
+        with (
+            np.errstate(all="ignore"),
+            pytest.raises(ValueError, match="pass a function of arr"),
+        ):
+            kernel_affinity(X, h, 1.0)

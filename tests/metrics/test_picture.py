@@ -17,7 +17,7 @@ POOR = "Poor, this picture does not show the neighbours of the data"
 def quality(X, Y, **options):
     d = hs.diffusion(X, **options)
     distortion = hs.metrics.diffusion_distortion(Y, d)
-    return module.picture_quality(X, Y, d, distortion, module.sampled_geodesics(X, d))
+    return module.picture_quality(Y, d, distortion, module.sampled_geodesics(d))
 
 
 @pytest.fixture(scope="module")

@@ -134,3 +134,9 @@ def test_mixtures_without_full_covariances_say_what_to_do():
     mixture = GaussianMixture(2, covariance_type="diag", random_state=0)
     with pytest.raises(ValueError, match="covariance_type='full'"):
         hs.MixtureDiffusion(mixture=mixture, random_state=0).fit(HOLED)
+
+
+def test_maps_of_taylor_series_have_no_rule_for_gaps():
+    few = HOLED[:, :2][~GAPS[:, :2].all(axis=1)]
+    with pytest.raises(ValueError, match="features='cholesky'"):
+        hs.MixtureDiffusion(2, features="taylor", random_state=0).fit(few)

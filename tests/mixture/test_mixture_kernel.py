@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.stats import multivariate_normal, ortho_group
+from scipy.stats import multivariate_normal, norm, ortho_group
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 
-from heatsketch.mixture import MixtureKernel
+from heatsketch.classical import ClassicalMDS
+from heatsketch.mixture import CholeskyMap, MixtureKernel
 from problems.mixtures import WEIGHTS, agree, cloud, covariances_of, means_of, mixture_of
 
 EPSILON = 0.8
@@ -68,6 +69,71 @@ def test_distances_are_those_of_the_transition_densities(m):
     agree(kernel.squared_norm(x), cell * np.square(p).sum(axis=1), 1e-12)
     to_nu = cell * np.square(p - nu).sum(axis=1)
     agree(kernel.anomaly_score(x, kind="distance") ** 2, to_nu, 1e-12)
+
+
+@pytest.mark.parametrize("m", [1, 2])
+def test_steps_of_the_standard_kernel_are_its_quotients(m):
+    kernel, x = mixture_of(m), cloud(m)
+    r, cell = grid_of(m)
+    q = sum(parts_of(r, kernel.weights, kernel.means, kernel.covariances))
+    half = EPSILON / 2 * np.eye(m)
+    k = np.array([multivariate_normal.pdf(r, point, half) for point in x])  # of points
+    p = kernel.transition_density(x, r, kind="gaussian")
+    agree(p, k * q / (cell * k @ q)[:, None], 1e-12)
+    d2 = cell * np.square(p[:, None] - p[None]).sum(axis=2)
+    agree(kernel.squared_distance(x, x, kind="gaussian"), d2, 1e-12)
+    rows = kernel.squared_distance(x, x[::-1], pairwise=False, kind="gaussian")
+    agree(rows, np.diag(d2[:, ::-1]), 1e-12)
+    # Noise that follows the step makes one of the MGC kernel.
+    noise = np.array([multivariate_normal.pdf(r, point, half) for point in x])
+    agree(cell * p @ noise.T, kernel.transition_density(x, x), 1e-12)
+    # In L²(q), of densities with respect to q, the inner products are k_ε / (ν ν).
+    nu = kernel.stationary(x)
+    q_inverse = np.divide(1, q, out=np.zeros_like(q), where=q > 1e-200)
+    agree(cell * (p * q_inverse) @ p.T, kernel.kernel(x, x) / np.outer(nu, nu), 1e-12)
+
+
+def test_distances_of_a_sample_tend_to_those_of_the_standard_kernel():
+    # In L²(q): n |row_x - row_z|² of the row-stochastic matrix of n points of q.
+    kernel, n = MixtureKernel([1.0], [[0.0]], [1.0], 1.0), 4000
+    X = norm.ppf((np.arange(n) + 0.5) / n)[:, None]  # quantiles, in place of draws
+    P = np.exp(-np.square(X - X.T) / kernel.epsilon)
+    P /= P.sum(axis=1, keepdims=True)
+    rows = [n // 10, n // 2, n - 5]
+    found = n * np.square(P[rows][:, None] - P[rows][None]).sum(axis=2)
+    K = kernel.kernel(X[rows], X[rows]) / np.outer(*2 * [kernel.stationary(X[rows])])
+    want = np.diag(K)[:, None] + np.diag(K) - 2 * K
+    np.testing.assert_allclose(found, want, rtol=1e-2, atol=1e-12)
+
+
+def test_the_standard_kernel_needs_a_density():
+    kernel = MixtureKernel([0.5, 0.5], [[0.0], [1.0]], [0.0, 1.0], 1.0)
+    with pytest.raises(ValueError, match=r"singular.*pass kind='mgc', or positive definite"):
+        kernel.squared_distance([[0.0]], [[1.0]], kind="gaussian")
+
+
+def test_points_as_components_are_the_empirical_measure():
+    measure, x = cloud(2, 30, seed=4), cloud(2)  # of these the measure, those are analysed
+    kernel = MixtureKernel(np.full(30, 1 / 30), measure, np.zeros(30), EPSILON)
+    g = [[multivariate_normal.pdf(r, p, EPSILON / 2 * np.eye(2)) for r in measure] for p in x]
+    agree(kernel.kernel(x, x), np.array(g) @ np.array(g).T / 30, 1e-13)
+    agree(kernel.stationary(x), np.mean(g, axis=1), 1e-13)
+    p = kernel.transition_density(x, x)
+    agree(p, kernel.kernel(x, x) / kernel.stationary(x)[:, None], 1e-13)
+
+
+def test_map_scaling_and_pivots_describe_the_same_distances():
+    kernel, x = mixture_of(2), cloud(2, 60)
+    D = np.sqrt(kernel.squared_distance(x, x))
+    features = CholeskyMap().fit(kernel, tolerance=1e-3, points=x)
+    y = features.transform(x)
+    scaled = ClassicalMDS(y.shape[1], metric="precomputed").fit_transform(D)
+    leading = slice(0, 3)  # distinct eigenvalues: the same axes, up to sign
+    signs = np.sign((y * scaled).sum(axis=0))
+    np.testing.assert_allclose(y[:, leading], (scaled * signs)[:, leading], atol=5e-3)
+    # The dictionary: every point is within the tolerance of the span of the pivots.
+    assert features.residual(x).max() <= 5e-4
+    assert {tuple(p) for p in features.pivots} <= {tuple(p) for p in x}
 
 
 # 60 digits: METHODS as they stand, with matrices and determinants

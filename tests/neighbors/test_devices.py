@@ -12,7 +12,6 @@ from heatsketch._random import distinct_rows
 from heatsketch._tensors import on_host
 from heatsketch.backend.device import DeviceBlocks
 from heatsketch.neighbors import NeighborIndex, in_metric, ordered_search
-from heatsketch.neighbors.device import distinct_rows_on
 from problems.clouds import cloud
 from problems.devices import Traffic, every_device, refuse_arrays
 
@@ -74,9 +73,8 @@ def test_blocks_of_any_size_give_the_same():
 @every_cloud
 def test_equal_points_and_their_order_are_those_of_the_host(X, device):
     X = np.concatenate([X, X[::3], -0.0 * X[:2]]) * np.asarray(2.0**90, X.dtype)
-    rows, place = distinct_rows_on(
-        torch.from_numpy(X).to(device), DeviceBlocks(torch.device(device))
-    )
+    blocks = DeviceBlocks(torch.device(device))
+    rows, place = blocks.distinct_rows(torch.from_numpy(X).to(device))
     first, vertex = distinct_rows(X)
     assert_array_equal(rows.cpu().numpy(), first)
     assert_array_equal(place.cpu().numpy(), vertex)
@@ -98,8 +96,8 @@ def test_the_recall_asked_for_is_measured_and_found(recall, device):
     assert measured["recall"] >= recall
     of_all = np.mean(found.distances <= farthest[:, -1:] * (1 + 1e-12))
     assert abs(of_all - measured["recall"]) <= 5 * measured["recall_error"]
-    searched = index.search_on(device)._probes[K].near.shape
-    assert searched[1] < searched[0] == 75  # some of the cells
+    probes = index.search_in(index.blocks)._search.probes_for(K)
+    assert probes.n_probe < len(probes.near) == 75  # some of the cells
     near = np.sqrt(np.square(X[:, None] - X[found.indices]).sum(-1))
     assert_allclose(found.distances, near, rtol=1e-12)
     assert_array_equal(found.indices[:, 0], np.arange(len(X)))
@@ -141,7 +139,7 @@ def test_a_training_point_is_found_like_a_new_one_and_tensors_stay(dtype, device
     found = on_host.query(torch.from_numpy(X[:80]).to(device), K)
     assert found.indices.device.type == device
     assert_array_equal(found.indices.cpu().numpy(), index.query(X[:80], K).indices)
-    assert pickle.loads(pickle.dumps(on_host))._on_device is None
+    assert not pickle.loads(pickle.dumps(on_host))._searches
 
 
 @every_device

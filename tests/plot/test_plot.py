@@ -12,7 +12,7 @@ from scipy.spatial.distance import pdist
 
 from heatsketch import plot
 from heatsketch.plot.labels import NO_LABEL_COLOUR, palette, place_names
-from heatsketch.plot.pictures import MAX_VECTOR_POINTS
+from heatsketch.plot.points import MAX_VECTOR_POINTS
 from heatsketch.reports.columns import column
 
 

@@ -12,9 +12,11 @@ import shutil
 import time
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import false_discovery_control, mannwhitneyu
 
 import heatsketch as hs
 
@@ -322,6 +324,45 @@ def test_ten_thousand_points_open_and_move(browser, tmp_path, capsys):
 
 
 @pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """Return the page of 30,000 points: more than are drawn while a slow machine moves them."""
+    rng, path = np.random.default_rng(0), tmp_path_factory.mktemp("many") / "many.html"
+    X = rng.normal(size=(30_000, 2))
+    labels = {"side": np.where(X[:, 0] < 0, "left", "right"), "height": X[:, 1]}
+    hs.report(hs.classical.PCA(2).fit(X), X, labels=labels, path=path)
+    return path
+
+
+COUNT = """(() => {
+  const usual = WebGL2RenderingContext.prototype.drawElements;
+  window.drawn = [];
+  WebGL2RenderingContext.prototype.drawElements = function (...given) {
+    drawn.push(given[1]);
+    usual.apply(this, given);
+  };
+})()"""
+
+
+def test_fewer_points_are_drawn_while_a_slow_picture_moves_and_all_when_it_rests(browser, many):
+    for page in _opened(browser, many, COUNT):
+        until(page, "!scatter.moves && drawn[drawn.length - 1] === n")
+        page.evaluate("scatter.few = 7000, scatter.last = undefined, scatter.zoomAt(100, 100, 1.5)")
+        until(page, "drawn[drawn.length - 1] === 7000 || drawn[drawn.length - 2] === 7000")
+        until(page, "!scatter.moves && drawn[drawn.length - 1] === n")
+
+
+def test_the_pointer_draws_no_point_again(browser, many):
+    for page in _opened(browser, many, COUNT):
+        until(page, "!scatter.moves && !scatter.asked")
+        before = page.evaluate("drawn.length")
+        for k in (5, 17, 20_000):
+            page.mouse.move(*place_of(page, k))
+            until(page, "!scatter.asked")
+            assert page.evaluate("hovered >= 0")
+        assert page.evaluate("drawn.length") == before
+
+
+@pytest.fixture(scope="module")
 def audited(tmp_path_factory, roll):
     """Return the page of an audit beside another picture, the model, and its labels."""
     path = tmp_path_factory.mktemp("audit") / "audit.html"
@@ -353,7 +394,7 @@ def test_two_clicks_give_the_distance_of_the_model_and_a_way_of_neighbours(audit
     np.testing.assert_allclose(ends, model.distance(10, 390), rtol=4e-3)
     route = page.evaluate("route")
     assert (route[0], route[-1]) == (10, 390)
-    links = page.evaluate("sketch.links().map((found) => [...found])")
+    links = page.evaluate("Array.from({ length: n }, (_, i) => [...sketch.links(i)])")
     assert all(b in links[a] for a, b in pairwise(route))
     assert "p10 to p390" in page.inner_text("#asked")
     page.evaluate("forget()")
@@ -438,10 +479,11 @@ def test_a_column_is_shown_by_typing_its_name_where_there_are_many(browser, roll
 def in_notebook(browser, roll, genes, tmp_path):
     """Yield a page with the widget as a notebook shows it, its frame, and the kernel's side."""
     pytest.importorskip("anywidget")
-    found = hs.report(hs.HeatSketch(8, 8, random_state=0).fit(roll[0])).widget(genes, genes.get)
-    state = {"page": found.page, "names": found.names}
+    model = hs.HeatSketch(8, 8, random_state=0).fit(roll[0])
+    found = hs.report(model, roll[0]).widget(genes, genes.get, np.stack([*genes.values()], 1))
+    state = {"page": found.page, "names": found.names, "can": found.can}
     page = browser.new_page()
-    page.expose_function("ask", lambda name: found._handle_custom_msg(name, []))
+    page.expose_function("ask", lambda wanted: found._handle_custom_msg(wanted, []))
     page.expose_function("changed", lambda rows: setattr(found, "selected", rows))
     found.send = lambda message: page.evaluate("(message) => tell(message)", message)
     path = tmp_path / "notebook.html"
@@ -454,15 +496,23 @@ def in_notebook(browser, roll, genes, tmp_path):
           get: (name) => state[name],
           set: (name, value) => (state[name] = value),
           save_changes: () => window.changed(state.selected),
-          send: (name) => setTimeout(() => window.ask(name)),
-          on: (_, heard) => (window.tell = heard),
+          send: (wanted) => setTimeout(() => window.ask(wanted)),
+          on: (what, heard) => (heards[what] = heard),
           off: () => {{}},
+        }}, heards = {{}};
+        window.tell = (message) => heards["msg:custom"](message);
+        window.renew = (changes) => {{
+          Object.assign(state, changes);
+          heards["change:page"]();
         }};
         render({{ model, el: document.body }});
         </script></body>""",
         "utf-8",
     )
     page.goto(path.as_uri())
+    new = "(changes) => renew(changes)"
+    found.observe(lambda _: page.evaluate(new, {"page": found.page, "can": found.can}), "page")
+    until(page.frames[1], "element('command').textContent === facts.command")
     yield page, page.frame_locator("iframe"), found
     page.close()
 
@@ -488,6 +538,317 @@ def test_a_column_that_the_kernel_cannot_give_is_named(in_notebook, genes, monke
     frame.locator("#column").fill("GENE3")
     said = "GENE3: values has a column 'GENE3' of shape (7,) but the embedding has 400 rows"
     until(page.frames[1], f"element('found').value.startsWith({json.dumps(said)})")
+
+
+def test_selections_are_named_in_the_page_and_known_to_the_kernel(in_notebook):
+    page, frame, found = in_notebook
+    for rows, name in (([1, 2, 3], "left"), ([3, 4], "right")):
+        page.frames[1].evaluate(f"select({rows})")
+        frame.locator("#new-name").fill(name)
+        frame.locator("#name").click()
+    until(page.frames[1], "shownColumn().name === 'annotation'")
+    assert page.frames[1].evaluate("[1, 3, 4, 5].map(shownColumn().text)") == [
+        *("left", "right", "right", "missing"),
+    ]
+    end = time.monotonic() + 30
+    expected = np.full(400, "", dtype=object)
+    expected[[1, 2]], expected[[3, 4]] = "left", "right"
+    while found.annotations.tolist() != expected.tolist():
+        assert time.monotonic() < end
+        page.wait_for_timeout(50)
+
+
+def test_a_selection_is_embedded_again_by_the_kernel_and_keeps_its_rows(in_notebook):
+    page, frame, found = in_notebook
+    page.frames[1].evaluate("select(Array.from({ length: 150 }, (_, k) => 2 * k + 1))")
+    frame.locator("#again").click()
+    frame.locator("#subtitle", has_text="150 points, a selection embedded again").wait_for()
+    until(page.frames[1], "element('command').textContent === facts.command")
+    page.frames[1].evaluate("select([0, 149])")
+    end = time.monotonic() + 30
+    while found.selected != [1, 299]:
+        assert time.monotonic() < end
+        page.wait_for_timeout(50)
+    frame.locator("#column").fill("GENE17")
+    until(page.frames[1], "shownColumn().name === 'GENE17'")
+    assert page.frames[1].evaluate("shownColumn().values.length") == 150
+    frame.locator("#back").click()
+    frame.locator("#subtitle", has_text="400 points, all shown").wait_for()
+
+
+def test_the_kernel_compares_all_columns(in_notebook, genes, monkeypatch):
+    page, frame, _ = in_notebook
+    asked = []
+
+    def markers(X, selected, against=None, *, names=None):
+        """Return as heatsketch.markers does."""
+        asked.append((np.asarray(X), selected.tolist(), against))
+        area, zeros = np.linspace(1, 0.5, len(names)), np.zeros(len(names))
+        return SimpleNamespace(
+            names=names, area=area, median=zeros, median_against=zeros, p_adjusted=zeros
+        )
+
+    monkeypatch.setattr(hs, "markers", markers, raising=False)
+    page.frames[1].evaluate("select([5, 6, 7]), element('all-markers').hidden = false")
+    frame.locator("#all-markers").click()
+    frame.locator("#markers-of", has_text="The 20 that differ most of 30 columns").wait_for()
+    rows = page.frames[1].evaluate(
+        "[...element('markers').rows].map((row) => row.cells[0].innerText)"
+    )
+    assert rows == ["", *list(genes)[:20]]
+    ((X, selected, against),) = asked
+    np.testing.assert_array_equal(X, np.stack([*genes.values()], 1))
+    assert (selected, against) == ([5, 6, 7], None)
+
+
+MARKERS = """[...element('markers').rows].slice(1)
+  .map((row) => [...row.cells].slice(0, 5).map((cell) => cell.innerText))"""
+
+
+@pytest.mark.parametrize("second", [False, True], ids=["all others", "a second selection"])
+def test_the_page_tells_what_distinguishes_a_selection(page, roll, second):
+    X, sheet = roll
+    chosen, others = np.flatnonzero(sheet > 60), np.flatnonzero(sheet <= 60)
+    if second:
+        others = others[::2]
+        page.evaluate(f"select({others.tolist()})")
+        page.click("#keep")
+    page.evaluate(f"select({chosen.tolist()})")
+    until(page, "element('markers').rows.length === 5 && element('shares').children.length > 0")
+    found = {name: numbers for name, *numbers in page.evaluate(MARKERS)}
+    values = {"sheet": sheet, **{f"x{j}": X[:, j] for j in range(3)}}
+    assert found.keys() == values.keys()
+    tests = {
+        name: mannwhitneyu(
+            np.float64(np.float32(x[chosen])),
+            np.float64(np.float32(x[others])),
+            use_continuity=False,
+            method="asymptotic",
+        )
+        for name, x in values.items()
+    }
+    corrected = false_discovery_control([test.pvalue for test in tests.values()])
+    for (name, x), p in zip(values.items(), corrected, strict=True):
+        area = tests[name].statistic / len(chosen) / len(others)
+        shown = [float(text) for text in found[name]]
+        np.testing.assert_allclose(shown[0], area, atol=5.1e-4)
+        np.testing.assert_allclose(
+            shown[1:3], [np.median(x[chosen]), np.median(x[others])], rtol=6e-3
+        )
+        np.testing.assert_allclose(shown[3], p, rtol=0.06)  # two digits
+    effects = [abs(float(area) - 0.5) for area, *_ in found.values()]
+    assert effects == sorted(effects, reverse=True)
+    assert "too small for a group that was drawn in the picture" in page.inner_text("#markers-of")
+    page.locator("#markers button").first.click()
+    assert page.evaluate("shownColumn().name") == "sheet"
+
+
+def test_named_selections_are_saved_as_csv(page):
+    for rows, name in (([1, 2, 3], HOSTILE), ([3, 4], 'a "b", c')):
+        page.evaluate(f"select({rows})")
+        page.fill("#new-name", name)
+        page.press("#new-name", "Enter")
+    with page.expect_download() as download:
+        page.click("#save-notes")
+    text = Path(download.value.path()).read_text("utf-8")
+    head, *rows = csv.reader(io.StringIO(text))
+    assert head == ["row", HOSTILE, "annotation"]
+    assert [(int(row[0]), row[2]) for row in rows] == [
+        *((1, HOSTILE), (2, HOSTILE), (3, 'a "b", c'), (4, 'a "b", c')),
+    ]
+    assert page.locator("#legend button").count() == 2
+
+
+def test_without_a_kernel_the_page_says_how_to_embed_the_selection_again(page, file):
+    page.evaluate("select([7, 5])")
+    page.click("#again-command summary")
+    assert page.locator("#again").is_hidden()
+    with page.expect_download() as download:
+        page.click("#rows")
+    assert Path(download.value.path()).read_text("utf-8") == "7\n5\n"
+    lines = page.inner_text("#again-lines")
+    assert "np.loadtxt('rows.txt', dtype=int)" in lines
+    assert "hs.HeatEmbedding(layout='linear', n_components=3, random_state=0).fit(X[rows])" in lines
+
+
+# Filters
+
+
+def brush(page, name, low, high):
+    """Drag over the histogram of a column, from one share of its width to another."""
+    bars = page.locator(".histogram", has=page.locator(f"h3:text-is('{name}')")).locator("svg.bars")
+    bars.scroll_into_view_if_needed()
+    box = bars.bounding_box()
+    y = box["y"] + box["height"] / 2
+    drag(page, *((box["x"] + share * box["width"], y) for share in (low, (low + high) / 2, high)))
+    until(page, "!scatter.asked && !brushing")
+
+
+def test_brushed_histograms_filter_and_combine_with_the_legend(page, roll):
+    sheet = roll[1]
+    brush(page, "sheet", 0.25, 0.6)
+    low, high = page.evaluate("filters.get(columns[1])")
+    width = np.ptp(sheet)
+    np.testing.assert_allclose(
+        [low, high], sheet.min() + width * np.array([0.25, 0.6]), atol=0.01 * width
+    )
+    inside = (np.float32(sheet) >= low) & (np.float32(sheet) <= high)
+    assert page.inner_text("#passing") == f"{inside.sum()} of 400 points pass the filters."
+    page.locator("#legend button").nth(1).click()
+    names = page.evaluate("columns[0].legend")
+    both = inside & (np.array([HOSTILE, "b", "c", ""])[np.arange(400) % 4] == names[1])
+    assert page.inner_text("#passing") == f"{both.sum()} of 400 points pass the filters."
+    states = np.array(page.evaluate("[...scatter.states]"))
+    np.testing.assert_array_equal(states != page.evaluate("FADED"), both)
+    page.click("#select-passing")
+    assert page.evaluate("[...selected]") == np.flatnonzero(both).tolist()
+    page.locator("#filters button").first.click()
+    page.click("#clear-filters")
+    assert page.inner_text("#passing") == ""
+    assert not page.evaluate("failed.some(Boolean)")
+
+
+def test_a_histogram_shows_what_the_filters_of_other_columns_let_pass(page, roll):
+    """Its own filter leaves it as it is, so that it can be widened."""
+    X, sheet = roll
+    page.evaluate("filterBy(columns[1], [30, 60]), filterBy(columns[2], [-5, 5])")
+    on_sheet, on_x = (
+        (np.float32(v) >= a) & (np.float32(v) <= b)
+        for v, a, b in ((sheet, 30, 60), (X[:, 0], -5, 5))
+    )
+    for k, others in ((1, on_x), (2, on_sheet), (3, on_x & on_sheet)):
+        all_of, some = page.evaluate(f"countsOf(columns[{k}]).map((counts) => [...counts])")
+        assert (sum(all_of), sum(some)) == (400, others.sum())
+        edges = page.evaluate(f"columns[{k}].edges")
+        values = np.float32(sheet if k == 1 else X[:, k - 2])
+        expected = np.histogram(values[others], len(some), edges)[0]
+        assert np.abs(np.array(some) - expected).sum() <= 2  # at an edge by rounding
+
+
+def test_a_filter_can_be_written_with_the_keyboard(page, roll):
+    inputs = page.locator(".histogram", has=page.locator("h3:text-is('sheet')")).locator("input")
+    inputs.nth(0).fill("50")
+    inputs.nth(0).press("Enter")
+    assert (
+        page.inner_text("#passing")
+        == f"{(np.float32(roll[1]) >= 50).sum()} of 400 points pass the filters."
+    )
+    inputs.nth(0).fill("")
+    inputs.nth(0).press("Enter")
+    assert page.inner_text("#passing") == ""
+
+
+def test_a_lasso_takes_what_passes_only(page, roll):
+    page.evaluate("filterBy(columns[1], [50, Infinity])")
+    page.evaluate("element('all').click()")
+    page.click("#lasso")
+    box = page.locator("#points").bounding_box()
+    corners = [
+        (2, 2),
+        (box["width"] - 2, 2),
+        (box["width"] - 2, box["height"] - 2),
+        (2, box["height"] - 2),
+    ]
+    drag(page, *((box["x"] + x, box["y"] + y) for x, y in corners))
+    assert page.evaluate("[...selected]") == np.flatnonzero(np.float32(roll[1]) >= 50).tolist()
+
+
+# What stands where
+
+
+SIZES = [(1400, 900), (390, 844)]
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_points_stay_under_the_pointer_at_a_click(browser, audited, width, height):
+    for page in _opened(browser, audited[0], viewport={"width": width, "height": height}):
+        sizes, places = [], []
+        for act in ("null", "choose(10)", "choose(390)", "forget()", "select([1, 2])"):
+            page.evaluate(act)
+            page.wait_for_timeout(100)
+            sizes.append(page.locator("#points").bounding_box())
+            places.append(page.evaluate("scatter.placed(10)"))
+        assert all(size == sizes[0] for size in sizes)
+        assert all(place == places[0] for place in places)
+
+
+def test_the_choice_of_colour_says_what_colours_the_points(audit_page):
+    audit_page.evaluate("choose(10)")
+    chosen = "element('colour').selectedOptions[0].textContent"
+    assert audit_page.evaluate(chosen) == "distance to p10"
+    audit_page.evaluate("forget()")
+    assert audit_page.evaluate(chosen) == "trust"
+    assert "distance to p10" not in audit_page.inner_text("#colour")
+
+
+def test_a_few_far_numbers_leave_the_colours_to_the_others_and_the_legend_says_so(page):
+    values = "Float64Array.from({ length: 1000 }, (_, k) => (k < 990 ? k / 990 : 9160))"
+    low, high, beyond = page.evaluate(
+        f"(({{ low, high, above }}) => [low, high, above])(scaleOf({values}))"
+    )
+    assert low == 0
+    assert 1 < high < 3
+    assert beyond == 10
+    many = "Float64Array.from({ length: 1000 }, (_, k) => (k < 900 ? k / 900 : 9160))"
+    assert page.evaluate(f"scaleOf({many}).high") == 9160  # a tenth is a group, not a few
+    page.evaluate(f"window.far = {values}.subarray(0, n).fill(9160, 0, 5)")
+    page.evaluate("columns.push({ type: 'number', name: 'far', values: far, text: String })")
+    page.evaluate("paintBy(columns.length - 1)")
+    assert "5 points lie beyond the colours, from" in page.inner_text("#legend")
+    page.evaluate("element('options').open = true")
+    page.check("#whole")
+    assert "beyond" not in page.inner_text("#legend")
+
+
+def test_on_a_phone_the_tip_stands_below_the_picture_and_all_controls_are_near(browser, audited):
+    for page in _opened(
+        browser, audited[0], viewport={"width": 390, "height": 844}, has_touch=True
+    ):
+        tools, stage = (page.locator(name).bounding_box() for name in ("#tools", "#stage"))
+        assert tools["height"] <= 844 / 8
+        page.touchscreen.tap(*place_of(page, 10))
+        tip = page.locator("#tip").bounding_box()
+        assert "p10" in page.inner_text("#tip")
+        assert tip["y"] >= stage["y"] + stage["height"]
+        assert page.locator("#tip").is_visible()
+        page.click("#more")
+        for name in ("lasso", "names", "worst", "fit", "all", "png", "search", "colour"):
+            page.evaluate("element('options').open = true")
+            box = page.locator(f"#{name}").bounding_box()
+            assert 0 <= box["x"] <= box["x"] + box["width"] <= 390
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_page_says_what_was_chosen_and_what_not_to_read(page):
+    shown = page.inner_text("#lines")
+    assert "HeatEmbedding, layout='linear', n_components=3, random_state=0" in shown
+    assert "n_neighbors" not in shown
+    assert "n_neighbors" in page.evaluate("element('parameters').textContent")
+    assert "Do not read areas or densities from it" in page.inner_text("#reading")
+
+
+def test_the_finer_names_are_written_where_the_picture_is_enlarged(browser, roll, tmp_path):
+    X, sheet = roll
+    parts = np.array([f"part {k}" for k in (sheet / 15).astype(int)])
+    labels = {"half": np.where(sheet < 60, "inner", "outer"), "part": parts, "sheet": sheet}
+    model = hs.classical.PCA(2).fit(X)
+    hs.report(model, labels=labels, path=tmp_path / "names.html")
+    named = "(redraw(), namedColumn(scatter).name)"
+    for page in _opened(browser, tmp_path / "names.html"):
+        assert page.evaluate(named) == "half"
+        page.evaluate("scatter.zoomAt(300, 200, 2.5)")
+        assert page.evaluate(named) == "part"
+        until(page, "scatter.named.column.name === 'part' && !scatter.asked")
+        boxes = page.evaluate("""scatter.named.found.map((spot, k) =>
+          spot && spot.place && [...spot.place, ...scatter.named.boxes[k]]).filter(Boolean)""")
+        assert len(boxes) > 1
+        P = np.array(page.evaluate("[...scatter.shown()]")).reshape(-1, 2)
+        for k, (x, y, width, height) in enumerate(boxes):
+            assert (np.abs(P - [x, y]) > [width / 2, height / 2]).any(axis=1).all()
+            for u, v, w, h in boxes[:k]:
+                assert abs(x - u) >= (width + w) / 2 or abs(y - v) >= (height + h) / 2
+        page.evaluate("element('fit').click()")
+        assert page.evaluate(named) == "half"
 
 
 def test_hover_after_a_click_says_the_interval(audit_page):
@@ -551,7 +912,7 @@ def test_names_cover_no_point_and_move_apart(audit_page):
       };
     }""")
     audit_page.evaluate("redraw()")
-    until(audit_page, "written.length > 1")
+    until(audit_page, "written.length > 0")
     boxes = {text: (x, y, width) for text, x, y, width in audit_page.evaluate("written")}
     assert boxes.keys() <= {"inner", "outer"}
     P = np.array(audit_page.evaluate("[...scatter.shown()]")).reshape(-1, 2)
@@ -603,7 +964,7 @@ def test_the_verdict_and_the_legend_are_seen_without_scrolling(browser, file, au
     for path in (file, audited[0]):
         for page in _opened(browser, path, viewport={"width": 1400, "height": 900}):
             assert page.inner_text("#verdict") == page.evaluate("facts.verdict") != ""
-            for name in ("verdict", "legend"):
+            for name in ("verdict", "legend", "beyond"):
                 box = page.locator(f"#{name}").bounding_box()
                 assert box["y"] + box["height"] <= 900
 
@@ -629,7 +990,7 @@ def test_several_entries_of_the_legend_are_shown_at_once(audit_page):
     audit_page.select_option("#colour", label="label")
     for place in (1, 2):
         audit_page.click(f"#legend button:nth-child({place})")
-    assert audit_page.evaluate("only.size") == 2
+    assert audit_page.evaluate("groupsShown(shownColumn()).size") == 2
     assert audit_page.evaluate("scatter.states.every((state) => state === PLAIN)")
 
 

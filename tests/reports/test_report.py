@@ -6,18 +6,22 @@ import itertools
 import json
 import re
 import warnings
+import zlib
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, chi2
 
 import heatsketch as hs
 from heatsketch import cli
 from heatsketch.metrics import diffusion_distortion
+from heatsketch.reports import columns as columns_module
+from heatsketch.reports import facts as facts_module
 from heatsketch.reports import frames as frames_module
-from heatsketch.reports.columns import column
+from heatsketch.reports.columns import column, packed_places
 from heatsketch.reports.facts import sketch_facts, sketch_of
 from heatsketch.reports.frames import slider_times
+from heatsketch.reports.summary import advice, changed, reading
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -35,9 +39,20 @@ HOSTILE = (
 
 
 def unpacked(array):
-    """Return the array that `packed` was given."""
-    values = np.frombuffer(base64.b64decode(array["data"]), f"<{array['kind']}")
-    return values.reshape(array["shape"])
+    """Return the array that `packed` was given, or the texts."""
+    content = zlib.decompress(base64.b64decode(array["data"]))
+    if array["kind"] == "json":
+        return json.loads(content)
+    size = np.dtype(array["kind"]).itemsize
+    planes = np.frombuffer(content, np.uint8).reshape(size, -1)  # the lowest bytes first
+    return planes.T.copy().view(f"<{array['kind']}").reshape(array["shape"])
+
+
+def positions(frame):
+    """Return the places (m, d) of a frame."""
+    found = np.array(frame["low"]) + np.array(frame["unit"]) * unpacked(frame["steps"])
+    found[unpacked(frame["far"])] = unpacked(frame["places"])
+    return found
 
 
 def decoded(sketch):
@@ -52,7 +67,8 @@ def decoded(sketch):
 def placed(facts):
     """Return the points of a page at all times (T, n, d), in units of diffusion distance."""
     frames = facts["frames"]
-    return unpacked(frames["positions"]) * np.array(frames["sizes"])[:, None, None]
+    P = np.stack([positions(frame) for frame in frames["positions"]])
+    return P * np.array(frames["sizes"])[:, None, None]
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +110,79 @@ def test_a_widget_answers_with_the_columns_that_are_asked_for(roll, limits):
     assert shown.page == page.html
 
 
+def test_a_widget_keeps_names_and_embeds_rows_again(roll):
+    pytest.importorskip("anywidget")
+    X, sheet = roll
+    page = hs.report(hs.DiffusionMap(2, 8).fit(X), X, labels={"sheet": sheet})
+    shown = page.widget(["x"], {"x": X[:, 0]}.get)
+    assert shown.can == ["again"]
+    assert shown.annotations.tolist() == [""] * 300
+    shown._handle_custom_msg({"annotations": {"a": [1, 2], "b": [299]}}, [])
+    assert np.flatnonzero(shown.annotations == "a").tolist() == [1, 2]
+    assert shown.annotations[299] == "b"
+    rows = np.arange(299, 0, -2)
+    shown._handle_custom_msg({"again": rows.tolist()}, [])
+    again = page.again(np.sort(rows))
+    assert shown.page == again.html
+    assert shown.can == ["again", "back"]
+    np.testing.assert_array_equal(unpacked(again.facts["shown"]), np.sort(rows))
+    np.testing.assert_allclose(
+        unpacked(again.facts["columns"][0]["values"]), sheet[np.sort(rows)], rtol=1e-6
+    )
+    expected = hs.report(hs.DiffusionMap(2, 8).fit(X[np.sort(rows)]), X[np.sort(rows)])
+    assert again.facts["frames"] == expected.facts["frames"]
+    shown._handle_custom_msg({"back": True}, [])
+    assert shown.page == page.html
+    said = []
+    shown.send = said.append
+    shown._handle_custom_msg({"again": [1]}, [])  # one point has no graph
+    assert said[0]["missing"].startswith("again: ")
+    assert shown.page == page.html
+
+
+def test_reports_without_points_embed_nothing_again(roll, embedded):
+    assert hs.report(embedded).again is None
+    assert hs.report(embedded, roll[0]).again is not None
+
+
+@pytest.mark.parametrize(
+    ("quality", "said", "unsaid"),
+    [
+        ((0.97, 0.92, 0, 0.37), ["Good.", "are near each other in the data", "37 %"], "compare"),
+        ((0.97, 0.5, 0, 0.85), ["Do not compare distances between groups", "85 %"], "compared"),
+        ((0.97, 0.8, 0, 0.85), ["Distances can be compared by eye: 85 %"], "Do not"),
+        ((0.8, 0.9, 0, 0.5), ["Many points", "Measure no distance by eye"], "Do not compare"),
+        ((0.6, 0.1, 0, 0.0), ["Poor", "Few points", "Do not compare", " 0 %"], "Good"),
+        ((np.nan, np.nan, 0, 1.0), ["too few to judge", "100 %"], "near each other"),
+    ],
+)
+def test_the_verdict_says_what_a_picture_is_good_for(quality, said, unsaid):
+    text = advice(hs.metrics.PictureQuality(*quality))
+    assert all(words in text for words in said)
+    assert unsaid not in text
+
+
+def test_what_differs_from_the_defaults_is_told(roll):
+    assert changed(hs.HeatEmbedding()) == ""
+    assert changed(hs.HeatEmbedding(3, random_state=0)) == "n_components=3, random_state=0"
+    one = hs.report(hs.HeatSketch(8, random_state=0).fit(roll[0])).facts
+    assert one["changed"] == {"method": "HeatSketch, n_components=8, random_state=0"}
+    assert "n_neighbors=15" in one["lines"]["method"]
+
+
+def test_the_page_says_that_gaps_between_components_mean_nothing(embedded):
+    assert "gaps between components" in reading(embedded, 2)
+    assert "gaps" not in reading(embedded, 1)
+
+
+def test_features_of_many_points_are_left_out_where_they_would_fill_the_page(limits):
+    limits(report_values=100)
+    X = np.random.default_rng(0).normal(size=(20, 6))
+    for count, expected in ((5, 5), (6, 0)):
+        found = columns_module.feature_columns(X[:, :count], None, np.arange(20))
+        assert len(found) == expected
+
+
 class Page(html.parser.HTMLParser):
     """The elements and texts of a page as a browser reads them."""
 
@@ -127,8 +216,8 @@ def test_facts_are_those_of_the_estimator(roll, embedded, shown):
 
 
 def test_frames_have_one_scale_and_are_turned_to_their_neighbours(shown):
-    P = unpacked(shown.facts["frames"]["positions"]).astype(float)
-    np.testing.assert_allclose(np.mean(np.sum(P**2, axis=2), axis=1), 1, rtol=1e-5)
+    P = [positions(frame) for frame in shown.facts["frames"]["positions"]]
+    np.testing.assert_allclose([np.mean(np.sum(frame**2, axis=1)) for frame in P], 1, rtol=1e-5)
     for before, after in itertools.pairwise(P):
         # Procrustes: the best orthogonal map between neighbours is the identity.
         product = before.T @ after
@@ -168,7 +257,7 @@ def test_components_keep_their_places():
     with pytest.warns(hs.DisconnectedWarning):
         model = hs.HeatEmbedding(2, 4, affinity="radius", epsilon=4.0).fit(X)
     facts = hs.report(model).facts
-    P = unpacked(facts["frames"]["positions"])
+    P = [positions(frame) for frame in facts["frames"]["positions"]]
     centres = np.array([[frame[:60].mean(0), frame[60:100].mean(0), frame[100]] for frame in P])
     np.testing.assert_allclose(centres, np.broadcast_to(centres[0], centres.shape), atol=1e-4)
     (components,) = [c for c in facts["columns"] if c["name"] == "component"]
@@ -181,6 +270,9 @@ def test_times_of_the_slider(embedded, roll):
     assert set(slider_times(embedded)) <= set(embedded.time_curve_.times)
     model = hs.DiffusionMap(2, 8).fit(roll[0])
     assert slider_times(model) == [1, 2, 4, 8, 16, 32, 64, 128]
+    assert slider_times(model, shown=20_001) == [4, 8, 16]
+    assert slider_times(model, shown=200_001) == [8]
+    assert slider_times(model, [2, 4], shown=200_001) == [2, 4, 8]
     heat = hs.DiffusionMap(2, 0.5, filter="heat").fit(roll[0])
     assert slider_times(heat) == [0.5, 1, 2, 4, 8]
     assert slider_times(hs.classical.PCA(2).fit(roll[0])) == [None]
@@ -194,7 +286,7 @@ def test_pages_without_diffusion_distances(roll):
     with pytest.warns(hs.ScaleWarning):
         model = hs.HeatEmbedding(2, affinity="precomputed").fit(np.ones((12, 12)))
     equal = hs.report(model).facts
-    assert not unpacked(equal["frames"]["positions"]).any()
+    assert not positions(equal["frames"]["positions"][0]).any()
     real = [hs.report(hs.DiffusionMap(2, t).fit(roll[0])).facts for t in (0, 8.5)]
     assert all(len(facts["frames"]["times"]) > 4 and facts["explained"] for facts in real)
     for facts in (pca, equal, *real):
@@ -238,8 +330,10 @@ def test_many_points_are_a_sample_with_the_worst_pairs(limits, roll, embedded):
     for end, pairs in embedded.distortion_.worst_pairs.items():
         assert shown[np.array(facts["distortion"]["worst_pairs"][end])].tolist() == pairs.tolist()
     Y = embedded.embedding_ - embedded.embedding_.mean(axis=0)
-    P = placed(facts)[facts["frames"]["chosen"]]
-    np.testing.assert_allclose(P, Y[shown] - Y[shown].mean(axis=0), atol=1e-5 * np.abs(Y).max())
+    at = facts["frames"]["chosen"]
+    P, size = placed(facts)[at], facts["frames"]["sizes"][at]
+    half = 0.501 * max(facts["frames"]["positions"][at]["unit"]) * size  # of a step
+    np.testing.assert_allclose(P, Y[shown] - Y[shown].mean(axis=0), rtol=0, atol=half)
 
 
 def test_a_slider_of_many_points_is_that_of_all_eigenpairs(limits):
@@ -251,8 +345,8 @@ def test_a_slider_of_many_points_is_that_of_all_eigenpairs(limits):
     exact = frames_module.frames(est, est.embedding_, [64, 128, 256], shown)
     limits(few_vertices=0)  # as if these were many points
     found = frames_module.frames(est, est.embedding_, [64, 128, 256], shown)
-    positions = [unpacked(one["positions"]) for one in (found, exact)]
-    np.testing.assert_allclose(*positions, atol=0.02)
+    places = [[positions(frame) for frame in one["positions"]] for one in (found, exact)]
+    np.testing.assert_allclose(*places, atol=0.02)
     np.testing.assert_allclose(found["sizes"], exact["sizes"], rtol=0.01)
 
 
@@ -312,7 +406,7 @@ def test_hostile_names_stay_text(tmp_path, roll):
     assert facts == json.loads(json.dumps(facts))
     assert facts["title"] == page.texts["title"].strip() == HOSTILE[1]
     assert [column["name"] for column in facts["columns"]] == list(HOSTILE)
-    assert facts["ids"][HOSTILE[1]] == names.tolist()
+    assert unpacked(facts["ids"][HOSTILE[1]]) == names.tolist()
     assert facts["columns"][0]["names"] == sorted(HOSTILE)
     assert found.facts["title"] == HOSTILE[1]
 
@@ -345,6 +439,67 @@ def test_a_report_refuses_what_it_cannot_show(tmp_path, roll, embedded):
     ):
         with pytest.raises(ValueError, match=message):
             hs.report(est, **arguments)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("far", [0, 15])
+def test_places_are_known_to_half_a_step_of_the_window_and_far_ones_fully(d, far):
+    rng = np.random.default_rng(0)
+    P = rng.normal(size=(1000, d))
+    P[:far] *= 1e4
+    found = positions(packed_places(P))
+    width = np.ptp(P[far:], axis=0)
+    assert (np.abs(found - P)[far:] <= 0.501 * width / (2**16 - 1)).all()
+    np.testing.assert_allclose(found[:far], P[:far], rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8", "i1", "i2", "i4", "u1", "u2"])
+@pytest.mark.parametrize("shape", [(0,), (7,), (3, 0), (5, 4)])
+def test_packed_arrays_come_back(kind, shape):
+    values = (np.random.default_rng(0).random(shape) * 100).astype(kind)
+    again = columns_module.unpacked(columns_module.packed(values, kind))
+    np.testing.assert_array_equal(again, values)
+    np.testing.assert_array_equal(unpacked(columns_module.packed(values, kind)), values)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "most"), [(100_000, 6e6), (1_000_000, 40e6)])
+def test_many_points_with_distances_fit_into_a_file_that_can_be_sent(n, most, monkeypatch):
+    """With a label, a measure, and neighbours that no order makes smaller."""
+    rng = np.random.default_rng(0)
+    near = rng.integers(0, n, (n, 5))
+    before = np.minimum(np.arange(n), rng.integers(0, n, n))
+    page = hs.report(hs.DiffusionMap(2, 8).fit(rng.normal(size=(60, 3))))
+    found = lambda F, labels, count: (near[:, :count], before)  # noqa: E731
+    monkeypatch.setattr(facts_module, "_neighbors_and_tree", found)
+    shown, P = np.arange(n), rng.normal(size=(n, 2))
+    page.facts["frames"]["positions"] = [packed_places(P)]
+    page.facts["columns"] = [
+        column("label", rng.integers(0, 20, n), shown),
+        column("measure", rng.normal(size=n), shown),
+    ]
+    sketch = rng.normal(size=(n, facts_module.room_for(n).columns)), "power", 8.0
+    page.facts["sketch"] = sketch_facts(sketch, np.zeros(n, int), shown)
+    assert len(page.html) <= most
+
+
+def test_steps_of_8_bits_keep_distances_to_their_part(monkeypatch):
+    """Of 1,000 distances one may be wrong by more than two parts, which the interval has."""
+    rng, n = np.random.default_rng(0), 4_000
+    F = rng.normal(size=(6, 16))[np.arange(n) % 6] + 0.2 * rng.normal(size=(n, 16))
+    monkeypatch.setattr(facts_module, "room_for", lambda points: facts_module.Room(16, "i1", 5))
+    facts = sketch_facts((F, "power", 8.0), np.zeros(n, int), np.arange(n))
+    G = decoded(facts)
+    i, j = rng.integers(0, n, (2, 50_000))
+    pairs = np.concatenate(
+        [np.stack([np.arange(n), unpacked(facts["near"])[:, 0]]), [i, j]], axis=1
+    )
+    true, found = (np.linalg.norm(one[pairs[0]] - one[pairs[1]], axis=1) for one in (F, G))
+    wrong = np.abs(found - true) > 2 * true / 127
+    assert wrong[:n].mean() <= 1e-3
+    assert wrong[n:].mean() <= 1e-3
+    factor = 1 / np.sqrt(chi2.ppf([0.975, 0.025], 16) / 16)
+    np.testing.assert_allclose([facts["low"], facts["high"]], factor * [125 / 127, 129 / 127])
 
 
 def test_a_page_has_at_most_150_bytes_for_each_point_with_its_sketch(limits):
@@ -413,4 +568,4 @@ def test_a_graph_has_a_report(page_of, tmp_path):
     assert facts["lines"]["input"].startswith(f"{tmp_path / 't.csv'}: 40 nodes, 80 edges")
     assert facts["ksum"] is None
     (names,) = facts["ids"].values()
-    assert sorted(names) == sorted(f"n{i}" for i in range(40))
+    assert sorted(unpacked(names)) == sorted(f"n{i}" for i in range(40))

@@ -10,7 +10,7 @@ import pytest
 
 from heatsketch.io.metadata import plain
 from heatsketch.plot.labels import place_names
-from heatsketch.plot.pictures import central_window
+from heatsketch.plot.points import central_window
 
 node = shutil.which("node")
 pytestmark = pytest.mark.skipif(node is None, reason="needs Node")
@@ -74,6 +74,25 @@ def test_far_points_stand_at_the_edge_and_all_are_one_call_away():
     assert found == 4
     assert left == after == asked(F[11:], "scatter.outside()") == []
     assert smaller < zoom / 20
+
+
+@pytest.mark.parametrize("zoom", [0.2, 1, 30])
+def test_the_nearest_point_is_that_of_all_distances(zoom):
+    """Far points and those outside of the window of the grid included; of equal ones the first."""
+    F = cloud()
+    F[100:200] = F[200:300]
+    places = np.random.default_rng(1).uniform([0, 0], [600, 400], (50, 2)).tolist()
+    moved = f"scatter.zoomAt(300, 200, {zoom})"
+    nearest = f"{places}.map(([x, y]) => scatter.nearest(x, y, 14))"
+    found, screen = asked(F, f"({moved}, [{nearest}, [...scatter.onScreen()]])")
+    P = np.array(screen).reshape(-1, 2)
+    for place, k in zip(places, found, strict=True):
+        away = np.linalg.norm(P - place, axis=1)
+        if k < 0:
+            assert away.min() > 14 - 1e-3
+        else:
+            assert away[k] <= away.min() + 1e-3
+            assert k == np.flatnonzero((P[k] == P).all(axis=1))[0]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -4,7 +4,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist, pdist
 from scipy.special import erf, i0e, i1e
 
-from heatsketch import ksum
+from heatsketch import ksum, nearest_epsilon
 from heatsketch.scales.bandwidth import rule_epsilon
 from problems.clouds import cloud, even_circle, on_torus
 from problems.matrices import kernel_matrix
@@ -167,3 +167,13 @@ def test_median_and_nearest_are_of_squared_distances():
     nearest = 2 * np.mean(np.sort(cdist(X, X))[:, 1] ** 2)
     assert rule_epsilon(X, "nearest") == pytest.approx(nearest, rel=1e-12)
     assert rule_epsilon(X, "median") == pytest.approx(np.median(pdist(X) ** 2), rel=1e-12)
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0, 7.0])
+def test_the_factor_of_the_nearest_rule_is_a_factor(factor):
+    X = np.random.default_rng(0).standard_normal((50, 3))
+    squares = cdist(X, X, "sqeuclidean") + np.diag(np.full(50, np.inf))
+    assert nearest_epsilon(X, factor) == pytest.approx(factor * squares.min(axis=1).mean())
+    assert nearest_epsilon(X) == rule_epsilon(X, "nearest")
+    with pytest.raises(ValueError, match="factor=0"):
+        nearest_epsilon(X, 0)

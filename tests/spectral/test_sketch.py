@@ -291,3 +291,34 @@ def test_a_filter_need_not_say_how_sharp_it_is_where_the_spectrum_is_known_badly
     A, G = hs.Sparse(sparse.diags(lam), (-1e4, 1e4)), np.eye(200)[:, :2]
     found = hs.sketch(A, Peak(), G=G, deflate=False)
     assert_allclose(found, Peak()(lam)[:, None] * G / np.sqrt(2), atol=1e-9)
+
+
+# Columns of f(A) as a sketch, and the limits of §5.4
+
+
+@pytest.mark.parametrize("f", [hs.Power(2), hs.Heat(3.0)], ids=str)
+def test_subsampled_columns_are_a_sketch_that_is_right_on_average(f):
+    """G = √n times columns of I: over all choices of a column the mean of F Fᵀ is f(A)²."""
+    A, n = symmetric(), 60
+    squares = [hs.sketch(A, f, G=math.sqrt(n) * np.eye(n)[:, [j]], deflate=False) for j in range(n)]
+    filtered = by_eigh([f], A, np.eye(n))[0]
+    mean = sum(F @ F.T for F in squares) / n
+    np.testing.assert_allclose(mean, filtered @ filtered, atol=1e-12)
+    chosen = [3, 17, 40]
+    F = hs.sketch(A, f, G=math.sqrt(n) * np.eye(n)[:, chosen], deflate=False)
+    np.testing.assert_allclose(F, filtered[:, chosen] * math.sqrt(n / 3), atol=1e-12)
+
+
+def test_at_low_powers_a_sketch_is_noise_and_at_high_ones_a_multiple_of_an_eigenvector():
+    A = bistochastic()
+    G = random_block(60, 8, "gaussian", 0)
+    low = hs.sketch(A, hs.Power(0), G=G, deflate=False)  # λ^0 = 1: N(0, I)
+    np.testing.assert_allclose(low, G / math.sqrt(8), atol=1e-13)
+    values, V = np.linalg.eigh(A)
+    p = math.ceil(math.log(1e-9) / math.log(values[-3] / values[-2]))
+    for deflate, v in ((False, V[:, -1]), (True, V[:, -2])):
+        F = hs.sketch(A, hs.Power(p if deflate else 10**6), G=G, deflate=deflate)
+        of_v = np.outer(v, v @ F)
+        assert np.linalg.norm(F - of_v) <= 1e-6 * np.linalg.norm(F)
+        r = v @ F * math.sqrt(8) / (values[-2] ** p if deflate else 1)
+        np.testing.assert_allclose(r, v @ G, rtol=1e-6)

@@ -14,12 +14,11 @@ from sklearn.preprocessing import StandardScaler
 
 from heatsketch import __version__
 from heatsketch._docstrings import texts_from
-from heatsketch._input_warnings import warn_if_transposed
 from heatsketch._validation import check_number, check_parameters
+from heatsketch.anndata.objects import entry_of, in_memory, points_of, storable, target
 from heatsketch.comparison.audit import Audit
 from heatsketch.comparison.audit import audit as audit_picture
 from heatsketch.estimators import DiffusionMap, HeatEmbedding, HeatSketch
-from heatsketch.io.anndata_files import default_array
 from heatsketch.io.table import check_names
 from heatsketch.markov.affinity import knn_affinity
 from heatsketch.metrics.markers import Markers, having
@@ -286,7 +285,7 @@ def pseudotime(
     >>> bool((np.diff(adata.obs["heat_pseudotime"]) > 0).all())
     True
     """
-    adata = _target(adata, copy)
+    adata = target(adata, copy)
     if root is None:
         if "iroot" not in adata.uns:
             raise ValueError('There is no root; pass a cell or its name, or set uns["iroot"].')
@@ -299,7 +298,7 @@ def pseudotime(
             raise ValueError(f"Several cells have one of the names {names}; pass numbers of cells.")
     estimator, facts = _fitted(pseudotime, adata, DiffusionMap, {"n_components": 2} | options)
     adata.obs[key_added] = estimator.pseudotime(root, time=time).value
-    adata.uns[key_added] = _storable(facts | {"time": time, "root": root})
+    adata.uns[key_added] = storable(facts | {"time": time, "root": root})
     return adata if copy else None
 
 
@@ -350,8 +349,8 @@ def audit(
     >>> bool(adata.obs["umap_trust"].mean() > 0.7)
     True
     """
-    picture = _entry(_target(adata, False), "obsm", basis)
-    groups = None if labels is None else _entry(adata, "obs", labels)
+    picture = entry_of(target(adata, False), "obsm", basis)
+    groups = None if labels is None else entry_of(adata, "obs", labels)
     default = {"n_components": 64, "filter": "accumulated", "random_state": 0} | options
     estimator, _ = _fitted(audit, adata, HeatSketch, default)
     found = audit_picture(estimator, picture, labels=groups, random_state=default["random_state"])
@@ -405,14 +404,14 @@ def coloring(adata: Any, genes: int | Sequence[str] = 20) -> dict[str, Any]:
         if stored:
             spread = adata.var[stored[0]].fillna(0).to_numpy()
         else:
-            spread = StandardScaler(with_mean=False).fit(_in_memory(adata.X)).var_
+            spread = StandardScaler(with_mean=False).fit(in_memory(adata.X)).var_
         names = adata.var_names[np.argsort(-spread, kind="stable")[:genes]].tolist()
     labels, places = adata.obs.copy(), [each for each in (adata, adata.raw) if each is not None]
     check_names(names, [gene for place in places for gene in place.var_names], "adata", "gene")
     for place in places:
         own = [name for name in names if name in place.var_names and name not in labels]
         if own:
-            labels[own] = sparse.csr_matrix(_in_memory(place[:, own].X)).toarray()
+            labels[own] = sparse.csr_matrix(in_memory(place[:, own].X)).toarray()
     colors = {
         name: dict(zip(map(str, column.cat.categories), adata.uns[f"{name}_colors"], strict=False))
         for name, column in adata.obs.items()
@@ -473,12 +472,12 @@ def markers(
     >>> str(hs.anndata.markers(adata, "kind", "B").names[0])
     '2'
     """
-    entries = _entry(_target(adata, False), "obs", column)
-    X = adata.X if layer is None else _entry(adata, "layers", layer)
+    entries = entry_of(target(adata, False), "obs", column)
+    X = adata.X if layer is None else entry_of(adata, "layers", layer)
     if X is None:
         raise ValueError("adata has no X; pass layer.")
     sides = [None if side is None else having(entries, side, column) for side in (group, against)]
-    return markers_of(_in_memory(X), *sides, names=list(adata.var_names))
+    return markers_of(in_memory(X), *sides, names=list(adata.var_names))
 
 
 @texts_from(heat_embedding, in_metric)
@@ -545,8 +544,8 @@ def neighbors(
     >>> adata.obsp["distances"].nnz
     1000
     """
-    adata = _target(adata, copy)
-    points, n = _points(adata, use_rep, n_pcs, layer), len(adata.obs)
+    adata = target(adata, copy)
+    points, n = points_of(adata, use_rep, n_pcs, layer), len(adata.obs)
     k = min(int(check_number(n_neighbors, "n_neighbors", low=1, integer=True)), n - 1)
     index = NeighborIndex(points, metric=metric, n_neighbors=k)
     built = knn_affinity(in_metric(points, metric), "self-tuning", k, index)
@@ -562,7 +561,7 @@ def neighbors(
     adata.uns[key_added or "neighbors"] = {
         "connectivities_key": f"{prefix}connectivities",
         "distances_key": f"{prefix}distances",
-        "params": _storable(params),
+        "params": storable(params),
     }
     return adata if copy else None
 
@@ -571,7 +570,7 @@ def _embed(
     caller: Any, adata: Any, make: Any, key: str, copy: bool, options: dict[str, Any]
 ) -> Any:
     """Fit an estimator to the cells, and write its coordinates and how they were made."""
-    adata = _target(adata, copy)
+    adata = target(adata, copy)
     estimator, facts = _fitted(caller, adata, make, options)
     adata.obsm[f"X_{key}"] = np.asarray(estimator.embedding_)
     facts["time"] = estimator._time
@@ -579,7 +578,7 @@ def _embed(
     if (found := estimator._result("distortion_")) is not None:
         within = {f"{factor:g}": fraction for factor, fraction in found.within.items()}
         facts["distortion"] = {"log_L": found.log_L, "within": within, "words": found.describe()}
-    adata.uns[key] = _storable(facts)
+    adata.uns[key] = storable(facts)
     return adata if copy else None
 
 
@@ -595,9 +594,9 @@ def _fitted(
     estimator = make(**{"random_state": 0} | options)
     *where, obsp = given.values()
     if obsp is None:
-        X = _points(adata, *where)
+        X = points_of(adata, *where)
     elif obsp.endswith("distances"):
-        X, distances = _points(adata, *where), sparse.csr_matrix(_entry(adata, "obsp", obsp))
+        X, distances = points_of(adata, *where), sparse.csr_matrix(entry_of(adata, "obsp", obsp))
         k = min(estimator.n_neighbors, int(np.diff(distances.indptr).min()))
         if k == 0:
             raise ValueError("A cell has no neighbours among the distances; compute them again.")
@@ -605,60 +604,7 @@ def _fitted(
     elif any(option is not None for option in where):
         raise ValueError(f"obsp={obsp!r} and use_rep, n_pcs or layer; pass one of them.")
     else:
-        X = graph(_entry(adata, "obsp", obsp), names=adata.obs_names)
+        X = graph(entry_of(adata, "obsp", obsp), names=adata.obs_names)
         estimator.set_params(affinity="precomputed")
     params = estimator.fit(X).get_params(deep=False) | given | {"neighbors": None}
     return estimator, {"method": make.__name__, "version": __version__, "params": params}
-
-
-def _target(adata: Any, copy: bool) -> Any:
-    """Return the object to write to, `adata` or a copy; raise if it is not an AnnData."""
-    if not all(hasattr(adata, name) for name in ("obs", "obsm", "obsp", "uns", "X")):
-        raise TypeError(
-            f"adata is of type {type(adata).__name__}; pass an AnnData, or its points to an "
-            "estimator such as heatsketch.HeatEmbedding()."
-        )
-    return adata.to_memory(copy=True) if copy else adata
-
-
-def _points(adata: Any, use_rep: str | None, n_pcs: int | None, layer: str | None) -> Any:
-    """Return the representation of the cells (n, d) that scanpy would choose."""
-    warn_if_transposed(adata.obs_names, adata.var_names)
-    if layer is not None:
-        if use_rep not in (None, "X") or n_pcs:
-            raise ValueError(f"layer={layer!r} and use_rep or n_pcs; pass one.")
-        return _in_memory(_entry(adata, "layers", layer))
-    name = use_rep or "X"
-    if use_rep is None and n_pcs != 0:
-        name = default_array(adata.n_vars, adata.obsm, "adata", "use_rep='X'")
-    if name == "X":
-        if adata.X is None:
-            raise ValueError("adata has no X; pass use_rep, a name in obsm, or layer.")
-        return _in_memory(adata.X)
-    points = _entry(adata, "obsm", name)
-    if n_pcs is not None and not 0 <= n_pcs <= points.shape[1]:
-        raise ValueError(f"n_pcs={n_pcs}; {name} has columns for n_pcs <= {points.shape[1]}.")
-    return points[:, : n_pcs or None]
-
-
-def _entry(adata: Any, part: str, name: str) -> Any:
-    """Return an array of obs, obsm, obsp or layers, or raise with the existing names."""
-    entries = getattr(adata, part)
-    check_names([name], entries.keys(), f"adata.{part}", "entry")
-    entry = entries[name]
-    return entry.to_numpy() if hasattr(entry, "to_numpy") else entry
-
-
-def _in_memory(X: Any) -> Any:
-    """Return an array or matrix, read from the file of a backed object."""
-    return X if sparse.issparse(X) else X[:]
-
-
-def _storable(value: Any) -> Any:
-    """Convert a value to numbers, text, arrays and dictionaries without None, for .h5ad files."""
-    if isinstance(value, dict):
-        return {str(k): _storable(item) for k, item in value.items() if item is not None}
-    if isinstance(value, list | tuple):
-        return np.asarray(value)
-    is_plain = isinstance(value, bool | int | float | str | np.ndarray | np.generic)
-    return value if is_plain else repr(value)

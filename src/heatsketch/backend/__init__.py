@@ -22,3 +22,8 @@ def blocks_of(values: Any) -> Blocks:
     """Return the algebra where an array or a tensor is, or the entries of a CSR matrix are."""
     values = values.data if hasattr(values, "tocsr") else values
     return DeviceBlocks(values.device) if is_tensor(values) else HOST
+
+
+def blocks_at(device: Any, name: str = "device") -> Blocks:
+    """Return the algebra of blocks on a device, or on the host where it is None."""
+    return HOST if device is None else blocks_on(device, name)

@@ -8,16 +8,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from sklearn import get_config
 
 from heatsketch._optional import optional
+from heatsketch._random import HASH_MULTIPLIERS
 from heatsketch._tensors import is_tensor, on_host, to_device
 from heatsketch._tiles import row_tiles, shared
-from heatsketch._typing import Array
+from heatsketch._typing import Array, Points
 from heatsketch.backend.blocks import Block, Place
 from heatsketch.backend.grid import Grid
 from heatsketch.backend.host import HOST
@@ -34,6 +35,7 @@ class DeviceBlocks(Place):
 
     device: Any
     products_are_cheap = True
+    tree_features: ClassVar[int] = 0  # there is no tree
 
     @property
     def xp(self) -> Any:
@@ -206,6 +208,55 @@ class DeviceBlocks(Place):
     def native_if_small(self, X: Block) -> Block:
         """Return points (n, d) on the device, if they are there or take an eighth of its memory."""
         return self.native(X) if is_tensor(X) or 8 * X.nbytes <= self.room else X
+
+    def copied(self, X: Block) -> Block:
+        """Return a copy on the device."""
+        return X.clone()
+
+    def rows(self, X: Block, rows: Any) -> Block:
+        """Return rows of points that are here or on the host, here."""
+        return X[rows] if is_tensor(X) else self.native(X[on_host(rows)])
+
+    def centre(self, X: Block) -> Block:
+        """Take the median here."""
+        return self.rows(X, slice(None, None, max(1, len(X) // 1000))).double().median(0).values
+
+    def pair_distances(self, x: Points, y: Points, rows: Block, columns: Block) -> Block:
+        """Sum in float64; points come by some features at a time."""
+        squares = self.native(np.zeros(len(rows)))
+        for features in row_tiles(y.shape[1], max(1, int(self.step_bytes / (16 * y.shape[0])))):
+            parts = [P[:, features] for P in (x, y)]
+            one, other = (self.native(P.toarray() if sparse.issparse(P) else P) for P in parts)
+            for pairs in row_tiles(len(rows), max(1, int(self.step_bytes / (32 * one.shape[1])))):
+                differences = one[rows[pairs]].double() - other[columns[pairs]]
+                squares[pairs] += differences.square_().sum(1)
+        return squares.sqrt_()
+
+    def distinct_rows(self, X: Block) -> tuple[Block, Block]:
+        """Hash as `_random.distinct_rows`: signed numbers of 64 bits stand for the unsigned ones.
+
+        The points are here or on the host.
+        """
+        xp, (n, d) = self.xp, X.shape
+        exponent = int(np.frexp(max(float(X.max()), -float(X.min())))[1])
+        factors = _mixed_bits(xp.arange(1, d + 1, device=self.device)) | 1
+        keys = xp.empty(n, dtype=xp.int64, device=self.device)
+        for rows in row_tiles(n, max(1, int(self.step_bytes / (40 * d)))):
+            scaled = self.native(X[rows]).double() * 2.0**-exponent + 0.0  # -0.0 + 0.0 is 0.0
+            keys[rows] = (_mixed_bits(scaled.view(xp.int64)) * factors).sum(1)
+        keys, order = (_mixed_bits(keys) ^ np.iinfo(np.int64).min).sort(stable=True)
+        is_first = xp.ones_like(keys, dtype=xp.bool)
+        is_first[1:] = keys[1:] != keys[:-1]
+        vertex = xp.empty_like(order)
+        vertex[order] = is_first.cumsum(0) - 1
+        return order[is_first], vertex
+
+
+def _mixed_bits(bits: Block) -> Block:
+    """Spread the bits, as `_random.mixed_bits`: a shift of signed numbers repeats the sign."""
+    for multiplier in HASH_MULTIPLIERS:
+        bits = (bits ^ ((bits >> 33) & 0x7FFFFFFF)) * (multiplier - 2**64)
+    return bits ^ ((bits >> 33) & 0x7FFFFFFF)
 
 
 class DeviceCSR:

@@ -11,10 +11,12 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import qr
 from scipy.sparse.csgraph import dijkstra
+from sklearn.utils.extmath import row_norms
 
+from heatsketch._random import distinct_rows
 from heatsketch._tensors import on_host
-from heatsketch._tiles import for_each_tile, sum_over_tiles, track
-from heatsketch._typing import Array
+from heatsketch._tiles import for_each_tile, row_tiles, sum_over_tiles, track
+from heatsketch._typing import Array, Points
 from heatsketch.backend.blocks import Block, Place
 from heatsketch.backend.tree import ROWS, repulsion, tile_of
 
@@ -26,6 +28,7 @@ _MEDIANS = 1_024  # medians computed at a time
 _FEW = 2**17  # vertices of all searches for paths, which wait for no compiler
 _VERTICES_AT_A_TIME = 2**15  # of several searches; to hand one to a thread costs time, too
 _UNCOMPILED_UP_TO = 320  # points, which wait for no compiler: that takes seconds, once
+_DIFFERENCES_AT_A_TIME = 2**22  # coordinates of pairs: 32 MB
 
 
 class HostBlocks(Place):
@@ -34,6 +37,11 @@ class HostBlocks(Place):
     device = None
     xp = np
     products_are_cheap = False
+    tree_features = 8  # up to which a tree finds neighbours fast; with more, it visits most points
+
+    def __reduce__(self) -> str:
+        """Stay the one object of the process."""
+        return "HOST"
 
     def native(self, values: Any, dtype: Any = None) -> Block:
         """Return values in this place, in their own precision or one that NumPy names."""
@@ -174,7 +182,8 @@ class HostBlocks(Place):
         """
 
         def sums(Y: Block, s: float) -> tuple[Block, float]:
-            if opening == 0 and len(Y) <= _UNCOMPILED_UP_TO:
+            is_tree = len(Y) > _UNCOMPILED_UP_TO and Y.shape[1] in (2, 3)
+            if opening == 0 and not is_tree:
                 return self.all_repulsion(Y, s)
             return repulsion(Y / s, opening)
 
@@ -211,6 +220,43 @@ class HostBlocks(Place):
         bar = track(None, "shortest paths", len(sources), "starts")
         for_each_tile(work, len(sources), max(1, _VERTICES_AT_A_TIME // n), bar)
         return lengths
+
+    # Points and pairs of these
+
+    def native_if_small(self, X: Points) -> Points:
+        """Return points, which are here."""
+        return X
+
+    def copied(self, X: Block) -> Block:
+        """Return a copy of a block, or of part of one."""
+        return X.copy()
+
+    def rows(self, X: Points, rows: Any) -> Points:
+        """Return rows of points, which may be elsewhere, in this place."""
+        return X[rows]
+
+    def centre(self, X: Points) -> Array | float:
+        """Return the point to subtract before products of points, because an offset costs digits.
+
+        The median (d,) of at most 2,000 of the rows: the mean can be far from most points. Entries
+        of X, not rounded; 0 for sparse points.
+        """
+        if sparse.issparse(X):
+            return 0.0
+        sample = X[:: max(1, len(X) // 1000)]
+        middle = len(sample) // 2
+        return np.asarray(np.partition(sample, middle, axis=0)[middle], dtype=np.float64)
+
+    def pair_distances(self, x: Points, y: Points, rows: Array, columns: Array) -> Array:
+        """Return the distances |x[rows] - y[columns]| of pairs, from explicit differences."""
+        distances = np.empty(len(rows))
+        for pairs in row_tiles(len(rows), max(1, _DIFFERENCES_AT_A_TIME // y.shape[1])):
+            distances[pairs] = row_norms(x[rows[pairs]] - y[columns[pairs]])
+        return distances
+
+    def distinct_rows(self, X: Points) -> tuple[Array, Array]:
+        """Return the first row of each value, in an order by content, and the place of each row."""
+        return distinct_rows(X)
 
 
 def _parts(matrix: Any) -> tuple[Array, Array, Array]:

@@ -123,11 +123,11 @@ class FisherDiscriminant(Discriminant):
     With the means m_1, m_2 of the classes and the sum S_w of their scatters, the maximiser [1]_
     [2]_ of
 
-        J(w) = (wᵀ(m_1 - m_2))² / wᵀ S_w w,  is  w = S_w⁻¹ (m_1 - m_2),  normalised to |w| = 1.
+        J(w) = (wᵀ(m_2 - m_1))² / wᵀ S_w w,  is  w = S_w⁻¹ (m_2 - m_1),  normalised to |w| = 1.
 
-    The second class has the larger scores. For two classes this is the only direction of
-    `MultipleDiscriminant`, which also takes more classes, and whose scores are in units of the
-    spread within classes.
+    So the second class has the larger scores; in [1]_ w is minus this. For two classes this is the
+    only direction of `MultipleDiscriminant`, which also takes more classes, and whose scores are in
+    units of the spread within classes.
 
     When to use it: for two classes of about the same shape; it gives one number per point that
     separates them, and weights that show the importance of each feature if all have the same unit.
@@ -148,7 +148,7 @@ class FisherDiscriminant(Discriminant):
     mean_ : ndarray of shape (n_features,)
         The mean m of all points.
     objective_ : float
-        J(w), with S_b = (m_1 - m_2)(m_1 - m_2)ᵀ and the S_w that `shrinkage` gives.
+        J(w), with S_b = (m_2 - m_1)(m_2 - m_1)ᵀ and the S_w that `shrinkage` gives.
     classes_ : ndarray of shape (2,)
         The first and the second class, sorted.
     diagnostics_ : dict

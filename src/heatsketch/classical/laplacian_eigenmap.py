@@ -11,6 +11,7 @@ from heatsketch._docstrings import texts_from
 from heatsketch._exceptions import ScaleWarning, name_rows, warn
 from heatsketch._typing import Array
 from heatsketch._validation import check_choice, check_number
+from heatsketch.backend.host_search import ExactSearch
 from heatsketch.classical._base import Embedding
 from heatsketch.graphs.neighborhoods import (
     HARDLY_ANY,
@@ -22,7 +23,6 @@ from heatsketch.graphs.neighborhoods import (
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.out_of_sample import NeighborKernel
 from heatsketch.neighbors import NeighborIndex, in_metric, pair_distances
-from heatsketch.neighbors.exact import ExactSearch
 from heatsketch.operators.sparse import Sparse
 from heatsketch.scales.bandwidth import RULES, rule_epsilon
 from heatsketch.spectral.shift_invert import slowest_eigenpairs

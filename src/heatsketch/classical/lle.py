@@ -114,6 +114,9 @@ class LocallyLinearEmbedding(Embedding):
     I - W and some forty solutions with it (SciPy's eigsh). On surfaces the factors have some
     hundred n entries; in more dimensions they have more, at worst n².
 
+    I - W is nearly a graph Laplacian L, so that (I - W)ᵀ(I - W) is nearly L², whose eigenvectors
+    are those of `LaplacianEigenmap` (§9.3 of [1]_): on an even curve eigenvalues grow like m⁴.
+
     References
     ----------
     .. [1] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §7, equations

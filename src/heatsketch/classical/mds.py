@@ -55,7 +55,7 @@ class ProjectiveScaling(Embedding):
         """
         return self._place(self._read_either(X, reset=False))
 
-    def _scale(self, X: Array, k: int) -> None:
+    def _scale(self, X: Array, k: int, *, positive_only: bool = False) -> None:
         """Scale the reference points (l, d), or their distances (l, l)."""
         self.diagnostics_ = {"negative_eigenvalues": 0, "negative_share": 0.0}
         if self._precomputed:
@@ -65,7 +65,7 @@ class ProjectiveScaling(Embedding):
             negative = values[values < -1e-12 * np.abs(values).max()]  # beyond rounding
             share = float(np.abs(negative).sum() / (np.abs(values).sum() or 1.0))
             self.diagnostics_ = {"negative_eigenvalues": len(negative), "negative_share": share}
-            self._scaling = classical_scaling(squares, k)
+            self._scaling = classical_scaling(squares, k, positive_only=positive_only)
             self.eigenvalues_ = self._scaling.values
         else:  # B = Y Yᵀ of the centred points, so that V √Λ = U Σ = Y W
             self._pca = pca = PCA(k).fit(X)
@@ -107,12 +107,15 @@ class ClassicalMDS(ProjectiveScaling):
     metric : str or callable, default="euclidean"
         As in `Embedding`. "precomputed": X holds distances of shape (n_samples, n_samples), not
         squared, symmetric, zero on the diagonal.
+    positive_only : bool, default=False
+        True: if B of distances has m_+ < k positive eigenvalues, there are d_+ = m_+ coordinates,
+        steps 4 and 5 of [1]_, in place of further ones that are zero.
 
     Attributes
     ----------
     embedding_ : ndarray of shape (n_samples, n_components)
         Columns of mean zero, orthogonal, of squared length λ_m; the entry of largest modulus of
-        each is positive.
+        each is positive. With `positive_only` there may be fewer.
     eigenvalues_ : ndarray of shape (n_components,)
         λ_m, descending, in squared units of the distances.
     diagnostics_ : dict
@@ -165,6 +168,8 @@ class ClassicalMDS(ProjectiveScaling):
 
     n_components: int = 2
     metric: str = "euclidean"
+    _: KW_ONLY
+    positive_only: bool = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Embed points, or the distances between them.
@@ -192,7 +197,7 @@ class ClassicalMDS(ProjectiveScaling):
         if self._precomputed:  # at the peak two matrices (n, n), beside the given one
             require_memory(16.0 * n * n, f"Distances between {n:,} points", "use LandmarkMDS.")
         logger.info("classical scaling of %s points", f"{n:,}")
-        self._scale(X, k)
+        self._scale(X, k, positive_only=self.positive_only)
         self.embedding_ = self._place(X)
         return self
 
@@ -347,8 +352,8 @@ class MetricMDS(Embedding):
     """Embed points so that the sum of squared errors of their distances is least.
 
     SMACOF of scikit-learn [1]_ lowers the raw stress Σ_{i<j} (|y_i - y_j| - δ_ij)². It starts from
-    `ClassicalMDS`, so that the result depends on no random numbers and is never worse. The Isomap
-    of [2]_ uses this stress (`mdscale`): pass path lengths with ``metric="precomputed"``.
+    `ClassicalMDS`, so that the result depends on no random numbers and is never worse. For
+    the stress of order alone, of Kruskal and of `mdscale` in [2]_, see `NonmetricMDS`.
 
     When to use it: for given distances whose errors should be measured in their own units;
     `ClassicalMDS` makes errors of squared distances small, which come mostly from the longest ones.
@@ -399,6 +404,7 @@ class MetricMDS(Embedding):
     See Also
     --------
     classical.ClassicalMDS : Embed distances by classical scaling.
+    classical.NonmetricMDS : Embed so that the order of distances is kept best.
     classical.Isomap : Embed by path lengths in a neighbourhood graph.
 
     Notes
@@ -503,21 +509,30 @@ class MetricMDS(Embedding):
 
         def place(rows: slice) -> Array:
             D = self._distances(X[rows])
-            Z, moving = self._Y[D.argmin(axis=1)], np.flatnonzero(D.min(axis=1))
-            for _ in range(_MAX_STEPS):  # z <- mean of y_j + δ_j (z - y_j) / |z - y_j|, as SMACOF
-                z, delta = Z[moving], D[moving]
-                d = cdist(z, self._Y)
-                ratios = np.divide(delta, d, out=np.zeros_like(d), where=d > 0)
-                Z[moving] = (ratios.sum(axis=1)[:, None] * z - ratios @ self._Y) / len(self._Y)
-                moved = np.abs(Z[moving] - z).max(axis=1)
-                moving = moving[moved > _SHORTEST_STEP * delta.max(axis=1)]
-            return Z
+            return placed_by_stress(D, D, self._Y)
 
         return filled(place, (len(X), self._Y.shape[1])).astype(X.dtype)
 
     def _distances(self, X: Array) -> Array:
         """Return the distances of rows of X to the training points, (m, n)."""
         return X.astype(float) if self._points is None else cdist(X, self._points)
+
+
+def placed_by_stress(D: Array, targets: Array, Y: Array) -> Array:
+    """Place points (m, k) among the Y (n, k), each at a minimum of the stress of its own targets.
+
+    They start from the place of the nearest point by the distances D (m, n), and stay there if that
+    distance is zero.
+    """
+    Z, moving = Y[D.argmin(axis=1)], np.flatnonzero(D.min(axis=1))
+    for _ in range(_MAX_STEPS):  # z <- mean of y_j + δ_j (z - y_j) / |z - y_j|, as SMACOF
+        z, delta = Z[moving], targets[moving]
+        d = cdist(z, Y)
+        ratios = np.divide(delta, d, out=np.zeros_like(d), where=d > 0)
+        Z[moving] = (ratios.sum(axis=1)[:, None] * z - ratios @ Y) / len(Y)
+        moved = np.abs(Z[moving] - z).max(axis=1)
+        moving = moving[moved > _SHORTEST_STEP * delta.max(axis=1)]
+    return Z
 
 
 def _stress(Y: Array, D: Array) -> float:

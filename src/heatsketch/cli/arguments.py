@@ -147,7 +147,10 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         (_FITTING, "--device", "VALUE", "device of torch that does the work, such as cuda"),
         (_FITTING, "--layout", "VALUE", "of heat-embedding: auto, free, or linear"),
         (_FITTING, "--neighbor-weight", "VALUE", "of neighbours in a free layout (default 0.3)"),
-        (_FITTING, "--spread", "VALUE", "of a free layout: 0 keeps distances, 1 only their order"),
+        (_FITTING, "--spread", "VALUE", "of a free layout: 0 keeps distances, 1 only their order, "
+         "auto (default) by the data"),
+        (_FITTING, "--path-weight", "VALUE", "of path lengths in a free layout, from 0, diffusion "
+         "distances only, to 1 (default 0.5)"),
         (_FITTING, "--random-state", "VALUE", "seed of the random numbers (default 0)"),
     ],
 }

@@ -23,16 +23,14 @@ from heatsketch._words import did_you_mean, no_parameter
 from heatsketch.cli.arguments import FORMAT
 from heatsketch.cli.printing import OUTPUTS
 from heatsketch.comparison.methods import ESTIMATORS, classes, defaults, embedded, needs_labels
-from heatsketch.io import text
 from heatsketch.io.files import PIPE, check_target, listed, need, suffix_of
-from heatsketch.io.formats import check_key, read_like
+from heatsketch.io.formats import FORMATS, check_key, read_like
 from heatsketch.io.metadata import write_metadata
 from heatsketch.io.refine import Learned
 from heatsketch.io.table import check_names, default_names, is_id
 from heatsketch.operators.graph import Graph
 
 ROW_SUFFIXES = (".csv", ".tsv", ".txt")
-WRITERS = dict.fromkeys((*text.SUFFIXES, ".parquet"), "pyarrow") | {".h5ad": "anndata"}
 _OPTIONS = ("label", "ids", "features", "exclude", "missing", "standardize", "encode", "graph")
 
 
@@ -249,8 +247,9 @@ def check_files(args: Namespace, *suffixes: str, method: str = "") -> None:
             known = suffixes if path is args.output else ROW_SUFFIXES
             if suffix_of(path) not in known:
                 args.usage_error(f"{path} has no known suffix; choose from {', '.join(known)}")
-        if path is args.output and suffix_of(path) in WRITERS:
-            need(WRITERS[suffix_of(path)], path)
+        form = FORMATS.get(suffix_of(path))
+        if path is args.output and form is not None and form.package:
+            need(form.package, path)
         in_place = path is args.output and bool(args.in_place)
         if path is not args.output or not args.resume:
             check_target(path, force=args.force, source=args.input, in_place=in_place)

@@ -14,7 +14,7 @@ from heatsketch.cli.joining import WITH_OBSM, read_picture, shared_ids, warn_of_
 from heatsketch.comparison.methods import ESTIMATORS, OTHERS, defaults, fitting
 from heatsketch.comparison.run import DEFAULT_METHODS, FILES
 from heatsketch.io.files import suffix_of
-from heatsketch.io.formats import READERS
+from heatsketch.io.formats import FORMATS
 from heatsketch.plot.figures import SUFFIXES
 from heatsketch.uncertainty import sample_discrepancy
 
@@ -74,7 +74,7 @@ def _is_picture(args: Namespace, name: str) -> bool:
     """Say whether a name among the methods is that of a file, or of an entry of obsm of INPUT."""
     if name in (*ESTIMATORS, *OTHERS, "all"):
         return False
-    is_file = Path(name).exists() or suffix_of(name) in READERS
+    is_file = Path(name).exists() or suffix_of(name) in FORMATS
     return is_file or ("." not in name and suffix_of(args.input) in WITH_OBSM)
 
 

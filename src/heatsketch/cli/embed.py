@@ -103,7 +103,7 @@ def _is_by_blocks(args: Namespace, estimator: Any) -> bool:
     able = is_folder or (suffix_of(path) in BLOCK_FORMATS and path.exists())
     if not able or "precomputed" in estimator.get_params().values():
         for option in ("resume", "cluster", "fit-points"):
-            if getattr(args, option.replace("-", "_")) is not None:
+            if vars(args)[option.replace("-", "_")] is not None:
                 args.usage_error(f"--{option} is for {', '.join(BLOCK_FORMATS)} and folders")
         return False
     if is_folder or args.resume or args.cluster:
@@ -125,7 +125,7 @@ def _is_by_blocks(args: Namespace, estimator: Any) -> bool:
 def _embed_by_blocks(args: Namespace, estimator: Any) -> dict[str, str]:
     """Embed by blocks; return the lines of the summary."""
     for option in ("plot", "in-place", "pseudotime", "intervals"):
-        if getattr(args, option.replace("-", "_")) is not None:
+        if vars(args)[option.replace("-", "_")] is not None:
             args.usage_error(f"--{option} needs all points at once, but they are read by blocks")
     names = ("fit_points", "resume", "force", "output_key", "cluster")
     given = {name: getattr(args, name) for name in names} | {"model": args.save_model}

@@ -12,14 +12,13 @@ from heatsketch._exceptions import warn
 from heatsketch._typing import Array
 from heatsketch._validation import check_finite
 from heatsketch.cli.common import entries, id_columns, rows_of
-from heatsketch.io import text
 from heatsketch.io.coordinates import with_coordinates_only
 from heatsketch.io.files import listed, suffix_of
+from heatsketch.io.formats import FORMATS
 from heatsketch.io.metadata import Record
 from heatsketch.io.table import are_row_numbers, is_id
 
 WITH_OBSM = (".h5ad", ".zarr")
-_TABLES = (*text.SUFFIXES, ".xlsx", ".parquet")  # in which other columns stand beside coordinates
 
 
 class SharedIds(NamedTuple):
@@ -35,7 +34,8 @@ def coordinates(args: Namespace, points: io.Table, mapped: io.Table) -> tuple[Ar
 
     Rows are matched by ids if both files have them, else by their order.
     """
-    if suffix_of(mapped.source) in _TABLES and not mapped.learned:  # else the columns are known
+    form = FORMATS.get(suffix_of(mapped.source))
+    if form is not None and form.has_columns and not mapped.learned:  # else the columns are known
         mapped = with_coordinates_only(mapped, points)
     Y = np.asarray(mapped.values)
     if Record(mapped.metadata).is_single:  # text of float32 reads as float64

@@ -275,7 +275,8 @@ def audit(
     model = _sketch_of(X, n_components, time, random_state, parameters)
     F, Y = model.embedding_, _checked_picture(X, Y, len(model.embedding_))
     rng = _generator_of(random_state)
-    components = _components_of(model)  # nothing diffuses between them: each is judged by itself
+    # Nothing diffuses between components: each is judged by itself.
+    components = members_of(model._current_diffusion().component_of)
     judged = _large_enough(components, len(F))
     each = [_judge(points, F, Y, n_neighbors, rng) for points in judged]
     scores, tests, groups = zip(*each, strict=True)
@@ -349,14 +350,6 @@ def _large_enough(components: list[Array], n: int) -> list[Array]:
             f"judge a picture; pass data with a component of at least {LEAST_JUDGED}."
         )
     return judged
-
-
-def _components_of(model: HeatSketch) -> list[Array]:
-    """Return the points of each component of the graph of a sketch."""
-    n, labels = len(model.embedding_), model._current_diffusion().component_of
-    if not labels.any():
-        return [np.arange(n)]
-    return members_of(labels)
 
 
 def _sketch_of(X: Any, k: int, time: Any, random_state: Any, parameters: Any) -> HeatSketch:

@@ -27,6 +27,7 @@ ESTIMATORS: dict[str, type[Any]] = {
     "pca": classical.PCA,
     "classical-mds": classical.ClassicalMDS,
     "metric-mds": classical.MetricMDS,
+    "nonmetric-mds": classical.NonmetricMDS,
     "landmark-mds": classical.LandmarkMDS,
     "fisher-discriminant": classical.FisherDiscriminant,
     "multiple-discriminant": classical.MultipleDiscriminant,
@@ -61,7 +62,13 @@ _SECONDS = {
 }
 
 # Beyond this number of points the methods take many minutes or many gigabytes.
-_MAX_POINTS = {"metric-mds": 3_000, "isomap": 12_000, "sne": 12_000, "tsne": 200_000}
+_MAX_POINTS = {
+    "metric-mds": 3_000,
+    "nonmetric-mds": 3_000,
+    "isomap": 12_000,
+    "sne": 12_000,
+    "tsne": 200_000,
+}
 
 
 def defaults(function: Callable[..., Any]) -> dict[str, Any]:

@@ -367,8 +367,8 @@ def compare(
     chosen = resolve_time(diffusion, time, n_components=n_components)
     logger.info("reference distances between %d points", len(sample))
     known = reference_distances(X, sample, diffusion, n_neighbors, index, chosen)
-    geodesics = sampled_geodesics(X, diffusion)
-    judge = partial(picture_quality, X, diffusion=diffusion, geodesics=geodesics)
+    geodesics = sampled_geodesics(diffusion)
+    judge = partial(picture_quality, diffusion=diffusion, geodesics=geodesics)
     sharing = [name for name, one in estimators.items() if _shares_neighbors(one)]
     rows, embeddings = [], {}
     named = track(estimators.items(), "comparison", len(estimators), "methods")

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 
 from heatsketch._tiles import filled, row_tiles
 from heatsketch._typing import Array
-from heatsketch.metrics.picture import nearest_others
+from heatsketch.metrics.neighborhoods import nearest_others
 
 _TINY = 1e-12
 

@@ -347,6 +347,56 @@ def swiss_roll(
     return X + noise * generator.standard_normal(X.shape), flat
 
 
+def us_cities() -> tuple[Array, Array]:
+    """Return the distances by air between ten cities of the United States.
+
+    The cities are Atlanta, Chicago, Denver, Houston, Los Angeles, Miami, New York, San Francisco,
+    Seattle and Washington, in this order. Distances on a sphere, rounded, are not Euclidean, so
+    that classical scaling finds some negative eigenvalues; two coordinates are the map.
+
+    Returns
+    -------
+    D : ndarray of shape (10, 10)
+        Distances in miles, for ``metric="precomputed"``.
+    position : ndarray of shape (10, 2)
+        Longitude and latitude in degrees.
+
+    See Also
+    --------
+    classical.ClassicalMDS : Embed distances by classical scaling.
+    classical.NonmetricMDS : Embed so that the order of distances is kept best.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> D, position = hs.datasets.us_cities()
+    >>> model = hs.classical.ClassicalMDS(metric="precomputed").fit(D)
+    >>> model.diagnostics_["negative_eigenvalues"]
+    3
+    """
+    miles = np.zeros((10, 10))
+    miles[np.tril_indices(10, -1)] = [int(number) for number in _MILES.split()]
+    position = np.array([float(number) for number in _POSITIONS.split()]).reshape(10, 2)
+    return miles + miles.T, position
+
+
+_MILES = """
+    587
+    1212 920
+    701 940 879
+    1936 1745 831 1374
+    604 1188 1726 968 2339
+    748 713 1631 1420 2451 1092
+    2139 1858 949 1645 347 2594 2571
+    2182 1737 1021 1891 959 2734 2408 678
+    543 597 1494 1220 2300 923 205 2442 2329
+"""
+_POSITIONS = """
+    -84.39 33.75  -87.63 41.88  -104.99 39.74  -95.37 29.76  -118.24 34.05
+    -80.19 25.76  -74.01 40.71  -122.42 37.77  -122.33 47.61  -77.04 38.91
+"""
+
+
 def _arc_length(x: float | Array) -> Array:
     """Return the length of the spiral (x cos x, x sin x) from 0 to x."""
     return np.asarray((x * np.hypot(1, x) + np.arcsinh(x)) / 2)
@@ -368,4 +418,4 @@ DATASETS: dict[str, Callable[..., tuple[Array, Array]]] = {
     name: globals()[name] for name in COORDINATES
 }
 
-__all__ = ["COORDINATES", "DATASETS", *COORDINATES]
+__all__ = ["COORDINATES", "DATASETS", *COORDINATES, "us_cities"]

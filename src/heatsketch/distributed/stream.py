@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from heatsketch import _exceptions
-from heatsketch._exceptions import rows_message, warn
+from heatsketch._exceptions import ScaleWarning, rows_message, warn
 from heatsketch._input_warnings import features_named
 from heatsketch._optional import optional
 from heatsketch._tiles import in_one_thread, track
@@ -386,8 +386,10 @@ def _keeper(model: Any, learned: Learned, how: Reading, run: Run, rows: int) -> 
         write_atomically(run.part(number), write, force=True)
         found = []
         for warning in caught:
-            about, matter = getattr(warning.message, "about", ((), str(warning.message)))
-            found.append((warning.category.__name__, matter, in_source[list(about)].tolist()))
+            message = warning.message
+            about = message.about if isinstance(message, ScaleWarning) else None
+            which, matter = about or ((), str(message))
+            found.append((warning.category.__name__, matter, in_source[list(which)].tolist()))
         return found
 
     return keep

@@ -99,6 +99,7 @@ class DiffusionEstimator(Embedder, Weighed):
     _donors = cast("Donors | None", None)
     _filled = cast(Any, None)
     cut = WIDE_CUT  # of the kernel for "radius"; a parameter of some subclasses
+    deflate = True  # leave out the trivial direction; likewise
     # by which the coordinates of any point follow from what it is near to
     _map = cast("Map", None)
     _takes_sparse = True
@@ -130,8 +131,8 @@ class DiffusionEstimator(Embedder, Weighed):
         step = diffusion.step()
         return LinearMap(step.beside_root(H), step.is_markov)
 
-    def _judge(self, X: Any, judged_by: Any) -> None:
-        """Measure how good `embedding_` of the points X is."""
+    def _judge(self, judged_by: Any) -> None:
+        """Keep what is needed to say how good `embedding_` is."""
 
     @device_memory()
     def fit(self, X: Any, y: Any = None, *, ids: Any = None, sample_weight: Any = None) -> Self:
@@ -211,14 +212,14 @@ class DiffusionEstimator(Embedder, Weighed):
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
         dtype = A.dtype if isinstance(X, Diffusion) else X.dtype
         self.embedding_ = diffusion.expand(self._checked(Y, dtype))
-        self._judge(X if counted is None else X[counted], judged_by)
+        if A.device is not None:  # a model may be used without its device
+            self.diffusion_ = diffusion.landed()
+        self._judge(judged_by)
         if counted is not None:
             whole = np.empty((len(counted), self._n_features_out), self.embedding_.dtype)
             whole[counted] = self.embedding_
             whole[~counted] = self._placed(X[~counted])
             self.embedding_ = whole
-        if A.device is not None:  # a model may be used without its device
-            self.diffusion_ = diffusion.landed()
         self.diagnostics_["embed_seconds"] = time.perf_counter() - started
         return self
 
@@ -436,11 +437,12 @@ class DiffusionEstimator(Embedder, Weighed):
         times = self._fit_times
         index = check_number(index, "index", low=0, high=len(times) - 1, integer=True)
         width = self.embedding_.shape[1] // len(times)
+        first = index * width + (not self._fitted_as.deflate)  # after the trivial one
         A, labels = self._explained_operator()
         return explained_variance(
             A,
             make_filter(self._fitted_as.filter, times[index]).minus_constant(),
-            self._map.spanned(A, slice(index * width, (index + 1) * width)),
+            self._map.spanned(A, slice(first, (index + 1) * width)),
             check_level(level),
             values=self._result("eigenvalues_"),
             labels=labels,

@@ -2,37 +2,29 @@
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable
 from functools import wraps
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, cast
 
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from heatsketch._state import Method, at_once
 from heatsketch._tensors import returned_for
 from heatsketch._typing import Array
 from heatsketch._validation import check_parameters
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.markov.rows import leading_pairs
 
-Method = TypeVar("Method", bound=Callable[..., Any])
 
-
-def at_once(fit: Method) -> Method:
-    """Make a fit work on a copy, whose attributes the estimator gets at the end.
-
-    So a call that raises or is interrupted changes nothing. The copy remembers the parameters.
-    """
+def remembered(fit: Method) -> Method:
+    """Make a fit change the estimator at its end, at once, and remember its parameters."""
 
     @wraps(fit)
-    def whole(self: Any, *args: Any, **options: Any) -> Any:
-        draft = copy.copy(self)
-        draft._fitted_as = type(self)(**self.get_params(deep=False))
-        fit(draft, *args, **options)
-        self.__dict__ = draft.__dict__
-        return self
+    def whole(draft: Any, *args: Any, **options: Any) -> Any:
+        draft._fitted_as = type(draft)(**draft.get_params(deep=False))
+        return fit(draft, *args, **options)
 
-    return cast(Method, whole)
+    return at_once(cast(Method, whole))
 
 
 class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -59,7 +51,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """Let every fit change the estimator at its end, at once, or not at all."""
         super().__init_subclass__(**options)
         if "fit" in vars(cls):
-            cls.fit = at_once(cls.fit)  # type: ignore[method-assign]
+            cls.fit = remembered(cls.fit)  # type: ignore[method-assign]
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
         """Make an estimator, or suggest the name of a parameter in place of an unknown one."""

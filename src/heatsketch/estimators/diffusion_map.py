@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from heatsketch._docstrings import texts_from
 from heatsketch._exceptions import warn
 from heatsketch._typing import Array
-from heatsketch._validation import check_number
+from heatsketch._validation import check_choice, check_number
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.layout.maps import Map
 from heatsketch.markov.diffusion import Diffusion
@@ -20,10 +20,11 @@ from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, check_range
 from heatsketch.spectral.eigenpairs import Spectrum
 from heatsketch.spectral.filters import FILTERS, make_filter
-from heatsketch.spectral.shift_invert import slowest_eigenpairs
+from heatsketch.spectral.shift_invert import largest_eigenpairs, slowest_eigenpairs
 from heatsketch.spectral.traces import Eigengap, explained_variance, largest_gap
 
 _TIME_RULES = ("auto", "gap")
+_ORDERS = ("value", "magnitude")
 _MOST_EXPLAINING = 1024  # most eigenpairs for a fraction of the variance, beyond 2,048 points
 _SMALLEST_DIVISOR = 1e-6  # an eigenvalue; eigenvectors are accurate to some 1e-8
 _LOG_TIMES = (-10.0, 40.0)  # between which a time is chosen
@@ -40,8 +41,8 @@ class DiffusionMap(DiffusionEstimator):
     the right eigenvectors r_m = v_m / √π of P, whose distances are diffusion distances weighted by
     1/π [1]_ [3]_. The constant eigenvector is left out. These are the most accurate k coordinates
     on average, but short directions may be missing completely (see `HeatSketch`). Eigenvalues are
-    ordered by λ, not |λ|. A graph may have negative eigenvalues; they belong to walks that
-    alternate, and come last.
+    ordered by λ; by |λ| in [1]_, see `order`. A graph may have negative eigenvalues; they belong to
+    walks that alternate, and come last.
 
     Parameters
     ----------
@@ -53,10 +54,11 @@ class DiffusionMap(DiffusionEstimator):
     time : float >= 0, "auto", "gap", or a sequence of times, default=1
         Diffusion time t: >= 0 with ``filter="power"``, > 0 with "heat", >= 1 with "accumulated".
         With "power", 0 gives the eigenvectors without the factor λ^t, (57) of [1]_. "auto": the
-        smallest integer t with (λ_{k+1} / λ_1)^t <= δ, (29) of [1]_, so that the other coordinates
-        are negligible. "gap": the t with the largest spectral gap of P^t after the k coordinates,
-        λ_k^t - λ_{k+1}^t: the integer below or above log(log λ_{k+1} / log λ_k) / log(λ_k /
-        λ_{k+1}). With the heat filter, f(λ) replaces λ^t.
+        smallest integer t with (λ_{k+1} / λ_1)^t <= δ, (29) of [1]_ (where λ_k, with which k - 1
+        coordinates count, is an error), so that the other coordinates are negligible. "gap": the t
+        with the largest spectral gap of P^t after the k coordinates, λ_k^t - λ_{k+1}^t: the integer
+        below or above log(log λ_{k+1} / log λ_k) / log(λ_k / λ_{k+1}). With the heat filter, f(λ)
+        replaces λ^t.
     filter : {"power", "heat", "accumulated"}, default="power"
         Weight of a coordinate: λ^t, e^{-t(1-λ)} - e^{-t}, or that of squared distances added up
         from t on (see `Accumulated`).
@@ -69,6 +71,13 @@ class DiffusionMap(DiffusionEstimator):
         of [1]_, the graph has (3/5)^d of the entries, and 1 - λ is too small by the factor
         F_{d+2}(9) / F_d(9) of chi-square distribution functions: 0.97 on a curve (d = 1), 0.95 on a
         surface, 0.80 in six dimensions.
+    deflate : bool, default=True
+        False: the trivial eigenvector v_0, of the eigenvalue 1, is one more coordinate, the first
+        (§4.2 of [2]_). It is √π, and constant in the Markov and bistochastic forms. `eigenvalues_`
+        and `eigenvectors_` never have it.
+    order : {"value", "magnitude"}, default="value"
+        "value": the largest λ come first. "magnitude": the largest |λ|, as in [1]_, so that walks
+        that alternate (λ near -1, as of nearly bipartite graphs) count.
     affinity : {"knn", "variable", "dense", "radius", "precomputed"}, default="knn"
         As in `DiffusionEstimator`. The 5 is the default of `cut`.
     epsilon : float or {"self-tuning", "ksum", "median", "nearest"}, default="self-tuning"
@@ -161,6 +170,8 @@ class DiffusionMap(DiffusionEstimator):
     _: KW_ONLY
     delta: float = 0.2
     cut: float = WIDE_CUT
+    deflate: bool = True
+    order: str = "value"
 
     _states_variance = True
 
@@ -181,6 +192,15 @@ class DiffusionMap(DiffusionEstimator):
         if not self._is_fraction:
             check_number(self.n_components, "n_components", low=1, integer=True, rules=("auto",))
         check_number(self.cut, "cut", low=0, open_low=True)
+        if not isinstance(self.deflate, bool | np.bool_):
+            raise TypeError(
+                f"deflate={self.deflate!r} is of type {type(self.deflate).__name__}; pass True or "
+                "False."
+            )
+        if check_choice(self.order, "order", _ORDERS) == "magnitude" and self._is_fraction:
+            raise ValueError(
+                "order='magnitude' with a fraction as n_components has no rule; pass a number."
+            )
         for t in times if not rules else ():
             FILTERS[self.filter].check_time(t)
 
@@ -208,7 +228,10 @@ class DiffusionMap(DiffusionEstimator):
         V, root = spectrum.vectors[:, :k], diffusion.root[:, None]
         self.eigenvalues_, self.residuals_ = lam[:k], spectrum.residuals[:k]
         self.eigenvectors_ = diffusion.expand(V / root if self.normalization == "markov" else V)
-        f_by_time = [_step_weights(self.filter, t, lam[:k], diffusion.operator) for t in times]
+        lam = lam[:k]
+        if not self.deflate:
+            V, lam = np.hstack([diffusion.deflated.V[:, :1], V]), np.append(1.0, lam)
+        f_by_time = [_step_weights(self.filter, t, lam, diffusion.operator) for t in times]
         return self._linear_map(diffusion, [V * f for f in f_by_time]), None
 
     @property
@@ -236,7 +259,9 @@ class DiffusionMap(DiffusionEstimator):
         4
         """
         check_is_fitted(self)
-        return largest_gap(self.eigenvalues_, self.residuals_)
+        by_modulus = self._fitted_as.order == "magnitude"
+        lam = np.abs(self.eigenvalues_) if by_modulus else self.eigenvalues_
+        return largest_gap(lam, self.residuals_)
 
     def _explaining(self, diffusion: Diffusion, time: Any) -> Spectrum:
         """Return the eigenpairs that explain the wanted fraction, or warn and return too few."""
@@ -275,7 +300,8 @@ class DiffusionMap(DiffusionEstimator):
                     f"{count} distinct points have {count - 1}; pass n_components <= {count - 2}, "
                     "or a time."
                 )
-        return slowest_eigenpairs(diffusion.deflated, count, tol=self.tol, rng=self.random_state)
+        pairs = slowest_eigenpairs if self.order == "value" else largest_eigenpairs
+        return pairs(diffusion.deflated, count, tol=self.tol, rng=self.random_state)
 
     def _time_by_gap(self, rule: str, lam: Array) -> float:
         """Return the time at which λ_{k+1} is negligible, or the gap before it is largest.

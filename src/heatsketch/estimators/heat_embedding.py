@@ -11,8 +11,10 @@ from heatsketch._random import numbers_at, seed_entropy
 from heatsketch._typing import Array
 from heatsketch._validation import check_choice, check_n_components, check_number
 from heatsketch.estimators._base import DiffusionEstimator
+from heatsketch.estimators._verdict import Verdict
 from heatsketch.layout.linear import OBJECTIVES
 from heatsketch.layout.maps import (
+    LEAST_FREE,
     FreeMap,
     Map,
     free_places,
@@ -20,6 +22,7 @@ from heatsketch.layout.maps import (
     side_by_side,
     step_graph,
 )
+from heatsketch.layout.paths import is_measurable, paths_within
 from heatsketch.markov.components import (
     ComponentCoordinates,
     WideCoordinates,
@@ -32,7 +35,6 @@ from heatsketch.markov.times import TimeCurve, direction_curve
 from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.metrics.distortions import Distortion, compare_distances
 from heatsketch.metrics.picture import PictureQuality, picture_quality, sampled_geodesics
-from heatsketch.neighbors import COORDINATES, in_metric
 from heatsketch.operators.deflated import Deflated
 from heatsketch.spectral.apply import check_range
 from heatsketch.spectral.filters import FILTERS, make_filter
@@ -88,9 +90,15 @@ class HeatEmbedding(DiffusionEstimator):
         where it is possible, else "linear".
     neighbor_weight : float >= 0, default=0.3
         For a free layout: weight a of the neighbours, next to that of the distances.
-    spread : float, 0 <= spread <= 1, default=0.5
+    spread : float, 0 <= spread <= 1, or "auto", default="auto"
         For a free layout. 0: it aims at the distances. 1: at their order only, with points spread
-        evenly over the frame. Between the two: the mean of the logarithms of both.
+        evenly over the frame. Between the two: the mean of the logarithms of both. "auto": half
+        of the misfit of the paths, see Notes; 0.5 without paths.
+    path_weight : float, 0 <= path_weight <= 1, default=0.5
+        For a free layout: weight of path lengths in the distances at which it aims, where k
+        dimensions do not hold them. 0: diffusion distances only, which hold under noise. 1: path
+        lengths only, which keep strips straight. It counts where lengths are known: for "knn" and
+        "variable", in the metrics "euclidean", "cosine", "correlation" and "precomputed".
     affinity : {"knn", "variable", "dense", "radius", "precomputed"}, default="knn"
         As in `DiffusionEstimator`.
     epsilon : float or {"self-tuning", "ksum", "median", "nearest"}, default="self-tuning"
@@ -123,9 +131,11 @@ class HeatEmbedding(DiffusionEstimator):
         largest one, about). A linear layout is ordered by variance.
     quality_ : PictureQuality or None
         How well the picture agrees with the data X rather than with diffusion distances:
-        neighbours, large distances, far points. `quality_.describe()` summarises it in one line.
-        None for precomputed affinities, for metrics other than "euclidean", "cosine",
-        "correlation" and "precomputed", and if all points have the same affinities.
+        neighbours, large distances, far points. It is computed at the first look, as is
+        `distortion_`; a model that is pickled or saved is judged first. `quality_.describe()`
+        summarises it in one line. None for precomputed affinities, for metrics other than
+        "euclidean", "cosine", "correlation" and "precomputed", and if all points have the same
+        affinities.
     distortion_ : Distortion
         How well the diffusion distances of `Diffusion.rows` are kept, by `diffusion_distortion`,
         which ``heatsketch score`` computes too; `distortion_.describe()` summarises it in one line.
@@ -173,13 +183,20 @@ class HeatEmbedding(DiffusionEstimator):
         a KL(p || q) + mean over pairs of huber(log |y_i - y_j| - T(log d_ij)).
 
     p are the weights of the graph, q = 1 / (1 + |y_i - y_j|² / s²) over all pairs, both with sum 1
-    [1]_, s the median length of an edge. d_ij are the diffusion distances of 20 random pairs for
-    each point. T moves their logarithms by `spread` towards the quantiles of distances of random
-    points of a disc [2]_, which have the same order [3]_. Far sums of q are taken by a tree [4]_,
-    on a device by a grid. The start is the linear layout, no step is random, and pairs are chosen
-    by content: the picture is the same for every seed, and for every order of the rows, up to
-    rounding. Components of fewer than ten points stay linear, and so do operators whose entries are
-    not known.
+    [1]_, s the median length of an edge. log d_ij = (1 - w) log δ_ij + w log g_ij, δ the diffusion
+    distances, and g the lengths of the shortest paths along the graph of neighbours. Both have the
+    same median, and log g at least the range of log δ. Along a strip δ grows like the root of the
+    length, and g like the length. There are 12 pairs for each point, with landmarks.
+    The misfit m of the paths is 0 if k dimensions hold all of their lengths, and 1 if they hold at
+    most half of the spectrum. w is 1 - m (1 - `path_weight`), and a is `neighbor_weight`, or
+    2 m times it for m < ½: a strip follows its paths alone.
+    T moves logarithms by `spread` towards the quantiles of distances of random points of a disc
+    [2]_, which have the same order [3]_. Far sums of q are taken by a tree [4]_, on a device by a
+    grid. The start is landmark multidimensional scaling of g [5]_. Without paths there are 20
+    random pairs for each point, and the start is the linear layout. No step is random, and
+    landmarks and pairs are chosen by content: the picture is the same for every seed, and for every
+    order of the rows, up to rounding. Components of fewer than ten points stay linear, and so do
+    operators whose entries are not known.
 
     A new point gets the weighted geometric median of the positions of its neighbours (up to 32),
     with weights K(x, x_j) / |x - x_j|; a training point its own position exactly. Given affinities
@@ -187,16 +204,17 @@ class HeatEmbedding(DiffusionEstimator):
     gets the position of this point.
 
     Nothing diffuses between the components of a graph. In the Markov and the bistochastic form each
-    component has its own map, which preserves the distances within it. In a free layout components
-    get areas in proportion to their numbers of points. Components are placed side by side in rows,
-    the widest first. The gaps mean nothing, and distances between components do not count in
-    `distortion_`. The time is chosen for the largest component.
+    component has its own map, which preserves the distances within it. In a free layout their edges
+    have the same median length, so that points are equally dense in all. Components are placed side
+    by side in rows, the widest first. The gaps mean nothing, and distances between components do
+    not count in `distortion_`. The time is chosen for the largest component.
 
     The cost is that of 64 eigenpairs and, at small times, the products of a sketch of r columns;
-    all eigenpairs of up to 512 points, and of up to 2,048 at small times; some 300 evaluations of
-    6,000 pairs; `distortion_` and `quality_`. A free layout takes up to 300 steps (150 beyond
-    20,000 points) of n log n operations, and some for each edge and pair; a dense affinity of more
-    than 4,096 points is made once more.
+    all eigenpairs of up to 512 points, and of up to 2,048 at small times. A linear layout takes
+    some 300 evaluations of 6,000 pairs. A free one takes up to 128 searches for shortest paths, and
+    up to 150 steps of n log n operations, and some for each edge and
+    pair; a dense affinity of more than 4,096 points is made once more. `distortion_` and `quality_`
+    take their time at the first look; until then the model keeps the coordinates before the layout.
 
     References
     ----------
@@ -208,6 +226,8 @@ class HeatEmbedding(DiffusionEstimator):
        hypothesis", Psychometrika 29 (1964), 1-27.
     .. [4] J. Barnes and P. Hut, "A hierarchical O(N log N) force-calculation algorithm", Nature 324
        (1986), 446-449.
+    .. [5] V. de Silva and J. B. Tenenbaum, "Sparse multidimensional scaling using landmark points",
+       Stanford University (2004).
 
     Examples
     --------
@@ -232,7 +252,8 @@ class HeatEmbedding(DiffusionEstimator):
     factor: float = 1.5
     layout: str = "auto"
     neighbor_weight: float = 0.3
-    spread: float = 0.5
+    spread: Any = "auto"
+    path_weight: float = 0.5
 
     _states_variance = True
 
@@ -250,7 +271,8 @@ class HeatEmbedding(DiffusionEstimator):
         check_number(self.factor, "factor", low=1, open_low=True)
         check_choice(self.layout, "layout", ("auto", "free", "linear"))
         check_number(self.neighbor_weight, "neighbor_weight", low=0)
-        check_number(self.spread, "spread", low=0, high=1)
+        check_number(self.spread, "spread", low=0, high=1, rules=("auto",))
+        check_number(self.path_weight, "path_weight", low=0, high=1)
         if self.layout == "free" and not self._may_be_free:
             raise ValueError(
                 f"layout='free' but n_components={self.n_components} and objective="
@@ -282,8 +304,13 @@ class HeatEmbedding(DiffusionEstimator):
                 self.time_curve_ = direction_curve(coordinates.each[0], self.filter, k)
                 self.time_ = self.time_curve_.time
             wide, ends = self._wide_coordinates(diffusion, coordinates)
+            M = self._free_graph(diffusion)
+            paths = None
+            if M is not None and self.path_weight:
+                paths = paths_within(diffusion, wide.components)
+            linear = wide if paths is None else wide.without_large(LEAST_FREE)
             directions, held_out_log_L = learned_directions(
-                wide,
+                linear,
                 k,
                 np.random.default_rng(seed_entropy(self.random_state)),
                 OBJECTIVES[self.objective],
@@ -291,8 +318,20 @@ class HeatEmbedding(DiffusionEstimator):
                 factor=self.factor,
                 n_init=self.n_init,
             )
-            H, Y = wide.mapped(directions)
-            places, judged_by = self._free_places(diffusion, wide, Y), (wide, ends, held_out_log_L)
+            H, Y = linear.mapped(directions, k)
+            if M is not None:
+                spread = None if self.spread == "auto" else self.spread
+                places = free_places(
+                    diffusion,
+                    wide,
+                    M,
+                    Y,
+                    paths,
+                    neighbor_weight=self.neighbor_weight,
+                    spread=spread,
+                    path_weight=self.path_weight,
+                )
+            judged_by = wide, ends, held_out_log_L, paths
         if len(coordinates.components) > 1:
             self.diagnostics_["layout"] = "components side by side"
             places_before = Y if places is None else places
@@ -323,8 +362,8 @@ class HeatEmbedding(DiffusionEstimator):
         self._checked(wide.after, wide.after.dtype)
         return wide, ends
 
-    def _free_places(self, diffusion: Diffusion, wide: WideCoordinates, Y: Array) -> Array | None:
-        """Return the places (n, k) of a free layout that starts at Y; None: it is linear."""
+    def _free_graph(self, diffusion: Diffusion) -> Any:
+        """Return the step of a free layout, CSR (n, n); None: the layout is linear."""
         if not self._may_be_free or self.layout == "linear":
             return None
         M = step_graph(diffusion)
@@ -333,39 +372,41 @@ class HeatEmbedding(DiffusionEstimator):
                 "layout='free' but the affinity is an operator whose entries are not known; pass a "
                 "matrix, or layout='linear'."
             )
-        if M is None:
-            return None
-        options = {"neighbor_weight": self.neighbor_weight, "spread": self.spread}
-        return free_places(diffusion, wide, M, Y, **options)
+        return M
 
-    def _judge(self, X: Any, judged_by: Any) -> None:
-        """Measure `embedding_` by the distances it should keep, and by the points X."""
-        self.distortion_: Distortion | None = None
-        self.quality_: PictureQuality | None = None
+    @property
+    def distortion_(self) -> Distortion | None:
+        """How well the diffusion distances are kept."""
+        return self._verdict.found[0]
+
+    @property
+    def quality_(self) -> PictureQuality | None:
+        """How well the picture agrees with the data."""
+        return self._verdict.found[1]
+
+    def _judge(self, judged_by: Any) -> None:
+        """Keep what `embedding_` is judged by: the distances it should keep, and the points."""
+        self._verdict = Verdict(lambda: (None, None))
         if judged_by is None:
             return
-        wide, ends, held_out_log_L = judged_by
-        diffusion, Y = self.diffusion_, np.asarray(self.embedding_, dtype=float)
+        wide, ends, held_out_log_L, paths = judged_by
+        diffusion, Y = self.diffusion_, np.array(self.embedding_, dtype=float)
         wanted = DiffusionDistances.from_operator(
             diffusion, self.time_, self.filter, within_components=True, ends=ends
         )
-        distortion = compare_distances(Y, diffusion.expand(wide.after), wanted, wide.error)
         is_free = self._has_free_layout
         held_out_log_L = math.nan if is_free else held_out_log_L
-        self.distortion_ = distortion._replace(held_out_log_L=held_out_log_L)
-        given = self.metric == "precomputed"
-        if self.affinity != "precomputed" and (given or self.metric in COORDINATES):
-            X = X if given else in_metric(X, self.metric)
-            geodesics = sampled_geodesics(X, diffusion, distances=given)
-            self.quality_ = picture_quality(
-                X,
-                Y,
-                diffusion,
-                distortion,
-                geodesics,
-                distances=given,
-                is_free=self._has_free_layout,
-            )
+        of_points = self.affinity != "precomputed" and is_measurable(diffusion)
+
+        def judge() -> tuple[Distortion, PictureQuality | None]:
+            distortion = compare_distances(Y, diffusion.expand(wide.after), wanted, wide.error)
+            distortion = distortion._replace(held_out_log_L=held_out_log_L)
+            if not of_points:
+                return distortion, None
+            geodesics = sampled_geodesics(diffusion, paths)
+            return distortion, picture_quality(Y, diffusion, distortion, geodesics, is_free=is_free)
+
+        self._verdict = Verdict(judge)
 
     def _explained_operator(self) -> tuple[Deflated, Array | None]:
         """Return A without directions that change no distance, and labels of separate maps."""

@@ -13,7 +13,7 @@ from heatsketch._random import check_ids, numbers_at, random_block
 from heatsketch._typing import Array
 from heatsketch._validation import check_choice, check_in_range, check_number
 from heatsketch.estimators._base import DiffusionEstimator
-from heatsketch.estimators._embedder import at_once
+from heatsketch.estimators._embedder import remembered
 from heatsketch.layout.maps import Map
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.out_of_sample import PointKernel
@@ -285,7 +285,7 @@ class HeatSketch(DiffusionEstimator, Sketched):
         self._points, self.embedding_, self.ids_ = points, Y, all_ids
         return self
 
-    @at_once
+    @remembered
     def refresh(self) -> Self:
         """Fit the current points with their ids, as `fit` would.
 

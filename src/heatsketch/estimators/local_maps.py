@@ -1,7 +1,5 @@
 """Derivatives of places by features, and points at places: local linear maps, both ways."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy import sparse
 from scipy.spatial import cKDTree
@@ -9,16 +7,10 @@ from scipy.spatial import cKDTree
 from heatsketch._exceptions import warn_of_rows
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
-from heatsketch.layout.free import geometric_medians
-from heatsketch.layout.maps import FreeMap, LinearMap, Map
+from heatsketch.layout.maps import Map
+from heatsketch.layout.slopes import Beside
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.out_of_sample import (
-    DenseKernel,
-    NeighborKernel,
-    PointKernel,
-    fraction_less_new,
-)
-from heatsketch.neighbors.near import Near
+from heatsketch.markov.out_of_sample import PointKernel, fraction_less_new
 
 _ENTRIES = 2**22  # of derivatives of affinities, held at a time: 32 MB
 _RIDGE = 1e-3  # of the spread of places, so that few neighbours leave no direction open
@@ -46,7 +38,7 @@ def derivatives(diffusion: Diffusion, placed: Map, X: Array) -> Array:
     it would not move.
     """
     kernel = diffusion.out_of_sample
-    if not isinstance(kernel, NeighborKernel | DenseKernel) or kernel.metric != "euclidean":
+    if not isinstance(kernel, PointKernel) or kernel.metric != "euclidean":
         raise ValueError(
             "Derivatives are those of Euclidean distances between points; fit points with "
             "metric='euclidean', and an affinity other than 'precomputed'."
@@ -54,113 +46,18 @@ def derivatives(diffusion: Diffusion, placed: Map, X: Array) -> Array:
     if sparse.issparse(kernel.points):
         raise ValueError("The training points are sparse; fit X.toarray() for derivatives.")
     points = np.asarray(kernel.points, float)[diffusion.first_points]
-    k = (placed.places if isinstance(placed, FreeMap) else placed.H[:, 1:]).shape[1]  # type: ignore[attr-defined]
-    found = np.empty((len(X), k, X.shape[1]))
-    width = kernel.n_neighbors + 1 if isinstance(kernel, NeighborKernel) else len(points)
-    for rows in row_tiles(len(X), max(1, _ENTRIES // (width * X.shape[1]))):
+    found = []
+    for rows in row_tiles(len(X), max(1, _ENTRIES // points.size)):
         near = diffusion.near(X[rows])
-        K = sparse.csr_matrix(near.affinities)
-        pulls = near.attraction() if isinstance(placed, FreeMap) else None
+        K, weights = (sparse.csr_matrix(part) for part in (near.affinities, placed.weights(near)))
         for i, x in enumerate(X[rows].astype(float)):
-            own = slice(*K.indptr[i : i + 2])
+            own, row = (slice(*part.indptr[i : i + 2]) for part in (K, weights))
             columns = K.indices[own]
-            local = _Local(x - points[columns], columns)
-            slopes = local.slopes(kernel)
-            if isinstance(placed, FreeMap):
-                assert pulls is not None
-                row = slice(*pulls.indptr[i : i + 2])
-                pulling = pulls.indices[row], pulls.data[row]
-                found[rows.start + i] = _median_slopes(placed, *pulling, local, slopes)
-            else:
-                assert isinstance(placed, LinearMap)
-                found[rows.start + i] = _linear_slopes(placed, near, K.data[own], columns, slopes)
-    return found
-
-
-@dataclass(frozen=True, eq=False)
-class _Local:
-    """A point beside the training points that it has affinities to.
-
-    Attributes
-    ----------
-    apart : array (j, d)
-        x - x_j.
-    columns : array (j,)
-        The vertices of x_j.
-    """
-
-    apart: Array
-    columns: Array
-
-    def slopes(self, kernel: PointKernel) -> Array:
-        """Return the derivatives of log K_j by x (j, d)."""
-        squared = np.einsum("jd,jd->j", self.apart, self.apart)
-        if isinstance(kernel, NeighborKernel):
-            scales, order = kernel.scales, kernel.order
-        else:
-            assert isinstance(kernel, DenseKernel)
-            scales, order = kernel.kernel.epsilon, kernel.order
-        if not np.ndim(scales):
-            return -2 * self.apart / float(np.asarray(scales))
-        own = np.asarray(scales)[self.columns]
-        distances = np.sqrt(squared)
-        by_distance = np.argsort(distances, kind="stable")
-        if order is None:
-            others = by_distance[1:]
-            s = np.sqrt(2 * np.mean(squared[others]))
-            turn = 2 / (len(others) * s) * self.apart[others].sum(axis=0)
-        else:
-            if isinstance(kernel, DenseKernel) or kernel.distinct is not None:  # copies count once
-                first = np.unique(distances, return_index=True)[1]
-                by_distance = first
-            at = by_distance[order]
-            s = distances[at]
-            turn = self.apart[at] / s
-        return -2 * self.apart / (s * own)[:, None] + np.outer(squared / (s**2 * own), turn)
-
-
-def _linear_slopes(placed: LinearMap, near: Near, K: Array, columns: Array, slopes: Array) -> Array:
-    """Return the derivatives (k, d) of a row of A H, by those of log K_j (j, d)."""
-    scaling, H = near.scaling, np.asarray(placed.H, float)[columns]
-    weight = K * np.asarray(scaling.s)[columns]
-    if placed.is_markov:
-        total = weight @ H[:, -1]
-        y = weight @ H[:, :-1] / total
-        return (weight[:, None] * (H[:, :-1] - np.outer(H[:, -1], y))).T @ slopes / total  # type: ignore[no-any-return]
-    if scaling.density_weight is None:
-        scale, turn = 1 / weight.sum(), -(weight @ slopes) / weight.sum()
-    else:
-        dense = K * np.asarray(scaling.density_weight)[columns]
-        scale = K.sum() ** (-scaling.alpha / 2) / np.sqrt(dense.sum())
-        turn = -(scaling.alpha / 2) * (K @ slopes) / K.sum() - (dense @ slopes) / (2 * dense.sum())
-    weight *= scale
-    y = weight @ H[:, :-1]
-    return (weight[:, None] * H[:, :-1]).T @ slopes + np.outer(y, turn)  # type: ignore[no-any-return]
-
-
-def _median_slopes(
-    placed: FreeMap, pulling: Array, strength: Array, local: _Local, slopes: Array
-) -> Array:
-    """Return the derivatives (k, d) of a median of places, by those of log K_j (j, d)."""
-    k, d = placed.places.shape[1], slopes.shape[1]
-    others = np.isfinite(strength)
-    if not others.any():
-        return np.zeros((k, d))
-    pulling, c = pulling[others], strength[others] / strength[others].max()
-    row = sparse.csr_matrix((c, pulling, [0, len(c)]), (1, len(placed.places)))
-    y = geometric_medians(placed.places, row)[0]
-    away = y - placed.places[pulling]  # (j, k)
-    lengths = np.linalg.norm(away, axis=1)
-    if (lengths <= 1e-12 * lengths.max()).any():  # at a datum, where it stays
-        return np.zeros((k, d))
-    order = np.argsort(local.columns)
-    place = order[np.searchsorted(local.columns[order], pulling)]
-    apart = local.apart[place]
-    turned = slopes[place] - apart / np.einsum("jd,jd->j", apart, apart)[:, None]
-    units = away / lengths[:, None]
-    over = c / lengths
-    curvature = over.sum() * np.eye(k) - (over[:, None] * units).T @ units
-    return -np.linalg.pinv(curvature) @ ((c[:, None] * units).T @ turned)  # type: ignore[no-any-return]
+            apart = x - points[columns]
+            log_slopes = kernel.log_slopes(apart, columns)
+            beside = Beside(K.data[own], columns, apart, log_slopes, near.scaling)
+            found.append(placed.slopes(beside, weights.indices[row], weights.data[row]))
+    return np.stack(found)
 
 
 # Points at places

@@ -13,11 +13,11 @@ from heatsketch._input_warnings import warn_of_scales
 from heatsketch._random import seed_entropy
 from heatsketch._tensors import returned_for
 from heatsketch._typing import Array
-from heatsketch._validation import check_number, read_points
+from heatsketch._validation import check_choice, check_number, read_points
 from heatsketch.estimators._embedder import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.markov.out_of_sample import fraction_less_new, warn_of_new_points
-from heatsketch.mixture import CholeskyMap, MixtureKernel, Whitening
+from heatsketch.mixture import CholeskyMap, MixtureKernel, TaylorMap, Whitening
 from heatsketch.mixture.cholesky_map import draw
 from heatsketch.mixture.fitting import fit_mixture, refitted, rescaled
 from heatsketch.mixture.marginal import (
@@ -40,6 +40,7 @@ _FOLDS = 5  # of training points that are left out
 _POINTS_PER_COMPONENT = 10  # least number for fits without a fold
 _DONORS = 15  # nearest rows by which missing entries are filled roughly
 _QUANTILES = 500  # of the densities of training points that are stored
+_MAPS: dict[str, Any] = {"cholesky": CholeskyMap, "taylor": TaylorMap}
 
 
 @dataclass(eq=False, repr=False)
@@ -53,7 +54,7 @@ class MixtureDiffusion(Embedder):
     distances d(x, z) = |p(x, ·) - p(z, ·)| in L²(dr), up to an error with a certified bound for
     training points and a known one for others (`distance_error`) [1]_. The model consists of the
     mixture and some training points as pivots, mostly 10 to 100 kB. The coordinates of a point
-    depend on no other new point. The map is a `heatsketch.mixture.CholeskyMap`.
+    depend on no other new point. The map is a `heatsketch.mixture.CholeskyMap`, or a `TaylorMap`.
 
     Parameters
     ----------
@@ -85,6 +86,12 @@ class MixtureDiffusion(Embedder):
         Largest number of coordinates for the tolerance; a file takes 12 bytes times its square.
         Many are needed if most points are far from all others, because ε is small or many points
         are outliers.
+    features : {"cholesky", "taylor"}, default="cholesky"
+        The map to coordinates. "taylor": the `TaylorMap` of [1]_, §4 and §5, on its principal axes,
+        for a mixture whose components share one covariance (as those fitted here then do). Its
+        bound holds in a whole ball, and it takes C(m + l, l) coordinates for order l in m
+        dimensions: pass ``n_components``, and at most three features or a large tolerance. Later
+        times need a single component.
     random_state : int, RandomState instance, Generator or None, default=None
         Seed of the fit of the mixture and of samples.
 
@@ -99,7 +106,7 @@ class MixtureDiffusion(Embedder):
     kernel_ : MixtureKernel
         The kernel of the mixture, with closed forms of densities, distances, anomaly scores and
         gradients.
-    features_ : CholeskyMap
+    features_ : CholeskyMap or TaylorMap
         The map to all coordinates that the tolerance needs.
     step_matrix_ : ndarray of shape (n_map_coordinates, n_components)
         Matrix from the coordinates of `features_` to those of the embedding: later steps, and the
@@ -154,6 +161,7 @@ class MixtureDiffusion(Embedder):
     """
 
     _not_stored = ("embedding_", "stationary_", "mixture_")  # so files do not grow with n
+    _offset = 0.0  # subtracted from the coordinates of the map
 
     n_components: int | str = "auto"
     epsilon: float | str = "auto"
@@ -162,6 +170,7 @@ class MixtureDiffusion(Embedder):
     time: int = 1
     _: KW_ONLY
     max_features: int = 200
+    features: str = "cholesky"
     random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -198,6 +207,7 @@ class MixtureDiffusion(Embedder):
         self._fit_time = check_number(self.time, "time", low=1, integer=True)
         check_number(self.max_features, "max_features", low=1, integer=True)
         check_number(self.epsilon, "epsilon", low=0, open_low=True, rules=("auto", *RULES))
+        check_choice(self.features, "features", tuple(_MAPS))
         X = read_points(self, X, reset=True, allow_nan=True)
         given = X.astype(np.float64, copy=False)
         gaps = np.isnan(given).any(axis=1)
@@ -235,18 +245,19 @@ class MixtureDiffusion(Embedder):
         if isinstance(self.epsilon, str):
             rule = "median" if self.epsilon == "auto" else self.epsilon
             self.epsilon_ = rule_epsilon(z, rule) / 2
+        kind = "tied" if self.features == "taylor" else "full"
         if hasattr(self.mixture, "means_"):
             self.mixture_ = self.mixture
         elif hasattr(self.mixture, "fit"):
             self.mixture_ = clone(self.mixture).fit(sample)
         elif self.mixture is None:
             counts = range(1, min(_MOST_COMPONENTS, len(sample)) + 1)
-            self.mixture_, bic = fit_mixture(sample, counts, seed)
+            self.mixture_, bic = fit_mixture(sample, counts, seed, kind)
             shift = 0.0 if self.whitening_ is None else 2 * len(sample) * self.whitening_.log_volume
             self.diagnostics_["bic"] = [value - shift for value in bic]  # in units of the data
         else:
             count = check_number(self.mixture, "mixture", low=1, high=len(sample), integer=True)
-            self.mixture_, _ = fit_mixture(sample, [count], seed)
+            self.mixture_, _ = fit_mixture(sample, [count], seed, kind)
         seen = _sample(given, seed)
         if np.isnan(seen).any() and self.mixture_ is not self.mixture:
             if self.mixture_.covariances_.ndim != 3:
@@ -275,8 +286,14 @@ class MixtureDiffusion(Embedder):
         """Set the coordinates of points (n, q), after all steps, and the errors of distances."""
         typical = _typical_distance(self.kernel_, X, seed)
         tolerance, steps = self.tolerance * typical, not self._is_first_step
+        if steps and self.features == "taylor":
+            raise ValueError(
+                f"time={self._fit_time} but the mixture has {self.kernel_.n_components} components,"
+                " for which a Taylor map has no later times; pass features='cholesky', time=1 or "
+                "mixture=1."
+            )
         points = np.vstack([X, draw(self.kernel_, _STATIONARY_POINTS, seed)]) if steps else X
-        self.features_ = features = CholeskyMap(int(self.max_features))
+        self.features_ = features = _MAPS[self.features](max_features=int(self.max_features))
         features.fit(self.kernel_, tolerance, points)
         needed = features.n_features
         k = needed if self.n_components == "auto" else int(self.n_components)
@@ -286,7 +303,11 @@ class MixtureDiffusion(Embedder):
                 "coordinates; pass a smaller tolerance, or fewer n_components."
             )
         error, time_error = features.error_bound, 0.0
-        matrix, y = np.eye(needed), features.transform(X)
+        matrix, y, self._offset = np.eye(needed), features.transform(X), 0.0
+        if self.features == "taylor":  # a Cholesky map has its origin and its axes in the points
+            self._offset = y.mean(axis=0)
+            y = y - self._offset
+            matrix = np.linalg.svd(y, full_matrices=True)[2].T
         if steps:
             T = Steps(features, seed)
             later = T.after(y, self._fit_time)
@@ -455,6 +476,11 @@ class MixtureDiffusion(Embedder):
 
     def _marginal_embedding(self, X: Array) -> Array:
         """Return the coordinates of points with missing entries (n, k), in closed form."""
+        if not isinstance(self.features_, CholeskyMap):
+            raise ValueError(
+                f"X has missing entries, but features={self.features!r} has no rule for them; pass "
+                "features='cholesky', or fill the entries first."
+            )
         seen = Observation.of(self.whitening_, X.shape[1])
         return marginal_places(self.features_, seen, X) @ self.step_matrix_
 
@@ -500,10 +526,11 @@ class MixtureDiffusion(Embedder):
         # In many dimensions densities may be too small or too large for float32.
         if not _SMALLEST_SINGLE_DISTANCE < typical < 1 / _SMALLEST_SINGLE_DISTANCE:
             dtype = np.float64
-        return (self.features_.transform(X) @ self.step_matrix_).astype(dtype, copy=False)
+        y = self.features_.transform(X) - self._offset
+        return (y @ self.step_matrix_).astype(dtype, copy=False)
 
     def _missing(self, X: Array) -> Array:
-        y = self.features_.transform(X)
+        y = self.features_.transform(X) - self._offset
         dropped = y - (y @ self.step_matrix_) @ self.step_matrix_.T
         return np.sqrt(self.features_.residual(X) ** 2 + np.square(dropped).sum(axis=1))
 

@@ -12,11 +12,12 @@ from heatsketch._tensors import returned_for
 from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch._validation import check_choice, check_n_components, check_number, read_points
+from heatsketch.backend import HOST
 from heatsketch.estimators._embedder import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.layout.linear import OBJECTIVES, first_equal, learn_linear_map
 from heatsketch.metrics import row_distortion
-from heatsketch.operators.kernel import centre_of, centred
+from heatsketch.operators.kernel import centred
 
 _COINCIDING = 1e-12  # median ratio next to the largest, below which most pairs coincide
 
@@ -180,7 +181,7 @@ class NearIsometricProjection(Embedder):
         check_number(self.max_iter, "max_iter", low=1, integer=True)
         check_number(self.validation_fraction, "validation_fraction", low=0, high=1, open_high=True)
         started = time.perf_counter()
-        points = centred(X, centre_of(X))  # (n, r)
+        points = centred(X, HOST.centre(X))  # (n, r)
         points = np.ldexp(points, -np.frexp(np.abs(points).max())[1])  # at most 1
         rng = np.random.default_rng(seed_entropy(self.random_state))
         rows = np.unique(first_equal(points))

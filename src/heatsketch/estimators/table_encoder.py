@@ -10,10 +10,10 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from heatsketch._state import at_once
 from heatsketch._typing import Array
 from heatsketch._validation import check_choice, check_number, read_array
 from heatsketch._words import did_you_mean
-from heatsketch.estimators._embedder import at_once
 from heatsketch.estimators.table_columns import (
     KINDS,
     Column,

@@ -13,9 +13,10 @@ from heatsketch._typing import Array
 from heatsketch.io import anndata_files, numpy_files
 from heatsketch.io.columns import classified, column_names, kind_of, names_columns, question
 from heatsketch.io.files import PIPE, blame, listed, suffix_of
+from heatsketch.io.formats import WITH_ARRAYS
 from heatsketch.io.parquet import read_columns
 from heatsketch.io.refine import with_label
-from heatsketch.io.table import WITH_ARRAYS, Reading, Table, as_float, check_names, default_names
+from heatsketch.io.table import Reading, Table, as_float, check_names, default_names
 from heatsketch.io.text import SUFFIXES, read_cells
 from heatsketch.markov.affinity import as_matrix
 from heatsketch.operators.graph import graph

@@ -3,11 +3,11 @@
 import inspect
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,20 +21,38 @@ from heatsketch.io.columns import arrow_table
 from heatsketch.io.files import PIPE, blame, check_target, listed, need, suffix_of, write_atomically
 from heatsketch.io.metadata import Record, encoded
 from heatsketch.io.refine import Learned, refined, with_label
-from heatsketch.io.table import WITH_ARRAYS, Reading, Table, as_float, default_names
+from heatsketch.io.table import Reading, Table, as_float, default_names
 
-# Modules with `read(path, how)`, `write(draft, embedding, names, table, key, note)` and perhaps
-# `blocks(path, how)`. The note is metadata or ""; text and .npy have no place for it and drop it.
-FORMATS: dict[str, Any] = {
-    ".npy": numpy_files,
-    ".npz": numpy_files,
-    **dict.fromkeys(text.SUFFIXES, text),
-    ".parquet": parquet,
-    ".h5ad": anndata_files,
+
+class Format(NamedTuple):
+    """What can be done with the files of a suffix.
+
+    The module has `read(path, how)`, and perhaps `write(draft, embedding, names, table, key, note)`
+    and `blocks(path, how)`. The note is metadata or ""; text and .npy have no place for it and drop
+    it.
+    """
+
+    module: Any
+    is_written: bool = True
+    by_blocks: bool = False
+    has_arrays: bool = False  # or sheets, of which a key names one
+    has_columns: bool = False  # others beside coordinates
+    package: str = ""  # that writing needs
+
+
+_TEXT = Format(text, by_blocks=True, has_columns=True, package="pyarrow")
+FORMATS = {
+    ".npy": Format(numpy_files, by_blocks=True),
+    ".npz": Format(numpy_files, has_arrays=True),
+    **dict.fromkeys(text.SUFFIXES, _TEXT),
+    ".parquet": _TEXT._replace(module=parquet),
+    ".h5ad": Format(anndata_files, by_blocks=True, has_arrays=True, package="anndata"),
+    ".xlsx": Format(text, is_written=False, has_arrays=True, has_columns=True),
+    ".zarr": Format(anndata_files, is_written=False, by_blocks=True, has_arrays=True),
 }
-SUFFIXES = tuple(FORMATS)  # of files that can be written
-READERS: dict[str, Any] = FORMATS | {".xlsx": text, ".zarr": anndata_files}
-BLOCK_FORMATS = (".npy", ".parquet", ".h5ad", ".zarr", *text.SUFFIXES)
+SUFFIXES = tuple(suffix for suffix, form in FORMATS.items() if form.is_written)
+BLOCK_FORMATS = tuple(suffix for suffix, form in FORMATS.items() if form.by_blocks)
+WITH_ARRAYS = tuple(suffix for suffix, form in FORMATS.items() if form.has_arrays)
 PART_SUFFIXES = (".npy", ".parquet", ".csv")  # of the parts in a folder
 
 
@@ -209,18 +227,18 @@ def _read(source: str | Path, how: Reading) -> Table:
     if path.is_dir() and suffix_of(path) != ".zarr":
         raise IsADirectoryError(f"{path} is a folder; pass a file.")
     with blame(path):
-        table: Table = _format_of(path, READERS, how).read(path, how)
+        table: Table = _format_of(path, FORMATS, how).read(path, how)
         return table
 
 
-def _format_of(path: Path, formats: dict[str, Any], how: Reading = Reading()) -> Any:
+def _format_of(path: Path, suffixes: Iterable[str], how: Reading = Reading()) -> Any:
     """Return the module for a path, after a check that its format has arrays if a key is given."""
     suffix = ".txt" if str(path) == PIPE else suffix_of(path)
-    if suffix not in formats:
-        raise ValueError(f"{path} has no known suffix; choose from {', '.join(formats)}.")
+    if suffix not in suffixes:
+        raise ValueError(f"{path} has no known suffix; choose from {', '.join(suffixes)}.")
     if suffix not in WITH_ARRAYS:
         how.refuse_key(path)
-    return formats[suffix]
+    return FORMATS[suffix].module
 
 
 def open_blocks(source: Any, how: Reading) -> Blocks:
@@ -245,7 +263,7 @@ def open_blocks(source: Any, how: Reading) -> Blocks:
     if suffix_of(path) not in BLOCK_FORMATS:
         formats = f"{', '.join(BLOCK_FORMATS)}, or a folder of parts ({', '.join(PART_SUFFIXES)})"
         raise ValueError(f"{path} is not read by blocks; pass {formats}.")
-    form = _format_of(path, READERS, how)
+    form = _format_of(path, FORMATS, how)
     with blame(path):
         found: Blocks = form.blocks(path, how)
 
@@ -347,7 +365,7 @@ def write_table(
         lines.write_csv(arrow_table(embedding, names, table), sys.stdout.buffer)
         sys.stdout.flush()
         return
-    form = _format_of(path, FORMATS)
+    form = _format_of(path, SUFFIXES)
     check_target(path, force=force, source=table.source, in_place=in_place)
     check_key(path, table.source, key, force=force)
     made = embedding, names, table, key, encoded(metadata) if metadata else ""

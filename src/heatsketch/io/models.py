@@ -147,9 +147,8 @@ def write_model(
     """Write a model as `save_model` does, with the options of reading tables of points for it."""
     if not type(model).__module__.startswith("heatsketch."):
         raise TypeError(_REFUSED.format(type(model).__name__))
-    if hasattr(model, "fit"):
+    if isinstance(model, BaseEstimator):
         check_is_fitted(model, msg="model is not fitted; call fit first.")
-    contents, arrays = _contents([model, reading])
     facts: dict[str, Any] = {
         "kind": type(model).__name__,
         "heatsketch": __version__,
@@ -159,6 +158,7 @@ def write_model(
     }
     if reading:
         facts |= {"features": reading["columns"], "reading": reading["options"]}
+    contents, arrays = _contents([model, reading])  # after the facts, for which it is judged
     members = {_HEADER: {"format": FORMAT, "facts": plain(facts)}, _MODEL: contents}
 
     def write(draft: Path) -> None:

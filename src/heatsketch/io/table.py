@@ -30,7 +30,6 @@ _PERHAPS_LABELS = (
     *("species", "category", "group", "diagnosis", "survived"),
 )
 
-WITH_ARRAYS = (".npz", ".xlsx", ".h5ad", ".zarr")  # or sheets, of which a key names one
 MISSING = ("error", "drop", "median")  # missing numbers; "keep" leaves them NaN
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "semicolon": ";", "comma": ","}
 _MAX_CATEGORIES = 50  # a text column with more distinct values is not used for colours
@@ -129,7 +128,8 @@ class Reading:
         check_choice(self.missing, "missing", ("keep", *MISSING))
         check_choice(self.decimal, "decimal", (".", ","))
         for option in ("standardize", "header", "encode"):
-            if not isinstance(value := getattr(self, option), bool | None):
+            value = getattr(self, option)
+            if not isinstance(value, bool | None):
                 raise TypeError(f"{option}={value!r}; pass True or False.")
         if self.encode and self.standardize:
             given = "standardize and encode are both given (--standardize and --encode)"

@@ -28,7 +28,8 @@ from heatsketch.layout.terms import (
 )
 from heatsketch.operators.csr import multiply, scale_both_sides
 
-_STEPS, _LARGE = (300, 150), 20_000  # of the descent, up to so many points and beyond
+_STEPS, _RATE = 150, 1.5  # of the descent; length of its first steps, in units of s
+_OPENING, _EXACT_UP_TO = 0.8, 1_000  # θ of the tree, which no picture shows; points without a tree
 _TILE = 4_096  # rows of a tile
 _MEASURED = 6  # times that s is measured
 _SHORTEST = 1e-6  # s, relative to the median distance
@@ -50,6 +51,7 @@ def free_layout(
     *,
     neighbor_weight: float = 0.3,
     spread: float = 0.5,
+    farthest: float = math.inf,
     steps: int | None = None,
 ) -> Array:
     """Return the free layout Y (n, c) of a connected graph, c = 2 or 3.
@@ -70,8 +72,10 @@ def free_layout(
         a, the weight of the neighbours.
     spread : float, 0 to 1, default 0.5
         See `spread_targets`.
+    farthest : float, optional
+        At most so many times as far as in a disc points may be.
     steps : int, optional
-        At most so many steps; by default 300, and 150 beyond 20,000 points.
+        At most so many steps; by default 150.
 
     Notes
     -----
@@ -86,14 +90,16 @@ def free_layout(
     blocks: Any = blocks_of(M)
     dtype = blocks.working_dtype(M.data)
     edges = edges_of(M, dtype)
-    targets = spread_targets(log_distances - centre, spread, c)
-    terms: list[Term] = [Neighbors(edges, neighbor_weight)]
+    farthest = min(farthest, reach(spread))
+    targets = spread_targets(log_distances - centre, spread, c, farthest)
+    opening = _OPENING if n > _EXACT_UP_TO else 0.0
+    terms: list[Term] = [Neighbors(edges, neighbor_weight, opening)]
     terms.append(LogDistances(n, pairs, targets, blocks, dtype))
     root = blocks.native(root, dtype)
     S = scale_both_sides(M, 1 / (M @ root), root, root.dtype)
-    radius = reach(spread) * math.exp(-log_quantiles(np.array([0.5]), c)[0])
+    radius = farthest * math.exp(-log_quantiles(np.array([0.5]), c)[0])
     Z = _brought_in(blocks.native(start / unit, dtype), radius)
-    Y = descend(terms, S, Z, edges, _STEPS[n > _LARGE] if steps is None else steps)
+    Y = descend(terms, S, Z, edges, _STEPS if steps is None else steps)
     return blocks.host(Y).astype(float, copy=False) * unit
 
 
@@ -112,7 +118,8 @@ def descend(terms: Sequence[Term], S: Any, Z: Block, edges: Any, steps: int) -> 
             s = max(blocks.median_length(Y, edges), _SHORTEST)
         gradient = reduce(add, (term.gradient(Y, s) for term in terms))
         gradient = multiply(transposed, gradient)
-        _adam(Z, gradient, moments, s * (1 + math.cos(math.pi * t / steps)) / 2, t)
+        falling = (1 + math.cos(math.pi * t / steps)) / 2
+        _adam(Z, gradient, moments, _RATE * s * falling, t)
         before, Y = Y, multiply(S, Z)
         if blocks.norm(Y - before) <= _STILL * s * math.sqrt(len(Y)):
             break
@@ -138,18 +145,21 @@ def _adam(Z: Block, gradient: Block, moments: tuple[Block, Block], size: float, 
     blocks.for_rows(work, len(Z), _TILE)
 
 
-def spread_targets(log_distances: Array, spread: float, c: int) -> Array:
+def spread_targets(
+    log_distances: Array, spread: float, c: int, farthest: float | None = None
+) -> Array:
     """Return targets of log distances (m,): between these and quantiles of those in a ball.
 
     spread 0: the distances; 1: quantiles of the distances of random points of a disc (c = 2) or
     ball, with the same median, so that only their order is kept and the points fill the frame, as
     in nonmetric scaling (Kruskal 1964). Between the two: the mean of logarithms by these weights,
-    but at most `reach` times the quantile, so that a few far points do not take the frame.
+    but at most `farthest` (by default `reach`) times the quantile, so that a few far points do not
+    take the frame.
     """
     ranks = (rankdata(log_distances) - 0.5) / len(log_distances)
     wanted = log_quantiles(ranks, c) - log_quantiles(np.array([0.5]), c) + np.median(log_distances)
     excess = (1 - spread) * (log_distances - wanted)
-    return wanted + np.minimum(excess, math.log(reach(spread)))
+    return wanted + np.minimum(excess, math.log(farthest or reach(spread)))
 
 
 def reach(spread: float) -> float:

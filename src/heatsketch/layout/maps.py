@@ -6,6 +6,7 @@ so that its place depends on that point alone.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,8 @@ from heatsketch.backend import Block, Blocks, blocks_of
 from heatsketch.layout.free import free_layout, geometric_medians
 from heatsketch.layout.linear import Objective, first_equal, learn_linear_map
 from heatsketch.layout.objective import sampled_pairs
+from heatsketch.layout.paths import FARTHEST, Paths, followed, with_few_digits
+from heatsketch.layout.slopes import Beside, slopes_of_median, slopes_of_row
 from heatsketch.markov.components import WideCoordinates
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import Step, divided
@@ -34,7 +37,9 @@ _ROWS_TO_SPARE = 500  # with fewer rows none are held out
 _LEAST_ROWS = 64  # for the map of a component, if it has so many
 _SCALE_PAIRS = 20_000  # of which a map keeps the median distance
 _DEGENERATE = 1e-12  # size of a component next to the largest, below which it is one place
-_LEAST_FREE = 10  # points of a component whose layout is free
+_SPREAD = 0.5  # where k dimensions do not hold the paths, and without paths
+_LEAST_NEIGHBORS = 0.02  # of their weight, where k dimensions hold all paths
+LEAST_FREE = 10  # points of a component whose layout is free
 _PAIRS_OF_A_POINT, _MOST_PAIRS = 20, 2_000_000  # whose distances a free layout keeps
 _STEP_ENTRIES = 64  # of a row of `step_graph`, unless several are equal
 _DENSE_ENTRIES = 2**24  # of rows looked at together: 128 MB
@@ -59,6 +64,10 @@ class Map(ABC):
     def place(self, near: Near) -> Array:
         """Return the places (m, k) of new points."""
         return self.weighed(self.weights(near))
+
+    @abstractmethod
+    def slopes(self, beside: Beside, columns: Array, weights: Array) -> Array:
+        """Return the derivatives (k, d) of the place of a point whose weights these are."""
 
     @abstractmethod
     def spanned(self, A: Deflated, columns: slice) -> Array:
@@ -98,6 +107,10 @@ class LinearMap(Map):
             H = blocks.native(H)
         return blocks.host(divided(multiply(weights, H), self.is_markov))
 
+    def slopes(self, beside: Beside, columns: Array, weights: Array) -> Array:
+        """Return those of a row of A H; its weights follow from the affinities."""
+        return slopes_of_row(self.H, self.is_markov, beside)
+
     def spanned(self, A: Deflated, columns: slice) -> Array:
         """Return A H."""
         return A @ self.H[:, columns]
@@ -136,6 +149,10 @@ class FreeMap(Map):
         """Return the medians."""
         return geometric_medians(self.places, weights)
 
+    def slopes(self, beside: Beside, columns: Array, weights: Array) -> Array:
+        """Return those of the median."""
+        return slopes_of_median(self.places, columns, weights, beside)
+
     def spanned(self, A: Deflated, columns: slice) -> Array:
         """Return the places as functions on the vertices, without the trivial direction."""
         return A.project(self.root[:, None] * self.places[:, columns])
@@ -159,9 +176,9 @@ def learned_directions(
     Rows are chosen by their place in the order of content. W has the scale that keeps the median
     distance. With `hold_out` some rows of large components only measure the map.
     """
-    count = max(_LEAST_ROWS, objective.rows // len(wide.components))
+    count = max(_LEAST_ROWS, objective.rows // max(1, len(wide.components)))
     samples = [wide.after[wide.ordered(vertices)[:count]] for vertices in wide.components]
-    size = max(float(np.abs(S).max()) for S in samples) or 1.0
+    size = max((float(np.abs(S).max()) for S in samples), default=0.0) or 1.0
     maps, held_out_log_L = [], np.nan
     for S in samples:
         W = np.zeros((S.shape[1], k))
@@ -201,35 +218,63 @@ def typical_ratio(Y: Array, F: Array, i: Array, j: Array) -> float:
 
 
 def free_places(
-    diffusion: Diffusion, wide: WideCoordinates, M: Any, start: Array, **options: Any
+    diffusion: Diffusion,
+    wide: WideCoordinates,
+    M: Any,
+    start: Array,
+    paths: list[Paths] | None,
+    *,
+    neighbor_weight: float,
+    spread: float | None,
+    path_weight: float,
 ) -> Array | None:
     """Return places (n, k): a free layout of each component of ten points and more.
 
     It keeps the distances of the wide coordinates and the neighbours in the graph M (n, n), and
-    starts from a picture (n, k). None if there is no such component. Several components get areas
-    in proportion to their numbers of points.
+    starts from a picture (n, k); with paths it follows these, too, and starts with their landmark
+    MDS. Where k dimensions hold all path lengths, these alone count: diffusion distances would bend
+    a strip, and neighbours, which push each other away, would make waves of it.
+
+    None if there is no such component. Several components have equally long edges, so that their
+    points are as dense as those of a typical group of the largest one. By default the spread
+    depends on the paths.
     """
-    components = wide.components
-    large = [c for c in components if len(c) >= _LEAST_FREE and np.ptp(start[c]) > 0]
+    components, k = wide.components, start.shape[1]
+    large = [at for at, c in enumerate(components) if len(c) >= LEAST_FREE]
+    if paths is None:
+        large = [at for at in large if np.ptp(start[components[at]]) > 0]
     if not large:
         return None
-    Y, S = start.astype(float), wide.after
-    for vertices in large:
-        n, ordered = len(vertices), wide.ordered(vertices)
-        count = min(_PAIRS_OF_A_POINT * n, max(_MOST_PAIRS, n))
-        i, j = (ordered[side] for side in sampled_pairs(n, count))
-        blocks = diffusion.operator.blocks
-        distances = blocks.host(pair_distances(S, S, *map(blocks.native, (i, j))))
-        own = M if n == diffusion.n else M[vertices][:, vertices]
+    Y, S, blocks = start.astype(float), wide.after, diffusion.operator.blocks
+    for at in large:
+        vertices = components[at]
+        n, ordered = len(vertices), np.argsort(wide.place[vertices])
+        if paths is None:
+            count = min(_PAIRS_OF_A_POINT * n, max(_MOST_PAIRS, n))
+            i, j = (ordered[side] for side in sampled_pairs(n, count))
+        else:
+            (i, j), log_lengths = paths[at].pairs()
+        ends = (blocks.native(vertices[side]) for side in (i, j))
+        distances = blocks.host(pair_distances(S, S, *ends))
+        targets, misfit = np.log(np.maximum(distances, _DEGENERATE * distances.max())), 1.0
+        own = on_device(M if n == diffusion.n else M[vertices][:, vertices], blocks.device)
+        root, places = diffusion.root[vertices], Y[vertices]
+        if paths is not None:
+            places, misfit = paths[at].start(k)
+            targets = followed(targets, log_lengths, 1 - (1 - path_weight) * misfit)
+            size = np.exp(np.median(targets)) / np.median(pair_distances(places, places, i, j))
+            own, root, places, targets = with_few_digits(own, root, size * places, targets)
         Y[vertices] = free_layout(
-            on_device(own, blocks.device),
-            diffusion.root[vertices],
-            Y[vertices],
-            (np.searchsorted(vertices, i), np.searchsorted(vertices, j)),
-            np.log(np.maximum(distances, _DEGENERATE * distances.max())),
-            **options,
+            own,
+            root,
+            places,
+            (i, j),
+            targets,
+            neighbor_weight=neighbor_weight * min(1.0, max(_LEAST_NEIGHBORS, 2 * misfit)),
+            spread=_SPREAD * misfit if spread is None else spread,
+            farthest=math.inf if spread is not None else FARTHEST[k],
         )
-        i, j = (ordered[side] for side in sampled_pairs(n, _SCALE_PAIRS))
+        i, j = (vertices[ordered[side]] for side in sampled_pairs(n, _SCALE_PAIRS))
         Y[vertices] /= typical_ratio(Y, S, i, j)
         if diffusion.directed_step is None:  # equal points have a vertex each, but one place
             own = S[vertices]
@@ -237,13 +282,17 @@ def free_places(
     for vertices in components:
         Y[vertices] -= Y[vertices].mean(axis=0)
     if len(components) > 1:
-        sizes = np.array([np.sqrt(np.mean(np.square(Y[c]))) for c in components])
-        counts = np.array([len(c) for c in components])
-        shares = (counts / counts[0]) ** (1 / Y.shape[1])
-        factors = shares * sizes[0] / np.where(sizes > 0, sizes, 1.0)
-        for vertices, factor in zip(components, factors, strict=True):
-            Y[vertices] *= factor
+        edges = [_median_length(M, vertices, Y) for vertices in components]
+        for vertices, edge in zip(components, edges, strict=True):
+            Y[vertices] *= edges[0] / edge if edges[0] * edge > 0 else 1.0
     return Y
+
+
+def _median_length(M: Any, vertices: Array, Y: Array) -> float:
+    """Return the median length of the edges of a component in a picture, 0 without edges."""
+    i, j = M[vertices][:, vertices].nonzero()
+    i, j = vertices[i], vertices[j]
+    return float(np.median(pair_distances(Y, Y, i, j)[i != j])) if (i != j).any() else 0.0
 
 
 def step_graph(diffusion: Diffusion) -> Any:

@@ -58,7 +58,7 @@ class Neighbors:
         """Return a KL(p || q)."""
         xp, p = self.blocks.xp, self.edges.data
         squares = self.blocks.differences(Y, self.edges)[1]
-        total = self._repulsion(Y, s)[1]
+        total = max(self._repulsion(Y, s)[1], _LEAST_TOTAL)
         divergence = float((p * xp.log(p * (1 + squares / s**2))).sum()) + math.log(total)
         return self.weight * divergence
 

@@ -6,7 +6,7 @@ Distances of wide coordinates are the diffusion distances of a filter.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -154,9 +154,13 @@ class WideCoordinates:
         """Return vertices in the order of content."""
         return vertices[np.argsort(self.place[vertices])]
 
-    def mapped(self, maps: list[Array]) -> tuple[Array, Array]:
-        """Return F W and S F W (n, k), W (r, k) the directions of each component."""
-        H, Y = np.zeros((2, len(self.before), maps[0].shape[1]))
+    def without_large(self, size: int) -> WideCoordinates:
+        """Return the same with only the components of fewer points than `size`."""
+        return replace(self, components=[c for c in self.components if len(c) < size])
+
+    def mapped(self, maps: list[Array], k: int) -> tuple[Array, Array]:
+        """Return F W and S F W (n, k), W (r, k) the directions of each component; else zeros."""
+        H, Y = np.zeros((2, len(self.before), k))
         for vertices, W in zip(self.components, maps, strict=True):
             H[vertices] = self.before[vertices] @ W
             Y[vertices] = self.after[vertices] @ W

@@ -317,7 +317,8 @@ def reweighted(diffusion: Diffusion, weights: Array) -> tuple[Diffusion, Array]:
     step = diffusion.directed_step
     step = None if step is None else times_columns(step, columns)
     changed: dict[str, Any] = {"operator": operator, "measure": measure, "directed_step": step}
-    return replace(diffusion, out_of_sample=None, scaling=None, **changed), columns
+    # Without a scaling new points get no rows; where the points lie is known as before.
+    return replace(diffusion, scaling=None, **changed), columns
 
 
 def times_columns(rows: Any, columns: Array) -> Any:

@@ -111,10 +111,28 @@ class PointKernel(ABC):
     def new_rows(self, X: Any) -> Any:
         """Return affinities of new points in the metric, array or CSR (m, n), where these are."""
 
+    def log_slopes(self, apart: Array, columns: Array) -> Array:
+        """Return the derivatives (j, d) of log K(x, x_j) by x, x - x_j `apart` from vertices (j,).
+
+        Raises
+        ------
+        ValueError
+            The rule has none in closed form.
+        """
+        raise ValueError(
+            f"{type(self).__name__} has no derivatives in closed form; fit affinity='knn', "
+            "'radius', 'dense' or 'variable'."
+        )
+
     @property
     def width(self) -> int:
         """Columns of the new points."""
         return int(self.points.shape[1])
+
+    @property
+    def distances_are_given(self) -> bool:
+        """Whether the points are rows of distances to all of them."""
+        return self.metric == "precomputed"
 
     def affinities(self, X: Points, blocks: Blocks = HOST) -> Affinities:
         """Return affinities of new points (m, n), array or CSR, and their pulls.
@@ -221,6 +239,11 @@ class NeighborKernel(PointKernel):
         """Return affinities of new points, CSR (m, n), where these points are."""
         return self.with_distances(X)[0]
 
+    def log_slopes(self, apart: Array, columns: Array) -> Array:
+        """Return those of a Gaussian; copies of a point count as one where they have one vertex."""
+        copies_count_once = self.distinct is not None
+        return _log_slopes(apart, self.scales, columns, self.order, copies_count_once)
+
     def with_distances(self, X: Any) -> tuple[Any, Any]:
         """Return affinities and distances of new points, CSR (m, n), where these points are."""
         blocks, k = blocks_of(X), self.neighborhoods.n_neighbors
@@ -295,6 +318,38 @@ class DenseKernel(PointKernel):
             rows[far] = 0.0
             rows[far, self.kernel.nearest(X[far])] = 1.0
         return rows
+
+    def log_slopes(self, apart: Array, columns: Array) -> Array:
+        """Return those of a Gaussian, whose scales count copies of a point as one."""
+        return _log_slopes(apart, self.kernel.epsilon, columns, self.order, True)
+
+
+def _log_slopes(
+    apart: Array, scales: Any, columns: Array, order: int | None, copies_count_once: bool
+) -> Array:
+    """Return the derivatives (j, d) of -|x - x_j|² / ε, or of -|x - x_j|² / (s s_j) with s(x).
+
+    s is the distance of the neighbour with the number `order`; None: √2 times the root of the mean
+    squared distance of all others.
+    """
+    scales = np.asarray(scales)
+    if not scales.ndim:
+        return np.asarray(-2 * apart / float(scales))
+    squared = np.einsum("jd,jd->j", apart, apart)
+    distances = np.sqrt(squared)
+    if order is None:
+        others = np.argsort(distances, kind="stable")[1:]
+        s = np.sqrt(2 * np.mean(squared[others]))
+        turn = 2 / (len(others) * s) * apart[others].sum(axis=0)
+    else:
+        by_distance = np.argsort(distances, kind="stable")
+        if copies_count_once:
+            by_distance = np.unique(distances, return_index=True)[1]
+        at = by_distance[order]
+        s = distances[at]
+        turn = apart[at] / s
+    own = scales[columns]
+    return np.asarray(-2 * apart / (s * own)[:, None] + np.outer(squared / (s**2 * own), turn))
 
 
 def _warn_of_far_and_faint(far: Array, faint: Array) -> None:

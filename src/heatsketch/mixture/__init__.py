@@ -2,13 +2,24 @@
 
 `components` prepares a checked mixture once and computes its densities, `overlaps` their inner
 products, `transition_distances` their distances. `mixture_kernel` has the public class,
-`MixtureKernel`. `cholesky_map` is the compact feature map (`cholesky` its algorithm) and `steps`
-the diffusion at later times. `fitting` fits mixtures to points, by default in the coordinates of
-`whitening`.
+`MixtureKernel`. `cholesky_map` is the compact feature map (`cholesky` its algorithm), `taylor_map`
+and `hermite_map` those by series (`series_map` their base, `trust_region` the problem in their
+bounds), `tensor_sketch` random projections, and `steps` the diffusion at later times. `fitting`
+fits mixtures to points, by default in the coordinates of `whitening`.
 """
 
 from heatsketch.mixture.cholesky_map import CholeskyMap
+from heatsketch.mixture.hermite_map import HermiteMap
 from heatsketch.mixture.mixture_kernel import MixtureKernel
+from heatsketch.mixture.taylor_map import TaylorMap
+from heatsketch.mixture.tensor_sketch import TensorSketch
 from heatsketch.mixture.whitening import Whitening
 
-__all__ = ["CholeskyMap", "MixtureKernel", "Whitening"]
+__all__ = [
+    "CholeskyMap",
+    "HermiteMap",
+    "MixtureKernel",
+    "TaylorMap",
+    "TensorSketch",
+    "Whitening",
+]

@@ -42,11 +42,20 @@ class Components:
     """
 
     def __init__(
-        self, weights: Array, means: Array, covariances: Array, epsilon: float, time: int
+        self,
+        weights: Array,
+        means: Array,
+        covariances: Array,
+        epsilon: float,
+        time: int,
+        *,
+        ends_in_noise: bool = True,
     ) -> None:
         """Prepare checked weights (K,), means (K, m) and covariances (K, m, m).
 
-        Raises ValueError if float64 cannot hold the densities.
+        A step of the MGC kernel is one of the standard diffusion map kernel to a point of the
+        mixture, which noise N(0, ε/2 I) moves then; without `ends_in_noise` the last noise is left
+        out. Raises ValueError if float64 cannot hold the densities.
         """
         self.n_components, self.n_features = means.shape
         self.epsilon, self.unit = epsilon, np.sqrt(epsilon / 2)
@@ -63,6 +72,9 @@ class Components:
         self.spreads = 1 + self.gains
         if time > 1:
             self.spreads = self.variances * -np.expm1(2 * time * log_gain)
+        if not ends_in_noise:
+            gain = np.exp(log_gain)
+            self.spreads = self.spreads * (gain / (1 + gain))
         log_peaks = -0.5 * np.log(4 * np.pi * self.unit**2 * self.spreads).sum(axis=1)
         if not (np.isfinite(log_peaks).all() and np.abs(log_peaks).max() < _LARGEST_LOG_DENSITY):
             raise ValueError(

@@ -14,8 +14,12 @@ from heatsketch._typing import Array
 _WORSE_COUNTS = 2  # counts in a row worse than the best, after which the search ends
 
 
-def fit_mixture(X: Array, counts: Iterable[int], seed: int) -> tuple[Any, list[float]]:
+def fit_mixture(
+    X: Array, counts: Iterable[int], seed: int, kind: str = "full"
+) -> tuple[Any, list[float]]:
     """Return the GaussianMixture of points (n, m) with the smallest BIC, and the BIC of each try.
+
+    `kind` is that of the covariances, "full" or "tied".
 
     The counts of components are tried in their order. Fits are in units of the standard deviation
     of each feature, because scikit-learn adds 1e-6 to variances in any unit.
@@ -25,7 +29,7 @@ def fit_mixture(X: Array, counts: Iterable[int], seed: int) -> tuple[Any, list[f
     Z, log_volume = (X - centre) / scale, len(X) * float(np.log(scale).sum())
     mixtures, criteria, best = [], [], 0
     for count in counts:
-        mixture = GaussianMixture(count, random_state=seed)
+        mixture = GaussianMixture(count, covariance_type=kind, random_state=seed)
         with warnings.catch_warnings(action="ignore"):
             mixtures.append(mixture.fit(Z))
         criteria.append(float(mixture.bic(Z)) + 2 * log_volume)
@@ -37,7 +41,7 @@ def fit_mixture(X: Array, counts: Iterable[int], seed: int) -> tuple[Any, list[f
 
 
 def rescaled(fitted: Any, scale: Array, centre: Array | float = 0.0) -> Any:
-    """Return a mixture of full covariances for coordinates times `scale` (m,), plus `centre`."""
+    """Return a full or tied mixture for coordinates times `scale` (m,), plus `centre`."""
     other = deepcopy(fitted)
     other.means_ = fitted.means_ * scale + centre
     other.covariances_ = fitted.covariances_ * np.outer(scale, scale)

@@ -15,6 +15,7 @@ from heatsketch.mixture.components import Components
 from heatsketch.operators.low_rank import LowRank
 
 SCORES = ("density", "distance")
+WALKS = ("mgc", "gaussian")
 _MAX_RANK = 4096  # of a factor of affinities
 
 
@@ -132,6 +133,21 @@ class MixtureKernel:
     def components(self) -> Components:
         """The components prepared for all methods."""
         return Components(self.weights, self.means, self.covariances, self.epsilon, self.time)
+
+    @cached_property
+    def _of_gaussian(self) -> Components:
+        """The components of the steps of the standard kernel."""
+        if np.linalg.eigvalsh(self.covariances)[:, 0].min() <= 0:
+            raise ValueError(
+                "A covariance is singular, so that a step of the standard kernel has no density; "
+                "pass kind='mgc', or positive definite covariances."
+            )
+        parts = self.weights, self.means, self.covariances, self.epsilon, self.time
+        return Components(*parts, ends_in_noise=False)
+
+    def _components_of(self, kind: str) -> Components:
+        is_mgc = check_choice(kind, "kind", WALKS) == "mgc"
+        return self.components if is_mgc else self._of_gaussian
 
     @classmethod
     def from_sklearn(cls, mixture: Any, epsilon: float, *, time: int = 1) -> Self:
@@ -300,16 +316,26 @@ class MixtureKernel:
         """
         return np.exp(self.log_kernel(x, z))
 
-    def transition_density(self, x: Any, z: Any) -> Array:
+    def transition_density(self, x: Any, z: Any, *, kind: str = "mgc") -> Array:
         """Return p(x_i, z_j) = k_ε(x_i, z_j) / ν(x_i) for all pairs, (n, n').
 
         It integrates to 1 over z, also for x where k_ε and ν underflow.
         *Diffusion representation*, (2.2).
 
+        Parameters
+        ----------
+        x : array-like of shape (n_samples, n_features)
+        z : array-like of shape (n_other_samples, n_features)
+        kind : {"mgc", "gaussian"}, default="mgc"
+            "gaussian": the steps of the standard diffusion map kernel g(z; x, ε/2 I) between points
+            of the mixture, p(x, z) = g(z; x, ε/2 I) q(z) / ν(x) = Σ_j w_j(x) g(z; c_j(x), ε/2 C_j).
+            Noise N(0, ε/2 I) added to such a step makes one of the MGC kernel.
+
         Raises
         ------
         ValueError, TypeError
-            Points that are not a finite table (n, m) of the features of the mixture.
+            Points that are not a finite table (n, m) of the features of the mixture; for
+            "gaussian", a singular covariance.
 
         Examples
         --------
@@ -318,7 +344,7 @@ class MixtureKernel:
         >>> kernel.transition_density([[0.0]], [[0.0]]).round(4)
         array([[0.3257]])
         """
-        c = self.components
+        c = self._components_of(kind)
         x, z = c.checked(x), c.checked(z, "z")
 
         def log_p(x: Array) -> Array:
@@ -339,7 +365,9 @@ class MixtureKernel:
         c = self.components
         return c.by_tiles(lambda x: c.transitions(x).norms, c.checked(x)) * c.density_unit
 
-    def squared_distance(self, x: Any, z: Any, *, pairwise: bool = True) -> Array:
+    def squared_distance(
+        self, x: Any, z: Any, *, pairwise: bool = True, kind: str = "mgc"
+    ) -> Array:
         """Return the squared diffusion distances d(x, z)² = |p(x, ·) - p(z, ·)|².
 
         The norm is that of L²(dr). *Diffusion representation*, (3.5) and (3.6), which in print
@@ -353,12 +381,15 @@ class MixtureKernel:
         z : array-like of shape (n_other_samples, n_features)
         pairwise : bool, default=True
             True: all pairs, (n, n'). False: row by row, (n_samples,); z has as many rows as x.
+        kind : {"mgc", "gaussian"}, default="mgc"
+            "gaussian": the distance of the standard diffusion map kernel under the mixture (§7.1),
+            between the densities ``transition_density(..., kind="gaussian")``.
 
         Raises
         ------
         ValueError, TypeError
             Points that are not a finite table (n, m) of the features of the mixture; row by row, x
-            and z of different numbers of rows.
+            and z of different numbers of rows; for "gaussian", a singular covariance.
 
         Examples
         --------
@@ -367,7 +398,7 @@ class MixtureKernel:
         >>> kernel.squared_distance([[0.0]], [[1.0]], pairwise=False).round(4)
         array([0.0188])
         """
-        c = self.components
+        c = self._components_of(kind)
         x, z = c.checked(x), c.checked(z, "z")
         if pairwise:
             p = c.transitions(z)

@@ -1,9 +1,9 @@
 """Nearest neighbours of points: by a tree, by blocks of all distances, by lists, or on a device.
 
-`index` has `NeighborIndex`, which chooses the search, and accepts the searches, metrics and graphs
-that the caller passes; `exact` finds all neighbours; `inverted_lists` is the approximate search,
-whose recall is measured (`recall`), and `search_loops` has its compiled loops; `device` searches on
-a device of torch; `metric` maps points so that Euclidean distances are those of another metric.
+`index` has `NeighborIndex`, and accepts the searches, metrics and graphs that the caller passes;
+`placed` chooses the search of points in one place: that of all points, which `backend` has, or
+`inverted_lists`, the approximate search, whose recall is measured (`recall`); `exact` has distances
+of pairs; `metric` maps points so that Euclidean distances are those of another metric.
 """
 
 from heatsketch._random import distinct_rows

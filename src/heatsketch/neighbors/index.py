@@ -15,21 +15,16 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from heatsketch._docstrings import texts_from
-from heatsketch._random import content_order, distinct_rows
+from heatsketch._random import content_order
 from heatsketch._tensors import is_tensor, on_host
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array, Points
 from heatsketch._validation import check_new_points, check_number, check_points
-from heatsketch.backend import blocks_of, blocks_on
-from heatsketch.neighbors import exact
-from heatsketch.neighbors.device import DeviceSearch, distinct_rows_on
-from heatsketch.neighbors.exact import (
-    ExactSearch,
-    Neighbors,
-    pair_distances,
-    smallest_of_rows,
-)
+from heatsketch.backend import HOST, Block, Blocks, blocks_at, blocks_of
+from heatsketch.backend.host_search import smallest_of_rows
+from heatsketch.neighbors.exact import Neighbors, pair_distances
 from heatsketch.neighbors.metric import Distances, in_metric
+from heatsketch.neighbors.placed import PlacedSearch, is_approximate
 from heatsketch.neighbors.search import Search
 from heatsketch.operators.csr import inverse_permutation
 
@@ -94,8 +89,7 @@ class NeighborIndex(Search):
     of_coordinates = True
     device: Any = None
     _subset: tuple[Array, NeighborIndex] | None = None
-    _on_device: DeviceSearch | None = None  # that of the last device
-    _not_stored = ("_subset", "_on_device")  # in files of models
+    _not_stored = ("_subset",)  # in files of models
 
     def __init__(
         self,
@@ -110,13 +104,11 @@ class NeighborIndex(Search):
         self.recall = check_number(recall, "recall", low=0, high=1, open_low=True)
         self.points = in_metric(check_points(points, "points", min_rows=1), metric)
         check_number(n_neighbors, "n_neighbors", low=0, integer=True)
-        self.n, d = self.points.shape
+        self.n = self.points.shape[0]
         self._n_kept = min(n_neighbors + 1, self.n) if n_neighbors else 0  # with itself
         if device is not None and not sparse.issparse(self.points):
-            self.device = str(blocks_on(device).device)
-        always_exact = sparse.issparse(self.points)
-        always_exact |= self.device is None and d <= exact.MAX_TREE_FEATURES
-        self.approximate = not always_exact and self.n > exact.EXACT_POINTS and self.recall < 1
+            self.device = str(blocks_at(device).device)
+        self.approximate = is_approximate(self.points, self.recall, self.blocks)
 
     def __sklearn_clone__(self) -> NeighborIndex:
         """Return the index itself: clones of an estimator share it, since it does not change."""
@@ -124,13 +116,16 @@ class NeighborIndex(Search):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is on a device."""
-        return {**vars(self), "_on_device": None}
+        return {**vars(self), "_searches": self._searches_here()}
+
+    @property
+    def blocks(self) -> Blocks:
+        """Where the index searches for arrays."""
+        return blocks_at(self.device)
 
     def order(self) -> Array | None:
         """An order (n,) that puts neighbours close together, if the search has one."""
-        if self.device is not None:
-            return on_host(self.search_on(self.device).order())
-        return self._search.order
+        return on_host(self.search_in(self.blocks).order())
 
     def diagnostics(self, k: int) -> dict[str, float]:
         """Return the recall of k neighbours and its standard error, if search is approximate.
@@ -138,44 +133,34 @@ class NeighborIndex(Search):
         Raises
         ------
         ValueError, TypeError
-            k is not a number of neighbours, or is more than the number of points.
+            As in `Search`.
         """
-        if self.device is not None:
-            return self.search_on(self.device).diagnostics(self._searched(k))
-        if not self.approximate:
-            return {}
-        probes = self._search.probes_for(self._searched(k))
-        return {"recall": probes.recall, "recall_error": probes.recall_error}
+        return self.search_in(self.blocks).diagnostics(self._searched(k))
 
-    def search_on(self, place: Any) -> DeviceSearch:
-        """Return the search on a device, which is kept."""
-        blocks = blocks_on(place)
-        if self._on_device is None or self._on_device.blocks != blocks:
-            points = blocks.native_if_small(self.points)
-            self._on_device = DeviceSearch(points, blocks, self.recall)
-        return self._on_device
+    def search_in(self, blocks: Blocks) -> PlacedSearch:
+        """Return the search in a place; that on the host and that on the last device are kept."""
+        if blocks not in self._searches:
+            self._searches = self._searches_here()
+            self._searches[blocks] = PlacedSearch(self.points, self.recall, blocks)
+        return self._searches[blocks]
 
-    def distinct_search(self) -> tuple[DeviceSearch, Any, Any]:
-        """Return what `ordered_search` returns of the points, on the device of the index."""
-        blocks = blocks_on(self.device)
-        points = blocks.native_if_small(self.points)
-        rows, place = distinct_rows_on(points, blocks)
-        points = points[rows if is_tensor(points) else on_host(rows)]
+    def among(self, rows: Block, points: Points) -> Search:
+        """Return the search among some of the points, where the numbers (m,) of these are.
+
+        The points (m, d) are on the host, or there.
+        """
+        blocks = blocks_of(rows)
 
         def landed() -> NeighborIndex:
-            return self.subset(on_host(rows), on_host(points))
+            return self._subset_of(on_host(rows), on_host(points))
 
-        return DeviceSearch(points, blocks, self.recall, landed), rows, place
+        return landed() if blocks is HOST else PlacedSearch(points, self.recall, blocks, landed)
 
-    def subset(self, rows: Array, points: Points | None = None) -> NeighborIndex:
-        """Return the index of some rows in this order; the last one is cached.
-
-        `points` are these rows, if they have been taken already.
-        """
+    def _subset_of(self, rows: Array, points: Points) -> NeighborIndex:
+        """Return the index of these rows, the points given, on the host; the last one is kept."""
         # The points are in the metric already, and `_n_kept` counts each point itself.
         if self._subset is None or not np.array_equal(self._subset[0], rows):
             others = max(0, self._n_kept - 1)
-            points = self.points[rows] if points is None else points
             index = NeighborIndex(points, recall=self.recall, n_neighbors=others)
             self._subset = rows, index
         return self._subset[1]
@@ -189,16 +174,13 @@ class NeighborIndex(Search):
             As in `Search`.
         """
         count, x = self._searched(k), None if x is None else self._checked(x)
-        place = x.device if is_tensor(x) else self.device
-        if place is not None:
-            search = self.search_on(place)
-            found = search.query(None if x is None else search.blocks.native(x), count)
-            cut = (values[:, :k] for values in found)
-            return Neighbors(*(cut if is_tensor(x) else map(on_host, cut)))
-        if x is None and count > self._n_kept:
-            return self._search.nearest(count)
-        found = self._stored if x is None else self._search.nearest(count, x)
-        return Neighbors(*(values[:, :k].copy() for values in found))
+        there = blocks_of(x)  # where the results are wanted
+        if x is None and count <= self._n_kept:
+            found = self._stored
+        else:
+            search = self.search_in(self.blocks if there is HOST else there)
+            found = search.query(None if x is None else search.blocks.native_if_small(x), count)
+        return Neighbors(*(there.copied(there.native(values[:, :k])) for values in found))
 
     def within(self, x: Any, radius: float) -> sparse.csr_matrix:
         """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored.
@@ -208,12 +190,8 @@ class NeighborIndex(Search):
         ValueError, TypeError
             As in `Search`.
         """
-        x = self.points if x is None else self._checked(x)
-        radius = check_number(radius, "radius", low=0)
-        alone = self.approximate or self.device is not None
-        search = ExactSearch(self.points) if alone else self._search
-        i, j, d = search.pairs_within(x, np.full(x.shape[0], float(radius)))
-        return sparse.csr_matrix((d, (i, j)), shape=(x.shape[0], self.n))
+        x = None if x is None else self._checked(x)
+        return self.search_in(HOST).within(x, check_number(radius, "radius", low=0))
 
     def _searched(self, k: int) -> int:
         """Return how many neighbours are searched for k: the cells of a search depend on it."""
@@ -233,15 +211,15 @@ class NeighborIndex(Search):
 
     @cached_property
     def _stored(self) -> Neighbors:
-        return self._search.nearest(self._n_kept)
+        found = self.search_in(self.blocks).query(None, self._n_kept)
+        return Neighbors(*map(HOST.native, found))
 
     @cached_property
-    def _search(self) -> Any:
-        if not self.approximate:
-            return ExactSearch(self.points)
-        from heatsketch.neighbors.inverted_lists import InvertedLists  # compiled loops
+    def _searches(self) -> dict[Blocks, PlacedSearch]:
+        return {}
 
-        return InvertedLists(self.points, self.recall)
+    def _searches_here(self) -> dict[Blocks, PlacedSearch]:
+        return {place: search for place, search in self._searches.items() if place is HOST}
 
 
 class DistanceSearch(Search):
@@ -393,26 +371,26 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> tuple[Sea
     place : array (points,)
         The number among these points of each row of X.
 
-    Of an index on a device the search is a `DeviceSearch`, and the others are tensors.
+    Of an index on a device the results of the search, and the others, are tensors.
     """
-    if isinstance(neighbors, NeighborIndex) and not are_equal(neighbors.points, X):
+    of_index = isinstance(neighbors, NeighborIndex)
+    if of_index and not are_equal(neighbors.points, X):
         raise ValueError(
             f"neighbors is an index of {neighbors.n} points but X has {X.shape[0]}, or they are "
             "other points, or in another metric; pass NeighborIndex(X) with the same metric."
         )
     precomputed = isinstance(neighbors, Distances) and neighbors.precomputed
+    blocks = neighbors.blocks if of_index else HOST
+    given = blocks.native_if_small(neighbors.points) if of_index else X
     is_a_graph = precomputed and sparse.issparse(X)
     join = join and not (sparse.issparse(neighbors) or is_a_graph)
-    search: Search | None = None
     if precomputed:
         same = X.argmin(axis=1) if join else np.arange(X.shape[0])  # copies are at distance 0
         distinct = np.unique(same)
         rows = distinct[content_order(X[distinct], columns=False)]
         place = inverse_permutation(rows, X.shape[0])[same]
-    elif join and isinstance(neighbors, NeighborIndex) and neighbors.device is not None:
-        search, rows, place = neighbors.distinct_search()
     elif join:
-        rows, place = distinct_rows(X)
+        rows, place = blocks.distinct_rows(given)
     else:
         rows = content_order(X)
         place = inverse_permutation(rows)
@@ -420,11 +398,10 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> tuple[Sea
         raise ValueError(
             "All distances are zero: every row of X is the same point; pass distinct points."
         )
-    if search is not None:
-        return search, rows, place
-    points: Points = X[rows]
-    if isinstance(neighbors, NeighborIndex):
-        search = neighbors.subset(rows)
+    points: Points = given[blocks_of(given).native(rows)]
+    search: Search
+    if of_index:
+        search = neighbors.among(rows, points)
     elif neighbors is None:
         search = NeighborIndex(points)
     elif is_a_graph:

@@ -16,25 +16,13 @@ from heatsketch._validation import (
     check_number,
     check_points,
 )
+from heatsketch.backend import HOST
 from heatsketch.operators.components import components_of_rows
 from heatsketch.operators.operator import Bounds, Operator, Scaled
 
 EXPONENT_BOUND = 1e-8  # the largest error of |x-y|²/ε we accept from the Gram form
 SINGLE_EXPONENT_BOUND = 1e-4  # the same where products are made in float32
 _TILE = 512  # rows and columns; fixed, because it decides the bits of a product
-
-
-def centre_of(X: Points) -> Array | float:
-    """Return the point to subtract before products of points, because an offset costs digits.
-
-    The median (d,) of at most 2,000 of the rows: the mean can be far from most points. Entries of
-    X, not rounded; 0 for sparse points.
-    """
-    if sparse.issparse(X):
-        return 0.0
-    sample = X[:: max(1, len(X) // 1000)]
-    middle = len(sample) // 2
-    return np.asarray(np.partition(sample, middle, axis=0)[middle], dtype=np.float64)
 
 
 def centred(X: Points, centre: Array | float) -> Points:
@@ -130,7 +118,7 @@ class Kernel(Operator):
         self.n = X.shape[0]
         name = np.dtype(X.dtype if dtype is None else dtype).name
         self.dtype = np.dtype(check_choice(name, "dtype", ("float32", "float64")))
-        self.centre = centre_of(X)
+        self.centre = HOST.centre(X)
         self.centred_points = centred(X, self.centre)
         if np.ndim(self.epsilon) == 0:
             epsilon = check_number(self.epsilon, "epsilon", low=0, open_low=True)

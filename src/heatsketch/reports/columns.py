@@ -1,7 +1,9 @@
-"""Columns of a report, as plain JSON: colours of points, their ids, features and images."""
+"""Columns of a report, packed: places of points, their colours, ids, features and images."""
 
 import base64
-from collections.abc import Mapping
+import json
+import zlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,22 +12,58 @@ from scipy import sparse
 from heatsketch._typing import Array
 from heatsketch._validation import is_missing, read_labels
 from heatsketch.plot.labels import NO_LABEL_COLOUR, categories, legend_of, palette
+from heatsketch.plot.points import central_window
 
 MOST_FEATURES = 50  # most features that become columns
+MOST_VALUES = 1_000_000  # most numbers of them
+STEPS = 2**16 - 1  # of a place, from one side of the window to the other
 _IMAGE_BYTES = 1_000_000
 
 
 def packed(values: Any, kind: str) -> dict[str, Any]:
-    """Return an array as its shape and text: little-endian numbers of a kind in base64."""
+    """Return an array as its shape and text: its bytes deflated, in base64.
+
+    The lowest bytes of all numbers come first, then the next ones: where numbers are small, the
+    high bytes are alike and take no room.
+    """
     values = np.ascontiguousarray(values, dtype=f"<{kind}")
-    text = base64.b64encode(values.tobytes()).decode("ascii")
-    return {"kind": kind, "shape": list(values.shape), "data": text}
+    bytes_of = values.reshape(-1).view(np.uint8).reshape(values.size, values.itemsize)
+    return {"kind": kind, "shape": list(values.shape), "data": _deflated(bytes_of.T.tobytes())}
+
+
+def packed_texts(values: Iterable[str]) -> dict[str, Any]:
+    """Return texts as one text: their JSON deflated, in base64."""
+    return {"kind": "json", "data": _deflated(json.dumps(list(values)).encode("ascii"))}
 
 
 def unpacked(array: Mapping[str, Any]) -> Array:
     """Return the array that `packed` was given."""
-    values = np.frombuffer(base64.b64decode(array["data"]), f"<{array['kind']}")
+    planes = np.frombuffer(zlib.decompress(base64.b64decode(array["data"])), np.uint8)
+    itemsize = np.dtype(array["kind"]).itemsize
+    values = planes.reshape(itemsize, -1).T.copy().view(f"<{array['kind']}")
     return values.reshape(array["shape"])
+
+
+def _deflated(content: bytes) -> str:
+    return base64.b64encode(zlib.compress(content, 6)).decode("ascii")
+
+
+def packed_places(P: Array) -> dict[str, Any]:
+    """Return places (m, d) in whole numbers of 16 bits: steps of a window around the central ones.
+
+    The few far points, which would make the steps of all others coarse, are kept as numbers.
+    """
+    window = central_window(P)
+    low, high = (P.min(axis=0), P.max(axis=0)) if window is None else window
+    unit = np.where(high > low, high - low, 1.0) / STEPS
+    far = np.flatnonzero(((low > P) | (high < P)).any(axis=1))
+    return {
+        "steps": packed(np.rint((np.clip(P, low, high) - low) / unit), "u2"),
+        "low": low.tolist(),
+        "unit": unit.tolist(),
+        "far": packed(far, "i4"),
+        "places": packed(P[far], "f4"),
+    }
 
 
 def column(
@@ -47,7 +85,7 @@ def column(
         "type": "category",
         "codes": packed(codes[shown], "i1" if len(names) < 2**7 else "i4"),
         "names": list(names),
-        "groups": entries.tolist(),  # for each name, its place in the legend
+        "groups": packed(entries, "u1"),  # for each name, its place in the legend
         "legend": list(legend),
         "colours": [
             own if (own := (given or {}).get(group, "")).startswith("#") else usual
@@ -77,7 +115,9 @@ def named_columns(values: Any, name: str, n: int) -> dict[str, Array]:
 
 def feature_columns(X: Any, names: Any, shown: Array) -> list[dict[str, Any]]:
     """Return the columns of points X (n, d) if there are few; without `names` they are numbered."""
-    if X is None or sparse.issparse(X) or np.ndim(X) != 2 or np.shape(X)[1] > MOST_FEATURES:
+    if X is None or sparse.issparse(X) or np.ndim(X) != 2:
+        return []
+    if np.shape(X)[1] > min(MOST_FEATURES, max(MOST_VALUES // len(shown), 1)):
         return []
     values = np.asarray(X)
     if values.dtype.kind not in "biuf":
@@ -94,9 +134,10 @@ def numbers(name: str, values: Array) -> dict[str, Any]:
     return {"name": name, "type": "number", "values": packed(values, kind)}
 
 
-def texts(values: Any, shown: Array) -> list[str]:
+def texts(values: Any, shown: Array) -> dict[str, Any]:
     """Return ids (n,) as text, of the rows `shown`."""
-    return ["" if is_missing(x) else str(x) for x in np.asarray(values)[shown].tolist()]
+    values = np.asarray(values)[shown].tolist()
+    return packed_texts("" if is_missing(x) else str(x) for x in values)
 
 
 def image_facts(X: Any, images: tuple[int, int] | None, shown: Array) -> dict[str, Any] | None:

@@ -1,40 +1,46 @@
 // True distances, from the sketch inside the page: values with intervals, and paths of neighbours.
 
-const KINDS = { f4: Float32Array, f8: Float64Array, i1: Int8Array, i2: Int16Array, i4: Int32Array, u1: Uint8Array, u2: Uint16Array };
-
-function unpack({ kind, data }) {
-  const text = atob(data), bytes = new Uint8Array(text.length);
-  for (let k = 0; k < text.length; k++) bytes[k] = text.charCodeAt(k);
-  return new KINDS[kind](bytes.buffer);
-}
-
 class Sketch {
   constructor({ steps, halvings, unit, before, near, mean, low, high }) {
     [this.n, this.k] = steps.shape;
     this.unit = unit; // of the values, as a distance
     this.factors = [1 / mean, low, high]; // of a distance in the sketch: estimate, ends of interval
-    this.before = unpack(before); // the row from which a step leads to a row; the first one of a component has none
-    this.near = unpack(near); // (n, near.shape[1])
+    this.before = before; // the row from which a step leads to a row; the first one of a component has none
+    this.near = near; // (n, near.shape[1])
     this.count = near.shape[1];
-    this.walk(unpack(steps), unpack(halvings));
+    this.steps = steps;
+    this.halvings = halvings;
   }
 
-  walk(steps, halvings) { // sum the steps to each row: its values, and the first row of its component
-    this.values = new Float64Array(this.n * this.k);
-    this.component = new Int32Array(this.n).fill(-1);
-    for (let i = 0; i < this.n; i++) {
-      const way = [];
-      for (let at = i; this.component[at] < 0; at = this.before[at]) {
-        way.push(at);
-        if (this.before[at] === at) this.component[at] = at;
+  get values() { // (n, k)
+    this.walk();
+    return this.values;
+  }
+
+  get component() { // (n,), the first row of the component of each
+    this.walk();
+    return this.component;
+  }
+
+  walk() { // sum the steps to each row; only when a distance is asked for
+    const { n, k, steps, halvings, before } = this, known = (name, value) => Object.defineProperty(this, name, { value });
+    // Steps of 8 bits are of many points, and known to less than single precision.
+    const values = new (steps instanceof Int8Array ? Float32Array : Float64Array)(n * k);
+    const component = new Int32Array(n).fill(-1), way = new Int32Array(n);
+    for (let i = 0; i < n; i++) {
+      let length = 0;
+      for (let at = i; component[at] < 0; at = before[at]) {
+        way[length++] = at;
+        if (before[at] === at) component[at] = at;
       }
-      for (const at of way.reverse()) {
-        const from = this.before[at], part = 2 ** -halvings[at];
-        this.component[at] = this.component[from];
-        for (let c = 0; c < this.k; c++)
-          this.values[at * this.k + c] = this.values[from * this.k + c] + part * steps[at * this.k + c];
+      while (length) {
+        const at = way[--length], from = before[at], part = 2 ** -halvings[at];
+        component[at] = component[from];
+        for (let c = 0; c < k; c++) values[at * k + c] = values[from * k + c] + part * steps[at * k + c];
       }
     }
+    known("values", values);
+    known("component", component);
   }
 
   joined(i, j) { // nothing diffuses between components
@@ -42,8 +48,9 @@ class Sketch {
   }
 
   length(i, j) {
+    const { k, values } = this;
     let sum = 0;
-    for (let c = 0; c < this.k; c++) sum += (this.values[i * this.k + c] - this.values[j * this.k + c]) ** 2;
+    for (let c = 0, a = i * k, b = j * k; c < k; c++) sum += (values[a + c] - values[b + c]) ** 2;
     return this.unit * Math.sqrt(sum);
   }
 
@@ -53,34 +60,50 @@ class Sketch {
   }
 
   from(i) {
-    return Float32Array.from({ length: this.n }, (_, j) => (this.joined(i, j) ? this.factors[0] * this.length(i, j) : NaN));
+    const found = new Float32Array(this.n).fill(NaN), { component } = this;
+    for (let j = 0; j < this.n; j++) if (component[j] === component[i]) found[j] = this.factors[0] * this.length(i, j);
+    return found;
   }
 
   nearest(i, count) { // the other points of its component, the nearest first
-    const length = this.from(i), others = [...length.keys()].filter((j) => j !== i && this.joined(i, j));
-    return others.sort((a, b) => length[a] - length[b]).slice(0, count);
+    const length = this.from(i);
+    length[i] = NaN;
+    const last = Float32Array.from(length.filter((x) => !Number.isNaN(x))).sort()[count - 1] ?? Infinity;
+    const found = [];
+    for (let j = 0; j < this.n; j++) if (length[j] <= last) found.push(j);
+    return found.sort((a, b) => length[a] - length[b]).slice(0, count);
   }
 
-  links() { // of each point: its neighbours, those whose neighbour it is, and those beside it in the tree
-    if (this.linked) return this.linked;
-    this.linked = Array.from({ length: this.n }, () => []);
-    for (let i = 0; i < this.n; i++)
-      for (const j of [this.before[i], ...this.near.subarray(i * this.count, (i + 1) * this.count)]) {
-        this.linked[i].push(j);
-        this.linked[j].push(i);
+  links(i) { // its neighbours, those whose neighbour it is, and those beside it in the tree
+    this.linked ??= this.linkAll();
+    const { starts, ends } = this.linked;
+    return ends.subarray(starts[i], starts[i + 1]);
+  }
+
+  linkAll() {
+    const { n, count, near, before } = this, starts = new Int32Array(n + 1);
+    const each = (visit) => {
+      for (let i = 0; i < n; i++) {
+        visit(i, before[i]);
+        for (let c = 0; c < count; c++) visit(i, near[i * count + c]);
       }
-    return this.linked;
+    };
+    each((i, j) => (starts[i + 1]++, starts[j + 1]++));
+    for (let i = 0; i < n; i++) starts[i + 1] += starts[i];
+    const ends = new Int32Array(starts[n]), next = starts.slice(0, n);
+    each((i, j) => ((ends[next[i]++] = j), (ends[next[j]++] = i)));
+    return { starts, ends };
   }
 
   path(from, to) { // the shortest way through neighbours (Dijkstra), or [] between components
-    const links = this.links(), best = new Float64Array(this.n).fill(Infinity), before = new Int32Array(this.n).fill(-1);
+    const best = new Float64Array(this.n).fill(Infinity), before = new Int32Array(this.n).fill(-1);
     const heap = [[0, from]];
     best[from] = 0;
     while (heap.length) {
       const [length, i] = pop(heap);
       if (i === to) break;
       if (length > best[i]) continue;
-      for (const j of links[i]) {
+      for (const j of this.links(i)) {
         const other = length + this.length(i, j);
         if (other >= best[j]) continue;
         [best[j], before[j]] = [other, i];
@@ -89,8 +112,8 @@ class Sketch {
     }
     if (before[to] < 0) return [];
     const found = [to];
-    while (found[0] !== from) found.unshift(before[found[0]]);
-    return found;
+    while (found[found.length - 1] !== from) found.push(before[found[found.length - 1]]);
+    return found.reverse();
   }
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -15,6 +15,8 @@ from scipy.sparse.csgraph import (
     connected_components,
     minimum_spanning_tree,
 )
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 
 from heatsketch import __version__
 from heatsketch._exceptions import logger
@@ -30,7 +32,8 @@ from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.metrics.distortions import Distortion, distortion_from
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.operators.components import members_of
-from heatsketch.plot.pictures import ORDER_SEED
+from heatsketch.plot.labels import MAX_CATEGORIES, palette
+from heatsketch.plot.points import ORDER_SEED
 from heatsketch.reports.columns import (
     column,
     feature_columns,
@@ -47,22 +50,45 @@ from heatsketch.reports.frames import (
     frames,
     slider_times,
 )
-from heatsketch.reports.summary import explained, parameters, summary
+from heatsketch.reports.summary import (
+    advice,
+    changed,
+    explained,
+    parameters,
+    reading,
+    summary,
+)
 from heatsketch.reports.writer import Report, check_suffix
 from heatsketch.scales.bandwidth import ksum
 from heatsketch.spectral.traces import heat_trace
 from heatsketch.uncertainty.intervals import mean_root, ratio_bounds
 
-MOST_POINTS = 20_000  # beyond, a random sample is shown
+MOST_POINTS = 1_000_000  # beyond, a random sample is shown
 AUDITED = ("trust", "neighbors_kept", "false_neighbors", "order_kept")
 _TRACE_TIMES = 2.0 ** np.arange(11)
-_COLUMNS, _FEW_POINTS = 64, 5_000  # of a sketch; half of them for more points
-_NEIGHBORS, _SEARCHED = 5, 16  # of each point, for paths and for the tree, which they mostly join
-_LARGEST = 2**15 - 1  # whole number of a step
+_FEW_POINTS = 5_000
+_SEARCHED = 16  # neighbours of each point, for the tree, which they mostly join
 _MOST_HALVINGS = 255  # of the scale of a step
 _LEVEL = 0.95
 
 Sketch = tuple[Array, str, float]  # rows (n, k), filter and time
+
+
+class Room(NamedTuple):
+    """What a page keeps of the distances of its points: the more points, the less of each."""
+
+    columns: int  # of a sketch
+    kind: str  # of a step
+    neighbors: int  # of each point, for paths
+
+
+def room_for(points: int) -> Room:
+    """Return what a page of so many points keeps of their distances."""
+    if points <= _FEW_POINTS:
+        return Room(64, "i2", 5)
+    if points <= 20_000:
+        return Room(32, "i2", 5)
+    return Room(16, "i1", 5) if points <= 200_000 else Room(12, "i1", 2)
 
 
 def report(
@@ -80,8 +106,9 @@ def report(
 ) -> Report:
     """Show an embedding in one page of HTML for any browser, offline.
 
-    The points can be zoomed, rotated (with three or more coordinates), coloured by any column,
-    pointed at to see their ids, and circled to list them and save the list. A slider moves them
+    The points can be zoomed, rotated (with three or more coordinates), coloured and filtered by any
+    column, pointed at to see their ids, and circled to list, name and save them, and to see which
+    columns distinguish them from the others. A slider moves them
     through diffusion times. Sketches and diffusion maps use the same random numbers, eigenvectors
     and axes at all times; the picture of a `HeatEmbedding` at each time is rotated to the one
     before. Each time has a scale of its own, and between times points move on straight lines. A
@@ -96,8 +123,8 @@ def report(
         An estimator with one time. Methods without a diffusion have no slider. For an `Audit`, the
         page shows the picture, coloured by trust, torn and merged groups, and gaps.
     X : io.Table or {array-like, sparse matrix} of shape (n_samples, n_features), default=None
-        The points, for the Ksum test. A dense X of up to 50 columns also gives colours, for a table
-        in the units of its file.
+        The points, for the Ksum test. A dense X of up to 50 columns and a million numbers also
+        gives colours, for a table in the units of its file.
     labels : array-like of shape (n_samples,), DataFrame or mapping of columns, default=None
         Columns for the colours; the first one is shown at the start. `plot.categories` tells
         categories from numbers.
@@ -138,10 +165,11 @@ def report(
 
     Notes
     -----
-    Beyond 20,000 points a random sample is shown, with the ends of the worst pairs; all numbers are
-    still those of all points. The cost is mostly that of the frames of the slider, each a few
+    Beyond a million points a random sample is shown, with the ends of the worst pairs; all numbers
+    are still those of all points. The cost is mostly that of the frames of the slider, each a few
     products or a quick map, and of the error of distances (`metrics.diffusion_distortion`). A page
-    has about 16 bytes for each point and time.
+    has about 6 bytes for each point, time and two coordinates; distances take 160 bytes for each of
+    up to 5,000 points, 100 up to 20,000, 36 up to 200,000, and 26 beyond.
 
     Examples
     --------
@@ -186,10 +214,11 @@ def report(
     columns = own + columns if is_audit else columns + own
     facts |= {
         "title": title or facts["title"],
+        "palette": palette(MAX_CATEGORIES),  # of groups that are named in the page
         "n_points": n,
         "n_coordinates": Y.shape[1],
         "shown": None if len(shown) == n else packed(shown, "i4"),
-        "frames": frames(est, Y, slider_times(est, times), shown, leading),
+        "frames": frames(est, Y, slider_times(est, times, len(shown)), shown, leading),
         "ids": {name: texts(values, shown) for name, values in named_columns(ids, "id", n).items()},
         "columns": columns + feature_columns(in_units, features, shown),
         "distortion": None if distortion is None else distortion_facts(distortion, shown),
@@ -204,7 +233,22 @@ def report(
         "beside": beside_facts(beside, shown, n),
         "images": image_facts(X, images, shown),
     }
-    found = Report(facts)
+    again = None
+    if (
+        facts["again"] is not None
+        and X is not None
+        and "precomputed" not in est.get_params().values()
+    ):
+        known = named_columns(labels, "label", n), named_columns(ids, "id", n)
+
+        def again(rows: Array) -> Report:
+            points = _safe_indexing(X, rows)
+            own, names = ({name: x[rows] for name, x in given.items()} for given in known)
+            found = report(clone(est).fit(points), points, labels=own, colors=colors, ids=names)
+            found.facts.update(subset=True, shown=packed(rows, "i4"), title=facts["title"])
+            return found
+
+    found = Report(facts, again)
     if path is not None:
         found.save(path)
     return found
@@ -233,11 +277,19 @@ def of_audit(audit: Audit, shown: Array) -> dict[str, Any]:
         "title": "Audit of a picture",
         "command": "heatsketch.audit(X, Y)",
         "verdict": audit.describe().splitlines()[0],
+        "reading": "The figures compare this picture with the data. Do not read areas or densities "
+        "from it, nor gaps that the table of gaps does not believe.",
+        "changed": {},
+        "again": None,
         "lines": dict(zip(names, audit.describe().splitlines(), strict=True)),
         "own columns": [column(name, values, shown) for name, values in measures.items()],
         "gaps": [gap._asdict() | {"labels": [*map(str, gap.labels)]} for gap in audit.gaps],
         "groups": {
-            kind: [kept.tolist() for group in found if len(kept := place[group][place[group] >= 0])]
+            kind: [
+                packed(kept, "i4")
+                for group in found
+                if len(kept := place[group][place[group] >= 0])
+            ]
             for kind, found in groups.items()
         },
     }
@@ -258,7 +310,11 @@ def of_estimator(est: Any, X: Any, shown: Array) -> dict[str, Any]:
     return {
         "title": name,
         "command": f"hs.report(hs.{est!r}.fit(X), X)".replace("\n", " "),
-        "verdict": lines.get("picture", ""),
+        "verdict": "" if (found := est._result("quality_")) is None else advice(found),
+        "reading": reading(est, 1 if scales is None else scales["components"]),
+        "changed": {"method": f"{name}, {changed(est) or 'all parameters as by default'}"},
+        "again": "rows = np.loadtxt('rows.txt', dtype=int)\n"
+        f"hs.report(hs.{est!r}.fit(X[rows]), X[rows])",
         "lines": {
             "input": f"{len(est.embedding_):,} points",
             "method": f"{name}, {parameters(est)}",
@@ -351,8 +407,7 @@ def sketch_of(est: Any, seed: int = 0, leading: LeadingPairs = leading_pairs) ->
     logger.info("a sketch of the distances")
     diffusion, time, filter = kept
     rows = diffusion.rows(time, filter=filter)
-    columns = _COLUMNS if diffusion.n <= _FEW_POINTS else _COLUMNS // 2
-    F = leading(rows.operator, N_LEADING).sketch(rows.filter, columns, seed)
+    F = leading(rows.operator, N_LEADING).sketch(rows.filter, room_for(diffusion.n).columns, seed)
     return rows.at_points(F), filter, time
 
 
@@ -360,41 +415,43 @@ def sketch_facts(sketch: Sketch | None, labels: Array, shown: Array) -> dict[str
     """Return the sketch of the points shown and their neighbours, for the page.
 
     `labels` (n,) are the components of the points. Each row is kept as its step from another row,
-    in whole numbers of 16 bits with a scale of its own. The steps are the edges of a tree that is
-    nearly the shortest spanning one of the component. So the steps between two points are hardly
-    longer than their distance, and rounding loses no distance, however small it is.
+    in whole numbers of 16 bits (8 for many points) with a scale of its own. The steps are the edges
+    of a tree that is nearly the shortest spanning one of the component. So the steps between two
+    points are hardly longer than their distance, and rounding loses no distance, however small.
     """
     if sketch is None:
         return None
     F, filter, time = sketch
     F, labels = F[shown].astype(float), np.unique(labels[shown], return_inverse=True)[1]
-    k = min(F.shape[1], _COLUMNS if len(F) <= _FEW_POINTS else _COLUMNS // 2)
+    room = room_for(len(F))
+    k = min(F.shape[1], room.columns)
     F = F[:, :k] * np.sqrt(F.shape[1] / k)
     least, most = ratio_bounds(k, (1 - _LEVEL) / 2)
-    near, before = _neighbors_and_tree(F, labels)
+    near, before = _neighbors_and_tree(F, labels, room.neighbors)
     steps = F - F[before]
     lengths = np.abs(steps).max(axis=1)
     longest = float(lengths.max()) or 1.0
     shares = np.maximum(lengths / longest, 0.5**_MOST_HALVINGS)
     halvings = np.floor(-np.log2(shares))
-    steps *= (_LARGEST / longest * 2.0**halvings)[:, None]
+    largest = np.iinfo(room.kind).max
+    steps *= (largest / longest * 2.0**halvings)[:, None]
     times = "distances added up over times from" if filter == "accumulated" else "distances at"
     kind = "u2" if len(F) < 2**16 else "i4"
     return {
-        "steps": packed(np.rint(steps), "i2"),
+        "steps": packed(np.rint(steps), room.kind),
         "halvings": packed(halvings, "u1"),
-        "unit": longest / _LARGEST,
+        "unit": longest / largest,
         "before": packed(before, kind),
         "near": packed(near, kind),
         "mean": mean_root(k),
-        "low": 1 / np.sqrt(most),
-        "high": 1 / np.sqrt(least),
+        "low": (1 - 2 / largest) / np.sqrt(most),  # rounding moves 1 of 1,000 distances by more
+        "high": (1 + 2 / largest) / np.sqrt(least),
         "level": round(100 * _LEVEL),
         "what": f"diffusion {times} time {time:g}",
     }
 
 
-def _neighbors_and_tree(F: Array, labels: Array) -> tuple[Array, Array]:
+def _neighbors_and_tree(F: Array, labels: Array, count: int) -> tuple[Array, Array]:
     """Return neighbours (n, r) of each row in its component, and a spanning tree (n,).
 
     The tree has for each row the one before it on the way from the first row of its component. It
@@ -402,17 +459,17 @@ def _neighbors_and_tree(F: Array, labels: Array) -> tuple[Array, Array]:
     Where a row has fewer neighbours, it stands for them; the first one also stands before itself.
     """
     n = len(F)
-    near = np.tile(np.arange(n)[:, None], min(_NEIGHBORS, n - 1))
+    near = np.tile(np.arange(n)[:, None], min(count, n - 1))
     firsts = np.unique(labels, return_index=True)[1]
     links = [(np.full(len(firsts), n), firsts, np.ones(len(firsts)))]  # one more row before all
     for members in members_of(labels):
         if len(members) == 1:
             continue
-        G, count = F[members] - F[members[0]], min(_SEARCHED, len(members))
-        found = NeighborIndex(G).query(None, count)
-        others = members[found.indices[:, 1 : _NEIGHBORS + 1]]  # the first is mostly the row itself
+        G, searched = F[members] - F[members[0]], min(_SEARCHED, len(members))
+        found = NeighborIndex(G).query(None, searched)
+        others = members[found.indices[:, 1 : count + 1]]  # the first is mostly the row itself
         near[members, : others.shape[1]] = others
-        i, j = np.repeat(np.arange(len(G)), count), found.indices.ravel()
+        i, j = np.repeat(np.arange(len(G)), searched), found.indices.ravel()
         parts = connected_components(found.as_csr(len(G)), directed=False)[1]
         for a, b, d in ((i, j, found.distances.ravel()), shortest_links(G, parts)):
             links.append((members[a], members[b], d))

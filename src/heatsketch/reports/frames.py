@@ -19,14 +19,14 @@ from heatsketch.markov.rows import N_LEADING, LeadingPairs, leading_pairs
 from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.metrics.distortions import Distortion, distortion
 from heatsketch.neighbors.exact import pair_distances
-from heatsketch.plot.pictures import principal_axes
-from heatsketch.reports.columns import packed
+from heatsketch.plot.points import principal_axes
+from heatsketch.reports.columns import packed_places
 from heatsketch.reports.summary import kept
 from heatsketch.spectral.apply import time_excess
 from heatsketch.spectral.filters import FILTERS, make_filter
 
 MOST_DIMENSIONS = 3
-_DOUBLINGS = 4  # of the time, on either side
+_DOUBLINGS = ((20_000, 4), (200_000, 1))  # of the time, on either side, for so many points shown
 _SKETCH_COLUMNS = 64
 _RIDGE = 0.03  # size of a direction next to the first, below which the map hardly uses it
 _PAIRS = 16_000  # for the distortion of distances
@@ -47,8 +47,8 @@ def diffusion_of(est: Any) -> Any:
     return None if diffusion.diagnostics["is_constant"] else diffusion
 
 
-def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
-    """Return the times of the slider, including that of the embedding.
+def slider_times(est: Any, times: Sequence[Any] | None = None, shown: int = 0) -> list[Any]:
+    """Return the times of the slider, including that of the embedding; fewer for many points.
 
     Times at which f(A) is beyond the range of numbers are left out. A free layout has one time: at
     others its points would move in ways that say nothing of the time.
@@ -64,8 +64,8 @@ def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
         return [own]
     filter = est._fitted_as.filter
     if times is None:
-        middle = np.log2(own or 1)
-        powers = 2.0 ** np.arange(np.ceil(middle) - _DOUBLINGS, np.floor(middle) + _DOUBLINGS + 1)
+        middle, each = np.log2(own or 1), next((k for most, k in _DOUBLINGS if shown <= most), 0)
+        powers = 2.0 ** np.arange(np.ceil(middle) - each, np.floor(middle) + each + 1)
         times = powers[powers >= min(own or 1, 1)].tolist()
     whole = est._result("eigenvalues_") is None  # without eigenvalues a time counts products
     found = {own, *(FILTERS[filter].check_time(t, whole=whole) for t in times)}
@@ -78,7 +78,7 @@ def frames(
 ) -> dict[str, Any]:
     """Return the points `shown` (m,) at the times, one of which is the time of Y, as plain JSON.
 
-    `positions` (T, m, d), d from 1 to 3, have mean square 1 at each time; multiplied by `sizes`
+    `positions` of each time, (m, d) with d from 1 to 3, have mean square 1; multiplied by `sizes`
     (T,) their distances are diffusion distances. At time number `chosen` they show Y (n, k) itself,
     beyond three coordinates on its principal axes. `distances` (T,) has the distortions of a
     `HeatEmbedding` over random pairs at the other times. `leading` computes eigenpairs.
@@ -99,7 +99,7 @@ def frames(
     return {
         "axes": names,
         "times": [None if t is None else float(t) for t in times],
-        "positions": packed(np.stack(views) + places, "f4"),
+        "positions": [packed_places(view + places) for view in views],
         "sizes": sizes,
         "chosen": at,
         "distances": [one and distortion_facts(one, shown) for one in distances],
@@ -111,11 +111,12 @@ def beside_facts(beside: Any, shown: Array, n: int) -> dict[str, Any] | None:
     if beside is None:
         return None
     title, other = next(iter(beside.items())) if isinstance(beside, Mapping) else ("", beside)
-    title = title or (type(other).__name__ if hasattr(other, "embedding_") else "another picture")
-    Y = np.asarray(getattr(other, "embedding_", other), dtype=float)
+    is_estimator = hasattr(other, "embedding_")
+    title = title or (type(other).__name__ if is_estimator else "another picture")
+    Y = np.asarray(other.embedding_ if is_estimator else other, dtype=float)
     if Y.ndim != 2 or len(Y) != n or not np.isfinite(Y).all():
         raise ValueError(f"beside has shape {Y.shape}; pass a finite array ({n}, 2) or ({n}, 3).")
-    return {"title": title, "positions": packed(scaled(Y[shown, :3])[0][None], "f4")}
+    return {"title": title, "positions": [packed_places(scaled(Y[shown, :3])[0])]}
 
 
 def distortion_facts(found: Distortion, shown: Array) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 // Where names stand: as plot.labels.place_names, which says how.
 
 const CELLS = 4, REACH = 2, MOST_OTHERS = 0.25, OFF_CENTRE = 0.1;
+const ENOUGH = 20_000; // points from which homes are found; all points stay free of names
 
 function median(values) { // a Float64Array
   const sorted = values.slice().sort(), middle = sorted.length / 2;
@@ -9,7 +10,8 @@ function median(values) { // a Float64Array
 
 function placeNames(points, codes, sizes, window, radius) { // points (2 n); { place or null, home } of each name
   const members = sizes.map(() => []), found = sizes.map(() => null);
-  codes.forEach((code, k) => members[code]?.push(k));
+  const every = Math.ceil(codes.length / ENOUGH), sample = codes.filter((_, k) => k % every === 0);
+  for (let k = 0; k < codes.length; k += every) members[codes[k]]?.push(k);
   const cell = Math.min(...sizes.map(([, height]) => height)) / CELLS;
   const [across, up] = window.map((length) => Math.max(Math.floor(length / cell), 1));
   const taken = new Uint8Array(across * up), sums = new Int32Array((across + 1) * (up + 1));
@@ -24,8 +26,12 @@ function placeNames(points, codes, sizes, window, radius) { // points (2 n); { p
     const [x, y] = [0, 1].map((j) => median(Float64Array.from(members[name], (k) => points[2 * k + j])));
     const extent = median(Float64Array.from(members[name], (k) => Math.hypot(points[2 * k] - x, points[2 * k + 1] - y)));
     found[name] = { home: [x, y], place: null };
-    const near = codes.filter((code, k) => code !== name && Math.hypot(points[2 * k] - x, points[2 * k + 1] - y) <= extent).length;
-    if (near > MOST_OTHERS * (codes.length - members[name].length)) continue;
+    let near = 0;
+    sample.forEach((code, place) => {
+      const k = every * place;
+      near += code !== name && Math.hypot(points[2 * k] - x, points[2 * k + 1] - y) <= extent;
+    });
+    if (near > MOST_OTHERS * (sample.length - members[name].length)) continue;
     const [width, height] = sizes[name], [a, b] = sizes[name].map((size) => Math.ceil((size / 2 + radius) / cell));
     for (let i = 0; i < across; i++)
       for (let j = 0, column = 0; j < up; j++) {

@@ -1,10 +1,12 @@
 """Facts as text: the same lines on the command line and in reports."""
 
 import math
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
+from heatsketch.metrics.picture import PictureQuality
 from heatsketch.spectral.traces import ExplainedVariance
 
 _PROBES = 8  # for more than 2,048 points
@@ -55,6 +57,63 @@ def parameters(estimator: Any) -> str:
     """Return the parameters that are not None: "n_components=2, time='auto', ..."."""
     values = estimator.get_params()
     return ", ".join(f"{name}={value!r}" for name, value in values.items() if value is not None)
+
+
+def changed(estimator: Any) -> str:
+    """Return the parameters that are not the defaults: "n_components=2, layout='linear'"."""
+    usual = type(estimator)().get_params(deep=False) if _has_defaults(estimator) else {}
+    values = estimator.get_params(deep=False)
+    return ", ".join(
+        f"{name}={value!r}"
+        for name, value in values.items()
+        if name not in usual or repr(value) != repr(usual[name])
+    )
+
+
+def _has_defaults(estimator: Any) -> bool:
+    given = signature(type(estimator)).parameters.values()
+    return all(one.default is not one.empty for one in given)
+
+
+def advice(quality: PictureQuality) -> str:
+    """Say in words what a picture can be used for, and what not.
+
+    Examples
+    --------
+    >>> from heatsketch.metrics import PictureQuality
+    >>> from heatsketch.reports.summary import advice
+    >>> print(advice(PictureQuality(0.97, 0.92, 0, 0.37)).replace(". ", ".\\n"))
+    Good.
+    Points that are near each other here are near each other in the data.
+    Groups that are farther apart here are mostly farther apart in the data.
+    Measure no distance by eye: 37 % are right to a factor of 1.5.
+    """
+    lines = [f"{quality.verdict}."]
+    if quality.neighbors >= 0.9:
+        lines.append("Points that are near each other here are near each other in the data.")
+    elif not math.isnan(quality.neighbors):
+        share = "Many" if quality.neighbors >= 0.75 else "Few"
+        lines.append(f"{share} points that are near each other here are near in the data.")
+    if quality.distances >= 0.7:
+        lines.append("Groups that are farther apart here are mostly farther apart in the data.")
+    elif not math.isnan(quality.distances):
+        lines.append("Do not compare distances between groups.")
+    percent = math.floor(100 * quality.within + 1e-9)
+    kept = quality.within >= 0.8 and not quality.distances < 0.7
+    what = "Distances can be compared by eye" if kept else "Measure no distance by eye"
+    lines.append(f"{what}: {percent} % are right to a factor of 1.5.")
+    return " ".join(lines)
+
+
+def reading(estimator: Any, components: int) -> str:
+    """Say what a picture is of, and what is not to be read from it."""
+    free = "a free layout, which keeps neighbours and the order of distances"
+    places = free if getattr(estimator, "_has_free_layout", False) else "all or the first axes"
+    gaps = ", or the gaps between components, which stand side by side" if components > 1 else ""
+    return (
+        f"The picture shows the coordinates of {type(estimator).__name__}: {places}. The figures "
+        f"compare it with the points and their graph. Do not read areas or densities from it{gaps}."
+    )
 
 
 def kept(distortion: Any) -> str:

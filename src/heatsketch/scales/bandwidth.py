@@ -18,8 +18,9 @@ from heatsketch._validation import (
     check_points,
     check_weights,
 )
+from heatsketch.backend import HOST
 from heatsketch.neighbors import Distances, in_metric, ordered_search, pair_distances
-from heatsketch.operators.kernel import Kernel, centre_of, centred, squared_distances
+from heatsketch.operators.kernel import Kernel, centred, squared_distances
 
 WIDE_CUT = 5.0  # radius in units of √(ε/2): affinities below e^-12.5 = 4e-6 are left out
 RULES = ("ksum", "median", "nearest")
@@ -138,14 +139,70 @@ def rule_epsilon(
     order = content_order(X, columns=distances is None or not distances.precomputed)
     X = X[order]
     if rule == "nearest":
-        search, _, _ = ordered_search(distances, X, join=False)
-        nearest = search.query(None, min(2, X.shape[0])).distances[:, -1]
-        return float(2 * np.mean(_positive(np.square(nearest))))
+        return 2 * _mean_nearest(X, distances)
     d2, chosen = _squared_distances(X, np.random.default_rng(0), distances)
     weights = None if weights is None else weights[order]
     if rule == "median":
         return _median(d2, None if weights is None else weights[chosen])
     return _steepest(d2, chosen, len(order), weights).epsilon
+
+
+def _mean_nearest(X: Any, distances: Distances | None = None) -> float:
+    """Return the mean squared distance to the nearest other point, of points in their order."""
+    search, _, _ = ordered_search(distances, X, join=False)
+    nearest = search.query(None, min(2, X.shape[0])).distances[:, -1]
+    return float(np.mean(_positive(np.square(nearest))))
+
+
+@texts_from(in_metric)
+def nearest_epsilon(X: Any, factor: float = 2.0, *, metric: str = "euclidean") -> float:
+    """Compute ε as a multiple of the mean squared distance to the nearest other point [1]_.
+
+    The factor 2 is the rule ``epsilon="nearest"``. The text advises to raise the factor until the
+    embedding makes sense: pass ``epsilon=hs.nearest_epsilon(X, 4)``.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix, tensor} of shape (n_samples, n_features)
+        Points.
+    factor : float > 0, default=2
+        The factor.
+    metric : {"euclidean", "cosine", "correlation"}, default="euclidean"
+        As in `in_metric`.
+
+    Returns
+    -------
+    float
+        ε, in squared data units.
+
+    Raises
+    ------
+    ValueError, TypeError
+        X is not finite, not two-dimensional or has fewer than two rows; a factor that is not
+        positive.
+
+    See Also
+    --------
+    ksum : Choose a bandwidth and estimate the dimension.
+    connecting_epsilon : Compute the smallest bandwidth that connects the points.
+
+    Notes
+    -----
+    The cost is that of a search for the nearest neighbours. Copies of a point do not count.
+
+    References
+    ----------
+    .. [1] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §9.2.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> hs.nearest_epsilon([[0.0], [1.0], [3.0]], factor=3.0)
+    6.0
+    """
+    factor = check_number(factor, "factor", low=0, open_low=True)
+    points = in_metric(check_points(X), metric)
+    return float(factor * _mean_nearest(points[content_order(points)]))
 
 
 def density_estimate(X: Any, epsilon: float | str, dimension: float, *, at: Any = None) -> Array:
@@ -259,7 +316,7 @@ def _squared_distances(
         chosen = rng.choice(n, min(n, _SAMPLE_COLUMNS), replace=False)
     if distances is not None:
         return np.square(distances(X[chosen[:n_rows]], X[chosen])), chosen
-    y = centred(X[chosen], centre_of(X))
+    y = centred(X[chosen], HOST.centre(X))
     x = y[:n_rows]
     # The Gram form is inexact for the closest pairs; use their differences.
     inexact = 1e-9 * np.max(row_norms(y, squared=True), initial=0.0)

@@ -9,9 +9,10 @@ from scipy.spatial.distance import squareform
 
 from heatsketch._docstrings import texts_from
 from heatsketch._validation import check_number, check_points
+from heatsketch.backend import HOST
 from heatsketch.graphs.links import shortest_links
 from heatsketch.neighbors import NeighborIndex, distinct_rows, in_metric
-from heatsketch.operators.kernel import centre_of, centred, squared_distances
+from heatsketch.operators.kernel import centred, squared_distances
 from heatsketch.scales.bandwidth import WIDE_CUT
 
 EXACT_POINTS = 4096  # up to here all pairs are used
@@ -75,7 +76,7 @@ def connecting_epsilon(X: Any, *, metric: str = "euclidean", cut: float = WIDE_C
     """
     check_number(cut, "cut", low=0, open_low=True)
     X = in_metric(check_points(X), metric)
-    points = centred(X[distinct_rows(X)[0]], centre_of(X))
+    points = centred(X[distinct_rows(X)[0]], HOST.centre(X))
     n = points.shape[0]
     if n == 1:
         raise ValueError("All points are the same; pass distinct points.")

@@ -51,7 +51,18 @@ class ClassicalScaling:
         return (self.mean_squares - squares) @ (self.vectors * inverse)
 
 
-def classical_scaling(squares: Array, k: int) -> ClassicalScaling:
+def centre_squares(squares: Array) -> Array:
+    """Replace squared distances Δ (l, l) by -½ J Δ J; return the means of their rows (l,)."""
+    means = squares.mean(axis=1)
+    overall = means.mean()
+    for rows in row_tiles(len(squares)):
+        squares[rows] -= means[rows, None]
+        squares[rows] -= means - overall
+        squares[rows] *= -0.5
+    return means
+
+
+def classical_scaling(squares: Array, k: int, *, positive_only: bool = False) -> ClassicalScaling:
     """Compute coordinates from squared distances: *Linear and nonlinear …*, §3, steps 1 to 5.
 
     Parameters
@@ -60,17 +71,15 @@ def classical_scaling(squares: Array, k: int) -> ClassicalScaling:
         Squared distances, symmetric. Overwritten.
     k : int
         Number of coordinates, at most l.
+    positive_only : bool
+        Whether to leave out coordinates of eigenvalues that are not positive, in place of a warning
+        and zeros.
 
     Notes
     -----
     Cost: l³ operations up to 1,500 points, some 50 products with the matrix for more.
     """
-    means = squares.mean(axis=1)
-    overall = means.mean()
-    for rows in row_tiles(len(squares)):
-        squares[rows] -= means[rows, None]
-        squares[rows] -= means - overall
-        squares[rows] *= -0.5
+    means = centre_squares(squares)
     n = len(squares)
     if not squares.any():  # without eigenvalues an iteration would fail
         values, vectors = np.zeros(k), np.eye(n, k)
@@ -85,7 +94,9 @@ def classical_scaling(squares: Array, k: int) -> ClassicalScaling:
     values, vectors = values[::-1], vectors[:, ::-1]
     positive = values > _EIGENVALUE_ROUNDING * max(values[0], 0.0)
     found = np.count_nonzero(positive)
-    if found < k:
+    if positive_only:
+        values, vectors, positive = values[:found], vectors[:, :found], positive[:found]
+    elif found < k:
         warn(
             UserWarning,
             f"Only {found} of {k} eigenvalues are positive beyond rounding, because the distances "

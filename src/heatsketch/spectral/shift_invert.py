@@ -9,6 +9,7 @@ from heatsketch._exceptions import logger
 from heatsketch._random import random_block
 from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array, Rng
+from heatsketch.operators.affine import Affine
 from heatsketch.operators.components import between_components
 from heatsketch.operators.csr import inverse_permutation
 from heatsketch.operators.deflated import Deflated
@@ -57,6 +58,25 @@ def slowest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = Non
     values = blocks.dots(X, image)
     residuals = blocks.norms(image - X * blocks.native(values))
     return Spectrum(values, fix_signs(H), residuals)
+
+
+def largest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = None) -> Spectrum:
+    """Return the eigenpairs of a deflated diffusion with the largest |λ|, by |λ|.
+
+    They are at the two ends of the spectrum: see `slowest_eigenpairs` for the upper one.
+    """
+    if A.n <= DENSE_LIMIT:
+        every = slowest_eigenpairs(A, A.n - A.n_deflated, tol=tol, rng=rng)
+        values, vectors, residuals = every
+    else:
+        upper = slowest_eigenpairs(A, k, tol=tol, rng=rng)
+        lower = leading_eigenpairs(Affine(A, -1.0), k, tol, rng)
+        up, down = upper.values >= 0, lower.values > 0  # each pair once
+        values = np.append(upper.values[up], -lower.values[down])
+        vectors = np.hstack([upper.vectors[:, up], A.blocks.host(lower.vectors)[:, down]])
+        residuals = np.append(upper.residuals[up], lower.residuals[down])
+    order = np.argsort(-np.abs(values), kind="stable")[:k]
+    return Spectrum(values[order], vectors[:, order], residuals[order])
 
 
 @single_threaded_blas()  # the same bits for any number of threads

@@ -6,7 +6,12 @@ starts, `discrepancy` how much two diffusions differ on the same points, `sample
 """
 
 from heatsketch.uncertainty.discrepancy import Discrepancy, diffusion_discrepancy
-from heatsketch.uncertainty.intervals import Interval, columns_for, distance_interval
+from heatsketch.uncertainty.intervals import (
+    Interval,
+    columns_for,
+    distance_interval,
+    secant_inner_products,
+)
 from heatsketch.uncertainty.resampling import (
     ResampledInterval,
     data_interval,
@@ -26,5 +31,6 @@ __all__ = [
     "distance_interval",
     "neighbor_confidence",
     "sample_discrepancy",
+    "secant_inner_products",
     "sketch_interval",
 ]

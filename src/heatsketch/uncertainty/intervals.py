@@ -121,6 +121,77 @@ def distance_interval(
     return Interval(*ends) if i.ndim else Interval(*map(float, ends))
 
 
+def secant_inner_products(F: Any, x: Any, y: Any, z: Any, *, level: float = 0.95) -> Interval:
+    """Compute intervals that hold inner products of secants, ⟨a_y - a_x, a_z - a_x⟩.
+
+    a are the rows of f(A), of which F is a sketch. For near points they estimate the metric of a
+    manifold at x in the directions of y and z; for y = z they are squared distances [1]_. With
+    secants u, v of F, the product is (|u + v|² - |u - v|²)/4, and each of the squares has an
+    interval of its own by the chi-square distribution. Both hold with a probability of at least
+    `level`, for Gaussian columns of any number.
+
+    Parameters
+    ----------
+    F : array-like of shape (n_samples, n_components)
+        A sketch f(A) G / √k, such as `sketch` and `HeatSketch.transform` return.
+    x, y, z : int or array-like of int
+        Rows, which are broadcast: x the point, y and z the other ends of its secants.
+    level : float, 0 < level < 1, default=0.95
+        Least probability that an interval holds the inner product.
+
+    Returns
+    -------
+    Interval
+        `value`, `low`, `high`: floats for one triple, else arrays. The value is unbiased, with the
+        variance (|u|² |v|² + ⟨u, v⟩²)/k, of true secants.
+
+    Raises
+    ------
+    ValueError, TypeError
+        F is not a finite matrix; an index or a level out of range.
+
+    See Also
+    --------
+    uncertainty.distance_interval : Compute confidence intervals of distances of a sketch.
+    sketch : Apply a filter of an operator to random columns.
+
+    Notes
+    -----
+    The cost is k operations for each triple. Intervals are some 1.6 times as long as the narrowest
+    possible for orthogonal secants of equal length.
+
+    References
+    ----------
+    .. [1] A. Gilbert and K. O'Neill, *Sketching the heat kernel: using Gaussian processes to embed
+       data*, arXiv:2403.07929 (2024), equations (10), (28) and (31).
+
+    Examples
+    --------
+    >>> import numpy as np, heatsketch as hs
+    >>> F = hs.sketch(np.diag([1.0, 0.5, 0.5]), hs.Power(1), 256, deflate=False, rng=0)
+    >>> product = hs.secant_inner_products(F, 0, 1, 2)  # true: 1
+    >>> bool(product.low < 1 < product.high)
+    True
+    """
+    F = check_points(F, "F", accept_sparse=False)
+    n, k = F.shape
+    tail = (1 - check_level(level)) / 4
+    rows = []
+    for name, given in (("x", x), ("y", y), ("z", z)):
+        indices = np.asarray(given)
+        if indices.dtype.kind not in "iu":
+            raise TypeError(f"{name} is of dtype {indices.dtype}; pass indices of points.")
+        check_in_range(indices, name, n)
+        rows.append(indices)
+    x, y, z = np.broadcast_arrays(*rows)
+    u, v = F[y] - F[x], F[z] - F[x]
+    both, apart = (np.square(w).sum(axis=-1) / 4 for w in (u + v, u - v))
+    least, most = ratio_bounds(k, tail)
+    ends = both / most - apart / least, both / least - apart / most
+    value = np.einsum("...c,...c->...", u, v)
+    return Interval(value, *ends) if x.ndim else Interval(float(value), *map(float, ends))
+
+
 def ratio_bounds(k: int, tail: float) -> tuple[float, float]:
     """Return r and s so that χ²_k / k < r, and χ²_k / k > s, have a probability of `tail`."""
     return float(chi2.ppf(tail, k)) / k, float(chi2.isf(tail, k)) / k

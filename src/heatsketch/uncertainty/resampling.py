@@ -12,7 +12,7 @@ from scipy.stats import norm, t
 from heatsketch._tiles import for_each_tile, row_tiles, track
 from heatsketch._typing import Array, Rng
 from heatsketch._validation import check_level, check_number, check_points
-from heatsketch.metrics.picture import nearest_others
+from heatsketch.metrics.neighborhoods import nearest_others
 
 Statistic = Callable[[Array], Any]
 
