@@ -58,6 +58,7 @@ def test_rows_that_are_no_donors_are_filled_by_them(limits):
     donors = Donors.of(X, 10)
     filled = donors.fill(X)
     assert len(donors.rows) == 100
+    assert_array_equal(np.vstack([donors.fill(row[None]) for row in X]), filled)
     assert np.sqrt(np.mean((filled - FULL)[GAPS] ** 2)) < 0.3
     assert_array_equal(donors.fill(X[::-1])[::-1], filled)
 

@@ -211,6 +211,8 @@ class MixtureDiffusion(Embedder):
         X = read_points(self, X, reset=True, allow_nan=True)
         given = X.astype(np.float64, copy=False)
         gaps = np.isnan(given).any(axis=1)
+        if gaps.any():
+            self._refuse_gaps()
         # Rough entries, for scales and the start; the mixture is fitted to those that are there.
         points = Donors.of(given, _DONORS).fill(given) if gaps.any() else given
         rng = np.random.default_rng(seed_entropy(self.random_state))
@@ -476,13 +478,18 @@ class MixtureDiffusion(Embedder):
 
     def _marginal_embedding(self, X: Array) -> Array:
         """Return the coordinates of points with missing entries (n, k), in closed form."""
-        if not isinstance(self.features_, CholeskyMap):
-            raise ValueError(
-                f"X has missing entries, but features={self.features!r} has no rule for them; pass "
-                "features='cholesky', or fill the entries first."
-            )
+        self._refuse_gaps()
         seen = Observation.of(self.whitening_, X.shape[1])
         return marginal_places(self.features_, seen, X) @ self.step_matrix_
+
+    def _refuse_gaps(self) -> None:
+        """Raise unless the map has a rule for missing entries."""
+        features = self._fitted_as.features
+        if features != "cholesky":
+            raise ValueError(
+                f"X has missing entries, but features={features!r} has no rule for them; pass "
+                "features='cholesky', or fill the entries first."
+            )
 
     def _means_of(self, X: Array) -> Array:
         """Return the mean coordinates (n, q) of points, given the entries that are there."""
