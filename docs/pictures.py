@@ -7,6 +7,7 @@ A page shows images/pages/NAME.png where its code writes NAME.png; tests/test_do
 
 import os
 import re
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -24,6 +25,8 @@ def main(names):
             continue
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
+            for table in (DOCS / "_static").glob("*.csv"):  # that readers have
+                shutil.copy(table, folder)
             exec("\n".join(CODE.findall(text)), {})
             for name in SHOWN.findall(text):
                 (DOCS / "images" / "pages" / name).write_bytes(Path(name).read_bytes())

@@ -76,6 +76,9 @@ def variance_shares(X: Any) -> Array:
         sums = [(tile.sum(axis=0), np.square(tile).sum(axis=0)) for tile in tiles]
         mean, square = np.sum(sums, axis=0) / len(X)
         variances = square - mean**2
+        gaps = np.isnan(variances)
+        if gaps.any():
+            variances[gaps] = np.nanvar(X[:, gaps], axis=0)
     return variances / (variances.sum() or 1.0)  # type: ignore[no-any-return]
 
 

@@ -73,7 +73,7 @@ def test_named_features_may_be_of_any_type(file):
 
 def test_gaps_are_filled_by_medians_and_frequent_categories(tmp_path):
     colours, weights = list(COLUMNS["colour"]), list(COLUMNS["weight"])
-    colours[:3] = ["", "red", "red"]
+    colours[:3] = ["NA", "red", "red"]
     weights[1] = ""
     file = write(tmp_path / "gaps.csv", colour=colours, weight=weights)
     how = {"features": ("colour", "weight"), "encode": True}

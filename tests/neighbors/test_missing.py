@@ -58,6 +58,7 @@ def test_rows_that_are_no_donors_are_filled_by_them(limits):
     donors = Donors.of(X, 10)
     filled = donors.fill(X)
     assert len(donors.rows) == 100
+    assert_array_equal(np.vstack([donors.fill(row[None]) for row in X]), filled)
     assert np.sqrt(np.mean((filled - FULL)[GAPS] ** 2)) < 0.3
     assert_array_equal(donors.fill(X[::-1])[::-1], filled)
 
@@ -80,6 +81,11 @@ ESTIMATORS = [
     hs.HeatEmbedding(random_state=0),
 ]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=["map", "sketch", "picture"])
+
+
+@every_estimator
+def test_what_is_filled_is_no_parameter(estimator):
+    assert not [name for name in estimator.get_params() if name.startswith("_")]
 
 
 @every_estimator

@@ -42,6 +42,8 @@ LIMITS = {
     "cell_points": "backend.host_cells._POINTS_PER_CELL",
     "device_cell_points": "backend.device_search._POINTS_PER_CELL",
     "dense_points": "markov.affinity.MOST_POINTS",
+    "mixture_gain": "mixture.marginal._GAIN",
+    "mixture_rounds": "mixture.marginal._MOST_ROUNDS",
     "exact_points": "neighbors.placed._EXACT_POINTS",
     "donors": "neighbors.missing.MOST_DONORS",
     "fill_rounds": "neighbors.missing._MOST_ROUNDS",

@@ -97,6 +97,7 @@ def write_export(path):
     write_european(path, POINTS, gaps={(3, 0), (5, 1)}, **more)
 
 
+PENGUINS = Path(__file__).parents[2] / "docs" / "_static" / "penguins.csv"
 FILES = {
     "big.csv.gz": lambda path: path.write_bytes(
         gzip.compress(b"a,b,c\n" + b"".join(b"%f,%f,%f\n" % tuple(row) for row in POINTS))
@@ -106,6 +107,7 @@ FILES = {
     "edges.csv": write_edges,
     "export.csv": write_export,
     "new.csv": lambda path: write_csv(path, POINTS[:9] + 0.1, sample=IDS[:9], species=KINDS[:9]),
+    "penguins.csv": lambda path: shutil.copy(PENGUINS, path),
     "pairs.txt": lambda path: path.write_text("cell_1,cell_2\ncell_1,cell_80\n"),
     "points.csv": lambda path: write_csv(path, POINTS),
     "points.npy": lambda path: np.save(path, POINTS),

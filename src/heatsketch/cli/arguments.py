@@ -114,9 +114,11 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
     "reading INPUT": [
         (f"markers {_READING}", "--label", "COLUMN", "column of labels (may be repeated)"),
         (_READING, "--id", "COLUMN", "column of ids (may be repeated)", {"dest": "ids"}),
-        (_READING, "--missing", "{error,drop,median}", "missing numbers: refuse them (default), "
-         "drop their rows, or fill in medians of columns; with drop and median, cells that are not "
-         "numbers are missing, too", {"choices": ("error", "drop", "median")}),
+        (_READING, "--missing", "{error,drop,median,keep}", "missing numbers: refuse them "
+         "(default), drop their rows, fill in medians of columns, or keep them for a method that "
+         "fills them by the nearest rows (heat-embedding, heat-sketch, diffusion-map); with drop "
+         "and median, cells that are not numbers are missing, too",
+         {"choices": ("error", "drop", "median", "keep")}),
         (f"markers {_READING}", "--read", "NAME=VALUE", "key (array or sheet); for text "
          "sep (a character, tab or space), decimal (default .) and header (yes or no, whether the "
          "first row holds names); sep and header are recognised by default"),

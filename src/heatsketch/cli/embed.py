@@ -166,7 +166,7 @@ def described(
         k = min(10, len(known_groups) - 1)
         logger.info("agreement of the labels of neighbours")
         figures = [f"embedding {knn_accuracy(Y, groups, k):.3f}"]
-        if not is_given:
+        if not is_given and not np.isnan(table.values.sum()):
             figures.append(f"input {knn_accuracy(table.values, groups, k):.3f}")
         lines["agreement"] = f"{', '.join(figures)} ({table.label} by {k} nearest, leave one out)"
     return lines

@@ -96,8 +96,8 @@ class DiffusionEstimator(Embedder, Weighed):
     device: Any = None
 
     # rows by which missing entries are filled, and what those of the fit became
-    _donors: Any = None
-    _filled: Any = None
+    _donors = cast("Donors | None", None)
+    _filled = cast(Any, None)
     cut = WIDE_CUT  # of the kernel for "radius"; a parameter of some subclasses
     deflate = True  # leave out the trivial direction; likewise
     # by which the coordinates of any point follow from what it is near to

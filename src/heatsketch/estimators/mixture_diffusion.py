@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.spatial.distance import pdist
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,7 +20,14 @@ from heatsketch.markov.out_of_sample import fraction_less_new, warn_of_new_point
 from heatsketch.mixture import CholeskyMap, MixtureKernel, TaylorMap, Whitening
 from heatsketch.mixture.cholesky_map import draw
 from heatsketch.mixture.fitting import fit_mixture, refitted, rescaled
+from heatsketch.mixture.marginal import (
+    Observation,
+    fit_with_gaps,
+    marginal_log_density,
+    marginal_places,
+)
 from heatsketch.mixture.steps import Steps
+from heatsketch.neighbors.missing import Donors
 from heatsketch.scales.bandwidth import RULES, rule_epsilon
 
 _STATIONARY_POINTS = 2000  # drawn from ν, because later steps lead there
@@ -30,6 +38,7 @@ _FIT_ROWS = 20_000  # points for the fit of a mixture
 _MOST_COMPONENTS = 10  # among which the Bayesian information criterion chooses
 _FOLDS = 5  # of training points that are left out
 _POINTS_PER_COMPONENT = 10  # least number for fits without a fold
+_DONORS = 15  # nearest rows by which missing entries are filled roughly
 _QUANTILES = 500  # of the densities of training points that are stored
 _MAPS: dict[str, Any] = {"cholesky": CholeskyMap, "taylor": TaylorMap}
 
@@ -105,7 +114,8 @@ class MixtureDiffusion(Embedder):
     mixture_ : estimator
         The mixture, fitted or given.
     stationary_ : ndarray of shape (n_samples,)
-        ν at the training points, in the coordinates of `kernel_`.
+        ν at the training points, in the coordinates of `kernel_`; NaN for those with missing
+        entries.
     epsilon_ : float
         Bandwidth ε used, in the coordinates of `kernel_`.
     diagnostics_ : dict
@@ -169,7 +179,8 @@ class MixtureDiffusion(Embedder):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points.
+            Points. Missing entries, NaN, are integrated out: the mixture is fitted to the entries
+            that are there, and p(x, ·) is the transition density given these.
         y : ignored
             Present for the interface of scikit-learn.
 
@@ -197,21 +208,35 @@ class MixtureDiffusion(Embedder):
         check_number(self.max_features, "max_features", low=1, integer=True)
         check_number(self.epsilon, "epsilon", low=0, open_low=True, rules=("auto", *RULES))
         check_choice(self.features, "features", tuple(_MAPS))
-        X = read_points(self, X, reset=True)
-        points = X.astype(np.float64, copy=False)
+        X = read_points(self, X, reset=True, allow_nan=True)
+        given = X.astype(np.float64, copy=False)
+        gaps = np.isnan(given).any(axis=1)
+        if gaps.any():
+            self._refuse_gaps()
+        # Rough entries, for scales and the start; the mixture is fitted to those that are there.
+        points = Donors.of(given, _DONORS).fill(given) if gaps.any() else given
         rng = np.random.default_rng(seed_entropy(self.random_state))
         seeds = rng.integers(2**31, size=3).tolist()
         self.diagnostics_: dict[str, Any] = {}
-        self._fit_mixture(points, seeds[0])
+        self._fit_mixture(points, given, seeds[0])
         self._left_out = self._densities_left_out(_sample(points, seeds[1]), seeds[1])
         z = self._coordinates(points)
+        if gaps.any():
+            z[gaps] = self._means_of(given[gaps])
         self._fit_map(z, seeds[2])
         self.embedding_ = self._embedding_of(z, X.dtype)
         self.stationary_ = self.kernel_.stationary(z)
+        if gaps.any():
+            self.embedding_[gaps] = self._marginal_embedding(given[gaps])
+            self.stationary_[gaps] = np.nan
+            self.diagnostics_["rows_with_gaps"] = int(gaps.sum())
         return self
 
-    def _fit_mixture(self, X: Array, seed: int) -> None:
-        """Set the mixture of points (n, m), its coordinates, its ε and its kernel."""
+    def _fit_mixture(self, X: Array, given: Array, seed: int) -> None:
+        """Set the mixture of points (n, m), its coordinates, its ε and its kernel.
+
+        `given` (n, m) has NaN where entries are missing, which X has filled.
+        """
         sample, self.whitening_ = _sample(X, seed), None
         if self.epsilon == "auto" and not hasattr(self.mixture, "fit"):
             self.whitening_ = Whitening.from_points(sample, seed)
@@ -235,6 +260,15 @@ class MixtureDiffusion(Embedder):
         else:
             count = check_number(self.mixture, "mixture", low=1, high=len(sample), integer=True)
             self.mixture_, _ = fit_mixture(sample, [count], seed, kind)
+        seen = _sample(given, seed)
+        if np.isnan(seen).any() and self.mixture_ is not self.mixture:
+            if self.mixture_.covariances_.ndim != 3:
+                raise ValueError(
+                    "X has missing entries, but the mixture has no full covariances; pass "
+                    "covariance_type='full', or fill the entries first."
+                )
+            whole = Observation.of(self.whitening_, X.shape[1])
+            self.mixture_ = fit_with_gaps(self.mixture_, whole, seen)
         if self.whitening_ is not None:
             kernel = MixtureKernel.from_sklearn(self.mixture_, self.epsilon_)
             unit = _typical_distance(kernel, z, seed) ** (2 / z.shape[1])  # d² is a density
@@ -326,7 +360,7 @@ class MixtureDiffusion(Embedder):
         Parameters
         ----------
         X : array-like of shape (n_new_samples, n_features)
-            Points.
+            Points; missing entries, NaN, are integrated out.
 
         Returns
         -------
@@ -341,10 +375,21 @@ class MixtureDiffusion(Embedder):
         check_is_fitted(self)
         if is_dask(X):
             return lazily_mapped(self, X)
-        points = read_points(self, X, reset=False)
-        density = self._log_density(points, self.kernel_, self.whitening_)
-        warn_of_new_points(self._left_out, density)
-        return returned_for(self._embedding_of(self._coordinates(points), points.dtype), X)
+        points = read_points(self, X, reset=False, allow_nan=True)
+        gaps = np.isnan(points).any(axis=1)
+        whole = points[~gaps] if gaps.any() else points
+        if len(whole):
+            density = self._log_density(whole, self.kernel_, self.whitening_)
+            warn_of_new_points(self._left_out, density)
+            Y = self._embedding_of(self._coordinates(whole), points.dtype)
+        else:
+            Y = np.empty((0, self._n_features_out), points.dtype)
+        if gaps.any():
+            every = np.empty((len(points), Y.shape[1]), Y.dtype)
+            every[~gaps] = Y
+            every[gaps] = self._marginal_embedding(points[gaps].astype(np.float64))
+            Y = every
+        return returned_for(Y, X)
 
     def novelty(self, X: Any) -> Array:
         """Compute the novelty of points compared with the training points, from 0 to 1.
@@ -370,8 +415,9 @@ class MixtureDiffusion(Embedder):
         NotFittedError, ValueError, TypeError
             Before `fit`; points that are not a finite table of the features of the fit.
         """
-        scores = self.score_samples(X)
-        return fraction_less_new(self._left_out, scores)
+        check_is_fitted(self)
+        X = read_points(self, X, reset=False)
+        return fraction_less_new(self._left_out, self.score_samples(X))
 
     def distance_error(self, X: Any) -> Array:
         """Return a bound on the error of each point, in units of the distance.
@@ -411,7 +457,7 @@ class MixtureDiffusion(Embedder):
         Parameters
         ----------
         X : array-like of shape (n_new_samples, n_features)
-            Points.
+            Points; of missing entries, NaN, the density is that of the others.
 
         Returns
         -------
@@ -424,8 +470,43 @@ class MixtureDiffusion(Embedder):
             Before `fit`; points that are not a finite table of the features of the fit.
         """
         check_is_fitted(self)
-        X = read_points(self, X, reset=False)
-        return self._log_density(X, self.kernel_, self.whitening_)
+        X = read_points(self, X, reset=False, allow_nan=True)
+        if not np.isnan(X).any():
+            return self._log_density(X, self.kernel_, self.whitening_)
+        seen = Observation.of(self.whitening_, X.shape[1])
+        return marginal_log_density(self.kernel_, seen, X.astype(np.float64))
+
+    def _marginal_embedding(self, X: Array) -> Array:
+        """Return the coordinates of points with missing entries (n, k), in closed form."""
+        self._refuse_gaps()
+        seen = Observation.of(self.whitening_, X.shape[1])
+        return marginal_places(self.features_, seen, X) @ self.step_matrix_
+
+    def _refuse_gaps(self) -> None:
+        """Raise unless the map has a rule for missing entries."""
+        features = self._fitted_as.features
+        if features != "cholesky":
+            raise ValueError(
+                f"X has missing entries, but features={features!r} has no rule for them; pass "
+                "features='cholesky', or fill the entries first."
+            )
+
+    def _means_of(self, X: Array) -> Array:
+        """Return the mean coordinates (n, q) of points, given the entries that are there."""
+        kernel, seen = self.kernel_, Observation.of(self.whitening_, X.shape[1])
+        found = np.empty((len(X), kernel.n_features))
+        for rows in seen.tiles(len(X), kernel.n_components):
+            log_joint, means, _ = seen.posteriors(
+                X[rows], kernel.weights, kernel.means, kernel.covariances
+            )
+            found[rows] = np.einsum("nk,nkq->nq", softmax(log_joint, axis=1), means)
+        return found
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the estimator to scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def _log_density(self, X: Array, kernel: MixtureKernel, rest: Whitening | None) -> Array:
         """Return log ν at points (n, m), in units of the data; `rest` has components left out."""

@@ -148,7 +148,7 @@ def table_of(
             is_text = name in how.texts
             found, note = (None, "") if is_text else _feature(column, name, how, place)
             if found is None and how.encode:
-                mixed[name] = column
+                mixed[name] = _without_gaps(column)
             elif found is not None:
                 refuse_merged(name, found, column, place)
                 columns[name] = found
@@ -255,6 +255,17 @@ def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array 
         raise complaint(bad, _NOT_A_NUMBER)
     shown = listed([repr(words[i]) for i in np.flatnonzero(bad)], 3)
     return found, f"{counts[bad].sum()} cells of {name!r} count as missing: {shown}"
+
+
+def _without_gaps(column: Any) -> Any:
+    """Return a column whose words for gaps are gaps."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(column))
+    return pc.if_else(pc.is_in(words, pa.array(_GAPS, column.type)), None, column)
 
 
 def _may_have_mark(column: Any, how: Reading, mark: str) -> bool:

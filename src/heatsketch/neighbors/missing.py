@@ -13,7 +13,8 @@ from heatsketch._typing import Array
 
 MOST_DONORS = 4096  # rows that others are compared with: each with all of them
 _MOST_ROUNDS = 8
-_TILE = 512  # rows compared at a time
+_TILE = 512  # rows compared at a time, of so many entries of neighbours
+_ENTRIES = 2**20
 _NONE = 1e-12  # of weight, below which no neighbour has an entry
 
 
@@ -120,7 +121,12 @@ class Donors:
                 squared[np.arange(len(x)), own[tile]] = np.inf
             k = self.n_neighbors
             nearest = np.sort(np.argpartition(squared, k - 1, axis=1)[:, :k], axis=1)
-            near = np.take_along_axis(squared, nearest, axis=1)
+            # From differences, so that the same row has the same bits beside any others.
+            common = weight[:, None] * has[nearest] if both else weight[:, None]  # (m, k, d)
+            apart = common * (x[:, None] - Z[nearest])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                near = np.einsum("mkd,mkd->mk", apart, apart) * d / common.sum(axis=2)
+            near = np.where(np.isnan(near), np.inf, near)  # without a common entry
             scale = np.partition(near, k // 2, axis=1)[:, k // 2, None]
             scale = np.where(np.isfinite(scale) & (scale > 0), scale, 1.0)
             w = np.exp(-near / scale)
@@ -131,7 +137,8 @@ class Donors:
             means = np.where(total > _NONE, sums / np.maximum(total, _NONE), 0.0)
             return np.where(seen, X[tile], means + self.mean), nearest
 
-        parts = for_each_tile(work, len(X), _TILE)
+        tile = max(8, min(_TILE, _ENTRIES // (max(1, self.n_neighbors) * d)))
+        parts = for_each_tile(work, len(X), tile)
         if not parts:
             return X, np.empty((0, self.n_neighbors), int)
         return tuple(np.vstack(part) for part in zip(*parts, strict=True))  # type: ignore[return-value]
