@@ -27,10 +27,14 @@ import heatsketch as hs
 from heatsketch.reports import facts
 
 SIZES, SMALL = (1_800, 20_000, 100_000, 1_000_000), (1_800, 20_000)
-FLAGS = (
-    "--no-sandbox --disable-gpu --use-gl=angle --use-angle=swiftshader "
-    "--enable-unsafe-swiftshader --disable-background-networking"
-).split()
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--disable-background-networking",
+]
 # The first frame after points were drawn is over when the next one begins.
 FIRST = """(() => {
   const usual = WebGL2RenderingContext.prototype.drawElements;
