@@ -1,17 +1,21 @@
 // Search by id, number of the row, or the text of a column; colours by name.
 
-function search(words) {
-  const wanted = words.trim().toLowerCase();
+function search(words) { // the points with exactly these words, else those that contain them
+  const wanted = words.trim().toLowerCase(), level = new Uint8Array(n);
   if (!wanted) return [];
-  const texts = [...idNames.map((name) => (k) => facts.ids[name][k]), ...columns.filter((c) => c.type !== "number").map((c) => c.text)];
-  if (!idNames.length) texts.unshift((k) => String(rowOf(k)));
-  const whole = [], partly = [];
-  for (let k = 0; k < n; k++) {
-    const mine = texts.map((text) => text(k).toLowerCase());
-    if (mine.includes(wanted)) whole.push(k);
-    else if (mine.some((text) => text.includes(wanted))) partly.push(k);
+  const rank = (text) => (text === wanted ? 2 : text.includes(wanted) ? 1 : 0);
+  const look = (of) => {
+    for (let k = 0; k < n; k++) level[k] = Math.max(level[k], of(k));
+  };
+  for (const name of idNames) look((k) => rank(facts.ids[name][k].toLowerCase()));
+  if (!idNames.length) look((k) => rank(String(rowOf(k))));
+  for (const { values, names } of columns.filter((column) => column.type === "category")) {
+    const ranks = [...names, "missing"].map((name) => rank(name.toLowerCase()));
+    look((k) => ranks[values[k] < 0 ? names.length : values[k]]);
   }
-  return whole.length ? whole : partly;
+  const best = level.includes(2) ? 2 : 1, found = [];
+  for (let k = 0; k < n; k++) if (level[k] === best) found.push(k);
+  return found;
 }
 
 function find(words) {
