@@ -41,6 +41,8 @@ def photograph(path, names):
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.goto(path.as_uri())
+        while not page.evaluate("element('command').textContent"):  # the page has read its facts
+            page.wait_for_timeout(50)  # milliseconds
         box = page.locator("#points").bounding_box()
         for name in (CLICKED, POINTED_AT):
             k = 2 * names.index(name)

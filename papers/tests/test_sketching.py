@@ -213,6 +213,7 @@ def test_the_command_runs_one_figure_and_all_skips_finished_ones(
 
     for place in ("run_figure", "run_example", "run_notes"):
         monkeypatch.setattr(f"papers.__main__.{place}", noted)
+    monkeypatch.setattr("papers.__main__.run_noise", lambda folder, _: noted("noise", folder))
     main(["all", "-o", str(tmp_path)])
     assert "3a" not in asked
-    assert len(asked) == len(FIGURES) - 1 + 2 + 10
+    assert len(asked) == len(FIGURES) - 1 + 1 + 3 + 10  # noise, the examples and the notes

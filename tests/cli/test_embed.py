@@ -98,7 +98,7 @@ def test_the_layout_is_an_option(run):
     for given in (
         {"layout": "linear"},
         {"layout": "free", "spread": 0.2, "neighbor_weight": 1.0},
-        {"spread": "auto", "path_weight": 0.8},
+        {"layout": "free", "spread": "auto", "path_weight": 0.8},
     ):
         options = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
         said = run("embed", "circle.npy", "-o", "out.npy", "--force", *options)

@@ -8,6 +8,7 @@ from scipy.spatial.distance import cdist, pdist
 from scipy.stats import spearmanr
 
 import heatsketch as hs
+from heatsketch.backend import HOST
 from heatsketch.layout import maps
 from heatsketch.layout.paths import (
     Paths,
@@ -17,7 +18,8 @@ from heatsketch.layout.paths import (
     paths_within,
     with_few_digits,
 )
-from heatsketch.metrics.picture import sampled_geodesics
+from heatsketch.layout.terms import LogDistances
+from heatsketch.metrics.picture import losses, sampled_geodesics
 from problems.clouds import cloud, even_circle, noisy_tree, rings
 
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
@@ -238,3 +240,24 @@ def test_pictures_are_the_same_in_both_precisions(name):
     }[name]()
     one, other = (pdist(hs.HeatEmbedding().fit_transform(X.astype(t))) for t in (float, np.float32))
     assert np.abs(one - other).max() < 0.05 * one.max()
+
+
+def test_a_point_of_many_pairs_counts_as_one_of_120():
+    rng = np.random.default_rng(0)
+    Y = rng.normal(size=(400, 2))
+    i, j = np.arange(1, 400), np.zeros(399, int)
+    term = LogDistances(400, (i, j), rng.normal(size=399), HOST, float)
+    found, whole = term.gradient(Y, 1.0), term.gradient_of_all(Y)
+    assert_array_equal(found[1:], whole[1:])
+    assert_allclose(found[0], whole[0] * 120 / 399, rtol=1e-12)
+    assert_allclose(whole.sum(axis=0), 0, atol=1e-12)
+
+
+def test_landmarks_stay_among_their_neighbours():
+    X = cloud(3_000, 4)
+    model = hs.HeatEmbedding().fit(X)
+    d, Y = model.diffusion_, model.embedding_
+    (paths,) = paths_within(d, [np.arange(d.n)])
+    others = np.setdiff1d(np.arange(d.n), paths.landmarks)[:600]
+    lost = [losses(X, Y, 15, d.first_points[rows]).mean() for rows in (paths.landmarks, others)]
+    assert lost[0] < 1.1 * lost[1]

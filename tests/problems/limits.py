@@ -69,6 +69,7 @@ LIMITS = {
     "random_pairs": "layout.objective.RANDOM_PAIRS",
     "report_few_points": "reports.facts._FEW_POINTS",
     "report_points": "reports.facts.MOST_POINTS",
+    "report_features": "reports.columns.MANY_POINTS",
     "report_values": "reports.columns.MOST_VALUES",
     # Other embeddings
     "pca_size": "classical.pca._MAX_EXACT_SIZE",

@@ -175,12 +175,15 @@ def test_the_page_says_that_gaps_between_components_mean_nothing(embedded):
     assert "gaps" not in reading(embedded, 1)
 
 
-def test_features_of_many_points_are_left_out_where_they_would_fill_the_page(limits):
-    limits(report_values=100)
-    X = np.random.default_rng(0).normal(size=(20, 6))
-    for count, expected in ((5, 5), (6, 0)):
-        found = columns_module.feature_columns(X[:, :count], None, np.arange(20))
-        assert len(found) == expected
+def test_of_many_points_the_features_with_the_most_variance_are_columns(limits):
+    X = np.random.default_rng(0).normal(size=(200, 6)) * [1, 5, 2, 4, 1, 3]
+    shown = np.arange(0, 200, 2)
+    every = [column["name"] for column in columns_module.feature_columns(X, None, shown)]
+    assert every == [f"x{j}" for j in range(6)]
+    limits(report_features=99, report_values=350)
+    found = columns_module.feature_columns(X, list("abcdef"), shown)
+    assert [column["name"] for column in found] == ["b", "d", "f"]
+    np.testing.assert_allclose(unpacked(found[1]["values"]), X[shown, 3], rtol=1e-6)
 
 
 class Page(html.parser.HTMLParser):

@@ -12,10 +12,16 @@ import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
-from heatsketch import __version__
 from heatsketch._docstrings import texts_from
-from heatsketch._validation import check_number, check_parameters
-from heatsketch.anndata.objects import entry_of, in_memory, points_of, storable, target
+from heatsketch._validation import check_number
+from heatsketch.anndata.objects import (
+    entry_of,
+    fit_to_cells,
+    in_memory,
+    points_of,
+    storable,
+    target,
+)
 from heatsketch.comparison.audit import Audit
 from heatsketch.comparison.audit import audit as audit_picture
 from heatsketch.estimators import DiffusionMap, HeatEmbedding, HeatSketch
@@ -24,7 +30,6 @@ from heatsketch.markov.affinity import knn_affinity
 from heatsketch.metrics.markers import Markers, having
 from heatsketch.metrics.markers import markers as markers_of
 from heatsketch.neighbors import NeighborIndex, in_metric
-from heatsketch.operators.graph import graph
 
 __all__ = [
     "audit",
@@ -36,8 +41,6 @@ __all__ = [
     "neighbors",
     "pseudotime",
 ]
-
-_WHERE = ("use_rep", "n_pcs", "layer", "obsp")  # of the representation, as in scanpy
 
 
 def heat_embedding(
@@ -296,7 +299,7 @@ def pseudotime(
         root = adata.obs_names.get_indexer_for(names)
         if len(root) > len(names):
             raise ValueError(f"Several cells have one of the names {names}; pass numbers of cells.")
-    estimator, facts = _fitted(pseudotime, adata, DiffusionMap, {"n_components": 2} | options)
+    estimator, facts = fit_to_cells(pseudotime, adata, DiffusionMap, {"n_components": 2} | options)
     adata.obs[key_added] = estimator.pseudotime(root, time=time).value
     adata.uns[key_added] = storable(facts | {"time": time, "root": root})
     return adata if copy else None
@@ -352,7 +355,7 @@ def audit(
     picture = entry_of(target(adata, False), "obsm", basis)
     groups = None if labels is None else entry_of(adata, "obs", labels)
     default = {"n_components": 64, "filter": "accumulated", "random_state": 0} | options
-    estimator, _ = _fitted(audit, adata, HeatSketch, default)
+    estimator, _ = fit_to_cells(audit, adata, HeatSketch, default)
     found = audit_picture(estimator, picture, labels=groups, random_state=default["random_state"])
     name = basis.removeprefix("X_")
     adata.obs[f"{name}_trust"], adata.obs[f"{name}_dubious"] = found.trust, found.dubious
@@ -571,7 +574,7 @@ def _embed(
 ) -> Any:
     """Fit an estimator to the cells, and write its coordinates and how they were made."""
     adata = target(adata, copy)
-    estimator, facts = _fitted(caller, adata, make, options)
+    estimator, facts = fit_to_cells(caller, adata, make, options)
     adata.obsm[f"X_{key}"] = np.asarray(estimator.embedding_)
     facts["time"] = estimator._time
     facts["eigenvalues"] = estimator._result("eigenvalues_")
@@ -580,31 +583,3 @@ def _embed(
         facts["distortion"] = {"log_L": found.log_L, "within": within, "words": found.describe()}
     adata.uns[key] = storable(facts)
     return adata if copy else None
-
-
-def _fitted(
-    caller: Any, adata: Any, make: Any, options: dict[str, Any]
-) -> tuple[Any, dict[str, Any]]:
-    """Fit an estimator to the cells, or to a graph of them; return it and the record of the fit.
-
-    The options are those that the caller, a function of this module, was given beside its own.
-    """
-    check_parameters(caller.__name__, options, caller, make, also=_WHERE)
-    given = {name: options.pop(name, None) for name in _WHERE}
-    estimator = make(**{"random_state": 0} | options)
-    *where, obsp = given.values()
-    if obsp is None:
-        X = points_of(adata, *where)
-    elif obsp.endswith("distances"):
-        X, distances = points_of(adata, *where), sparse.csr_matrix(entry_of(adata, "obsp", obsp))
-        k = min(estimator.n_neighbors, int(np.diff(distances.indptr).min()))
-        if k == 0:
-            raise ValueError("A cell has no neighbours among the distances; compute them again.")
-        estimator.set_params(neighbors=distances, n_neighbors=k)
-    elif any(option is not None for option in where):
-        raise ValueError(f"obsp={obsp!r} and use_rep, n_pcs or layer; pass one of them.")
-    else:
-        X = graph(entry_of(adata, "obsp", obsp), names=adata.obs_names)
-        estimator.set_params(affinity="precomputed")
-    params = estimator.fit(X).get_params(deep=False) | given | {"neighbors": None}
-    return estimator, {"method": make.__name__, "version": __version__, "params": params}

@@ -6,8 +6,13 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._input_warnings import warn_if_transposed
+from heatsketch._validation import check_parameters
+from heatsketch._version import __version__
 from heatsketch.io.anndata_files import default_array
 from heatsketch.io.table import check_names
+from heatsketch.operators.graph import graph
+
+WHERE = ("use_rep", "n_pcs", "layer", "obsp")  # of the representation, as in scanpy
 
 
 def target(adata: Any, copy: bool) -> Any:
@@ -61,3 +66,31 @@ def storable(value: Any) -> Any:
         return np.asarray(value)
     is_plain = isinstance(value, bool | int | float | str | np.ndarray | np.generic)
     return value if is_plain else repr(value)
+
+
+def fit_to_cells(
+    caller: Any, adata: Any, make: Any, options: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Fit an estimator to the cells, or to a graph of them; return it and the record of the fit.
+
+    The options are those that the caller, a function of `anndata`, was given beside its own.
+    """
+    check_parameters(caller.__name__, options, caller, make, also=WHERE)
+    given = {name: options.pop(name, None) for name in WHERE}
+    estimator = make(**{"random_state": 0} | options)
+    *where, obsp = given.values()
+    if obsp is None:
+        X = points_of(adata, *where)
+    elif obsp.endswith("distances"):
+        X, distances = points_of(adata, *where), sparse.csr_matrix(entry_of(adata, "obsp", obsp))
+        k = min(estimator.n_neighbors, int(np.diff(distances.indptr).min()))
+        if k == 0:
+            raise ValueError("A cell has no neighbours among the distances; compute them again.")
+        estimator.set_params(neighbors=distances, n_neighbors=k)
+    elif any(option is not None for option in where):
+        raise ValueError(f"obsp={obsp!r} and use_rep, n_pcs or layer; pass one of them.")
+    else:
+        X = graph(entry_of(adata, "obsp", obsp), names=adata.obs_names)
+        estimator.set_params(affinity="precomputed")
+    params = estimator.fit(X).get_params(deep=False) | given | {"neighbors": None}
+    return estimator, {"method": make.__name__, "version": __version__, "params": params}

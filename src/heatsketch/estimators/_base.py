@@ -5,17 +5,14 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from pickle import PicklingError
 from typing import Any, Self, cast
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import LinearOperator
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted, check_memory
+from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._exceptions import CertificateError, logger, warn
-from heatsketch._input_warnings import features_named
 from heatsketch._random import check_ids, seed_entropy
 from heatsketch._tensors import device_of, returned_for
 from heatsketch._typing import Array
@@ -24,22 +21,19 @@ from heatsketch._validation import (
     check_level,
     check_number,
     check_points,
-    check_weights,
-    read_points,
 )
 from heatsketch.backend import HOST, Block, blocks_on
 from heatsketch.backend.device import device_memory, found_here
 from heatsketch.estimators._embedder import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
+from heatsketch.estimators._reading import read_filled, read_input
 from heatsketch.estimators.local_maps import derivatives, points_at
 from heatsketch.layout.maps import FreeMap, LinearMap, Map
-from heatsketch.markov.affinity import AFFINITIES, as_matrix
+from heatsketch.markov.affinity import AFFINITIES
 from heatsketch.markov.diffusion import Diffusion, reweighted, times_columns
 from heatsketch.markov.out_of_sample import PointKernel
 from heatsketch.neighbors.missing import Donors
 from heatsketch.operators.deflated import Deflated
-from heatsketch.operators.graph import Graph, as_graph, is_graph
-from heatsketch.operators.operator import Operator
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.filters import FILTERS, make_filter, times_of
 from heatsketch.spectral.traces import N_PROBES, ExplainedVariance, explained_variance
@@ -185,7 +179,8 @@ class DiffusionEstimator(Embedder, Weighed):
         check_choice(self.affinity, "affinity", (*AFFINITIES, "precomputed"))
         times = times_of(self.time)
         self._check_parameters(times)
-        X, diffusion, counted = self._read(X, sample_weight)
+        given = read_input(self, X, sample_weight)
+        X, diffusion, counted = given.X, given.diffusion, given.counted
         self.ids_ = None if ids is None else check_ids(ids, len(diffusion.vertex))
         self.diffusion_ = diffusion
         self._points: Any = None  # after an update: the current points, not those of the fit
@@ -250,7 +245,7 @@ class DiffusionEstimator(Embedder, Weighed):
         check_is_fitted(self)
         if is_dask(X):
             return lazily_mapped(self, X)
-        points = self._read_points(X, reset=False)
+        points = read_filled(self, X, reset=False)
         device = device_of(X) or found_here(self.device)
         return returned_for(self._placed(points, device), X)
 
@@ -286,7 +281,7 @@ class DiffusionEstimator(Embedder, Weighed):
         neighbours. The first call leaves out up to 2,048 training points.
         """
         check_is_fitted(self)
-        return self.diffusion_.novelty(self._read_points(X, reset=False))
+        return self.diffusion_.novelty(read_filled(self, X, reset=False))
 
     def sensitivity(self, X: Any) -> Array:
         """Compute how the place of each point changes with its features.
@@ -328,7 +323,7 @@ class DiffusionEstimator(Embedder, Weighed):
         ((300, 1, 2), True)
         """
         check_is_fitted(self)
-        return derivatives(self.diffusion_, self._map, self._read_points(X, reset=False))
+        return derivatives(self.diffusion_, self._map, read_filled(self, X, reset=False))
 
     def inverse_transform(self, Y: Any) -> Array:
         """Return points at given places, by a local linear fit to the nearest training places.
@@ -554,7 +549,7 @@ class DiffusionEstimator(Embedder, Weighed):
                     "fit with an integer."
                 )
             seed = 0
-        X = self._read_points(X, reset=False)
+        X = read_filled(self, X, reset=False)
         rows = self._map.weights(diffusion.near(X))
         fresh = clone(self._fitted_as).set_params(
             affinity="precomputed",
@@ -574,100 +569,6 @@ class DiffusionEstimator(Embedder, Weighed):
             return model._checked(model._map.weighed(weighed_rows), X.dtype)
 
         return embed
-
-    def _read_points(self, X: Any, reset: bool) -> Any:
-        """Return points as they are read, their missing entries filled; affinities have none."""
-        parameters = self if reset else self._fitted_as
-        has_points = "precomputed" not in (parameters.affinity, parameters.metric)
-        points = read_points(self, X, reset, accept_sparse=True, allow_nan=has_points)
-        if reset:
-            self._donors = self._filled = None
-        if not has_points or sparse.issparse(points) or not np.isnan(points).any():
-            return points
-        donors = self._donors
-        if reset:
-            empty = np.flatnonzero(np.isnan(points).all(axis=0))
-            if len(empty):
-                raise ValueError(
-                    f"X has {len(empty)} column(s) without any entry, the first is column "
-                    f"{empty[0]} (columns count from 0); drop them."
-                )
-            donors = self._donors = Donors.of(points, self.n_neighbors)
-        elif donors is None:  # the points of the fit are complete
-            training = self.diffusion_.out_of_sample
-            if parameters.metric != "euclidean" or not isinstance(training, PointKernel):
-                raise ValueError(
-                    "X has missing entries, but those of the fit, by which they could be filled, "
-                    "are not known; fill them first."
-                )
-            donors = Donors.of(np.asarray(training.points), parameters.n_neighbors)
-        filled = donors.fill(points)
-        if reset:
-            self._filled = filled[np.isnan(points)]
-        return filled
-
-    def _read(self, X: Any, weights: Any) -> tuple[Any, Diffusion, Array | None]:
-        """Return the points, affinities or the diffusion itself, the diffusion, and a mask.
-
-        The mask (n,) says which points count, where some have the weight 0.
-        """
-        is_a_graph = not hasattr(X, "shape") and is_graph(X)  # neither a table nor a matrix
-        is_whole = isinstance(X, Operator | LinearOperator | Diffusion)
-        fits = X.normalization if isinstance(X, Diffusion) else self.normalization
-        wanted = "precomputed", fits
-        if (is_whole or is_a_graph) and wanted != (self.affinity, self.normalization):
-            raise ValueError(
-                f"X is of type {type(X).__name__} but the estimator has affinity="
-                f"{self.affinity!r} and normalization={self.normalization!r}; pass "
-                f"affinity='precomputed' and normalization={fits!r}."
-            )
-        names = ["normalization", "alpha", "tol", "max_iter"]
-        options = {name: getattr(self, name) for name in names}
-        options["device"] = device_of(X) if self.device is None else self.device
-        if self.affinity != "precomputed":
-            names = ["metric", "affinity", "epsilon", "n_neighbors", "neighbors", "cut"]
-            options |= {name: getattr(self, name) for name in names}
-            points = self._read_points(X, reset=True)
-            training, counted = points, None
-            if weights is not None:
-                weights = check_weights(weights, points.shape[0], low=0)
-                counted = weights > 0
-                training, weights = points[counted], weights[counted]
-            options["sample_weight"] = weights
-            build = check_memory(self.memory).cache(Diffusion.from_points)
-            try:
-                with features_named(self._result("feature_names_in_")):
-                    diffusion = build(training, **options)
-                    is_whole = counted is None or counted.all()
-                    return points, diffusion, None if is_whole else counted
-            except PicklingError as error:
-                raise TypeError(
-                    "memory stores results by their parameters, but metric or neighbors cannot be "
-                    "pickled; pass a function of a module, or leave out memory."
-                ) from error
-        if self.metric != "euclidean":
-            raise ValueError(
-                f"metric={self.metric!r} but affinity='precomputed', so that X holds no points; "
-                "pass points, or leave out metric."
-            )
-        options["sample_weight"] = weights
-        if isinstance(X, Diffusion) and weights is not None:
-            raise ValueError(
-                "X is a Diffusion, which has weights of its own; pass sample_weight to the "
-                "function that makes it."
-            )
-        if is_whole:
-            diffusion = X if isinstance(X, Diffusion) else Diffusion.from_affinity(X, **options)
-            new = diffusion.out_of_sample
-            self._data_hash = None  # of an earlier fit
-            self.n_features_in_ = diffusion.n if new is None else new.width
-            self.__dict__.pop("feature_names_in_", None)
-            return diffusion, diffusion, None
-        graph = as_graph(X, "X") if is_a_graph else None
-        table = X if graph is None else as_matrix(graph)
-        table = self._read_points(table, reset=True)
-        given = table if graph is None else Graph(table, graph.names)
-        return table, Diffusion.from_affinity(given, **options), None
 
     def _placed(self, X: Any, device: Any = None) -> Array:
         """Return the coordinates of points that have been read (m, k), found on a device."""

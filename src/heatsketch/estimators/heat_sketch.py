@@ -14,6 +14,7 @@ from heatsketch._typing import Array
 from heatsketch._validation import check_choice, check_in_range, check_number
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.estimators._embedder import remembered
+from heatsketch.estimators._reading import read_filled
 from heatsketch.layout.maps import Map
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.out_of_sample import PointKernel
@@ -269,7 +270,7 @@ class HeatSketch(DiffusionEstimator, Sketched):
                 raise ValueError(f"removed leaves {len(kept)} points; leave at least two.")
             points, all_ids, Y = points[kept], all_ids[kept], Y[kept]
         if added is not None:
-            X = self._read_points(added, reset=False)
+            X = read_filled(self, added, reset=False)
             if ids is None:
                 raise ValueError("ids are missing; pass ids of the added points, as to fit.")
             new_ids = check_ids(ids, X.shape[0])

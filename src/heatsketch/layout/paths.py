@@ -25,6 +25,7 @@ from heatsketch.markov.out_of_sample import PointKernel
 from heatsketch.neighbors import COORDINATES, pair_distances
 from heatsketch.operators.torch import on_device
 from heatsketch.spectral.classical_scaling import ClassicalScaling, centre_squares
+from heatsketch.spectral.eigenpairs import fix_signs
 
 _LANDMARKS, _VISITS, _LEAST_LANDMARKS = 128, 2**21, 24  # of a component; of vertices in all
 _PAIRS_OF_A_POINT = 12  # with landmarks
@@ -90,7 +91,7 @@ class Paths:
         with single_threaded_blas():
             values, vectors = eigh(between)
             held = float(values[-c:].sum() / (np.abs(values).sum() or 1.0))
-            values, vectors = values[: -c - 1 : -1], vectors[:, : -c - 1 : -1]
+            values, vectors = values[: -c - 1 : -1], fix_signs(vectors[:, : -c - 1 : -1])
             values = np.where(values > _ROUNDING * values[0], values, 0.0)
             places = ClassicalScaling(values, vectors, means).place(squares.T)
         return np.pad(places, ((0, 0), (0, c - places.shape[1]))), min(1.0, 2 * (1 - held))

@@ -18,7 +18,7 @@ _ENTRIES = 2**24  # of a dense block of columns: 128 MB
 _COLUMNS = 64  # in a tile
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Markers:
     """Features that distinguish a group of points, those with the largest effect first.
 
@@ -63,6 +63,10 @@ class Markers:
     index: Array
     n_selected: int
     n_against: int
+
+    def __repr__(self) -> str:
+        """Return the first features as a table of text."""
+        return self.describe()
 
     def columns(self) -> dict[str, Array]:
         """Return the table as a dict of columns, for ``pandas.DataFrame`` and others.

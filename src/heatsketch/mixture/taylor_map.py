@@ -103,9 +103,9 @@ class TaylorMap(SeriesMap):
     >>> kernel = hs.MixtureKernel([0.5, 0.5], [[0.0], [2.0]], [1.0, 1.0], epsilon=1.0)
     >>> features = hs.TaylorMap().fit(kernel, tolerance=1e-3, points=[[-1.0], [3.0]])
     >>> features.order_, features.n_features, bool(features.error_bound <= 1e-3)
-    (13, 14, True)
+    (11, 12, True)
     >>> features.l_max(1e-3, nu_min=1e-3)  # as printed
-    21
+    17
     """
 
     def fit(self, kernel: MixtureKernel, tolerance: float = 0.01, points: Any = None) -> Self:

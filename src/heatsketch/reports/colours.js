@@ -2,7 +2,7 @@
 
 const VIRIDIS = [[68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142],
   [31, 158, 137], [53, 183, 121], [109, 205, 89], [180, 222, 44], [253, 231, 37]];
-const FENCE = 3, FEW = 0.05; // quartile ranges beyond a quartile, from where on few numbers share a colour
+const FENCE = 3, FEW = 0.05, GAIN = 1.5; // quartile ranges beyond a quartile, from where on few numbers share a colour
 const PLAIN_COLOUR = "#3b6ea8", MISSING = "#c9c9c9";
 
 function ramp(share) {
@@ -24,9 +24,10 @@ function scaleOf(values) {
   const logarithm = element("log").checked && low > 0, on = (x) => (logarithm ? Math.log(x) : x);
   if (!logarithm && !element("clip").checked && !element("whole").checked && count >= 20) {
     const range = at(0.75) - at(0.25); // a few far numbers would leave one colour to all others
-    const [first, last] = [at(0.25) - FENCE * range, at(0.75) + FENCE * range];
-    if (range > 0 && countBelow(known, first) <= FEW * count) low = Math.max(low, first);
-    if (range > 0 && count - countBelow(known, last, true) <= FEW * count) high = Math.min(high, last);
+    let [first, last] = [Math.max(low, at(0.25) - FENCE * range), Math.min(high, at(0.75) + FENCE * range)];
+    if (countBelow(known, first) > FEW * count) first = low;
+    if (count - countBelow(known, last, true) > FEW * count) last = high;
+    if (range > 0 && high - low > GAIN * (last - first)) [low, high] = [first, last];
   }
   const width = on(high) - on(low) || 1, below = countBelow(known, low), above = count - countBelow(known, high, true);
   return { low, high, below, above, logarithm, share: (x) => Math.min(1, Math.max(0, (on(x) - on(low)) / width)) };

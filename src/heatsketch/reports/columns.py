@@ -14,8 +14,8 @@ from heatsketch._validation import is_missing, read_labels
 from heatsketch.plot.labels import NO_LABEL_COLOUR, categories, legend_of, palette
 from heatsketch.plot.points import central_window
 
-MOST_FEATURES = 50  # most features that become columns
-MOST_VALUES = 1_000_000  # most numbers of them
+MOST_FEATURES, MANY_POINTS = 50, 20_000  # features that become columns, all up to so many points
+MOST_VALUES = 300_000  # numbers of them in a page of more points
 STEPS = 2**16 - 1  # of a place, from one side of the window to the other
 _IMAGE_BYTES = 1_000_000
 
@@ -114,16 +114,22 @@ def named_columns(values: Any, name: str, n: int) -> dict[str, Array]:
 
 
 def feature_columns(X: Any, names: Any, shown: Array) -> list[dict[str, Any]]:
-    """Return the columns of points X (n, d) if there are few; without `names` they are numbered."""
-    if X is None or sparse.issparse(X) or np.ndim(X) != 2:
-        return []
-    if np.shape(X)[1] > min(MOST_FEATURES, max(MOST_VALUES // len(shown), 1)):
+    """Return the columns of points X (n, d) if there are few; without `names` they are numbered.
+
+    A page of many points has those of the largest variance, which make most of the distances.
+    """
+    if X is None or sparse.issparse(X) or np.ndim(X) != 2 or np.shape(X)[1] > MOST_FEATURES:
         return []
     values = np.asarray(X)
     if values.dtype.kind not in "biuf":
         return []
-    names = [f"x{j}" for j in range(values.shape[1])] if names is None else names
-    return [numbers(str(name), x[shown]) for name, x in zip(names, values.T, strict=True)]
+    d = values.shape[1]
+    names = [f"x{j}" for j in range(d)] if names is None else names
+    count = d if len(shown) <= MANY_POINTS else min(d, max(1, MOST_VALUES // len(shown)))
+    kept = np.arange(d)
+    if count < d:
+        kept = np.sort(np.argsort(-np.nanvar(values[shown], axis=0), kind="stable")[:count])
+    return [numbers(str(names[j]), values[shown, j]) for j in kept]
 
 
 def numbers(name: str, values: Array) -> dict[str, Any]:

@@ -123,8 +123,8 @@ def report(
         An estimator with one time. Methods without a diffusion have no slider. For an `Audit`, the
         page shows the picture, coloured by trust, torn and merged groups, and gaps.
     X : io.Table or {array-like, sparse matrix} of shape (n_samples, n_features), default=None
-        The points, for the Ksum test. A dense X of up to 50 columns and a million numbers also
-        gives colours, for a table in the units of its file.
+        The points, for the Ksum test. A dense X of up to 50 columns also gives colours, for a table
+        in the units of its file; of more than 20,000 points those of the largest variance.
     labels : array-like of shape (n_samples,), DataFrame or mapping of columns, default=None
         Columns for the colours; the first one is shown at the start. `plot.categories` tells
         categories from numbers.

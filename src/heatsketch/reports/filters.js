@@ -48,6 +48,7 @@ function sayFilters() {
       : `${column.name}: ${[...wanted].map((group) => column.legend[group]).join(", ")}`;
     button(say(list, "li"), `${words} ✕`, () => filterBy(column, null), "forget this filter");
   }
+  element("select-here").hidden = !filters.size;
   element("select-passing").disabled = element("clear-filters").disabled = !filters.size;
 }
 
@@ -168,7 +169,7 @@ function startFilters() {
   element("columns").hidden = !columns.length;
   const list = () => {
     if (!element("columns").open || listedColumns.length) return;
-    columns.slice(0, FIRST_SHOWN).forEach(listColumn);
+    columns.filter((one) => one.type === "number" || one.names.length <= one.legend.length).slice(0, FIRST_SHOWN).forEach(listColumn);
   };
   element("columns").addEventListener("toggle", () => (list(), drawHistograms()));
   offered.addEventListener("change", () => {
@@ -177,7 +178,8 @@ function startFilters() {
   });
   columns.forEach(offerColumn);
   element("clear-filters").addEventListener("click", clearFilters);
-  element("select-passing").addEventListener("click", () => select([...failed.keys()].filter((k) => failed[k] === 0)));
+  for (const id of ["select-passing", "select-here"])
+    element(id).addEventListener("click", () => select([...failed.keys()].filter((k) => failed[k] === 0)));
   sayFilters();
   return list;
 }

@@ -13,7 +13,9 @@ void main() {
   float z = clamp(0.5 - 0.12 * p.z, 0.02, 0.98);
   gl_Position = vec4(p.xy * scale + shift, deep * (lit ? z - 0.02 : faded ? z + 0.02 : z), 1.0);
   gl_PointSize = (size * (lit ? 1.25 : 1.0) + (lit && small ? 0.8 : 0.0)) * (1.0 + deep * 0.25 * clamp(p.z, -2.0, 2.0) / 2.0);
-  paint = vec4(colour.rgb, faded ? min(0.08, 0.3 * opacity) : lit ? max(0.7, opacity) : opacity);
+  // Many faded points over each other would look like the others: they are greyer, and paler.
+  vec3 rgb = faded && small ? mix(colour.rgb, vec3(0.6), 0.8) : colour.rgb;
+  paint = vec4(rgb, faded ? min(0.08, 0.3 * opacity * opacity) : lit ? max(0.7, opacity) : opacity);
 }`;
 const FRAGMENT = `#version 300 es
 precision mediump float;
@@ -334,7 +336,7 @@ class Scatter {
     const ratio = window.devicePixelRatio || 1, p = this.onScreen(), pen = this.flat, size = this.size;
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, this.width, this.height);
-    const { opacity, colours } = this, ratios = [Math.min(0.08, 0.3 * opacity), opacity, Math.max(0.7, opacity)];
+    const { opacity, colours } = this, ratios = [Math.min(0.08, 0.3 * opacity ** 2), opacity, Math.max(0.7, opacity)];
     for (const k of this.order.subarray(0, count)) {
       pen.fillStyle = `rgba(${colours[4 * k]},${colours[4 * k + 1]},${colours[4 * k + 2]},${ratios[this.states[k]]})`;
       pen.fillRect(p[2 * k] - size / 2, p[2 * k + 1] - size / 2, size, size);

@@ -86,11 +86,11 @@ function showMarkers(found, of, count = found.length) { // features by effect
     : "The page has no columns of numbers to compare.";
   if (!kept.length) return;
   const head = say(made, "tr");
-  ["", "area", "median here", "there", "p", ""].forEach((name) => say(head, "th", name));
+  ["", "area", "median", "of others", "p", ""].forEach((name) => say(head, "th", name));
   for (const { name, area, medians, p, column } of kept) {
     const row = say(made, "tr");
     const first = say(row, "td");
-    button(first, name, () => colourBy(name), "colour by it");
+    button(first, name, () => colourBy(name), `colour by ${name}`);
     [area.toFixed(3), ...medians.map(short), p < 1e-300 ? "< 1e-300" : short(p)].forEach((text) => say(row, "td", text));
     if (column) drawBoth(say(row, "td"), column);
   }

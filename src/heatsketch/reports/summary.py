@@ -107,11 +107,11 @@ def advice(quality: PictureQuality) -> str:
 
 def reading(estimator: Any, components: int) -> str:
     """Say what a picture is of, and what is not to be read from it."""
-    free = "a free layout, which keeps neighbours and the order of distances"
-    places = free if getattr(estimator, "_has_free_layout", False) else "all or the first axes"
+    free = ": a free layout, which keeps neighbours and the order of distances"
+    places = free if getattr(estimator, "_has_free_layout", False) else ""
     gaps = ", or the gaps between components, which stand side by side" if components > 1 else ""
     return (
-        f"The picture shows the coordinates of {type(estimator).__name__}: {places}. The figures "
+        f"The picture shows the coordinates of {type(estimator).__name__}{places}. The figures "
         f"compare it with the points and their graph. Do not read areas or densities from it{gaps}."
     )
 

@@ -1,0 +1,132 @@
+"""What `fit` and the other methods of an estimator are given, read and checked once."""
+
+from dataclasses import dataclass
+from pickle import PicklingError
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
+from sklearn.utils.validation import check_memory
+
+from heatsketch._input_warnings import features_named
+from heatsketch._tensors import device_of
+from heatsketch._typing import Array
+from heatsketch._validation import check_weights, read_points
+from heatsketch.markov.affinity import as_matrix
+from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.out_of_sample import PointKernel
+from heatsketch.neighbors.missing import Donors
+from heatsketch.operators.graph import Graph, as_graph, is_graph
+from heatsketch.operators.operator import Operator
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What a fit is given.
+
+    Attributes
+    ----------
+    X : array, CSR matrix or Diffusion
+        Points, affinities, or the diffusion itself.
+    diffusion : Diffusion
+    counted : array of bool (n,) or None
+        The points that count, where some have the weight 0.
+    """
+
+    X: Any
+    diffusion: Diffusion
+    counted: Array | None = None
+
+
+def read_filled(est: Any, X: Any, reset: bool) -> Any:
+    """Return points as they are read, their missing entries filled; affinities have none."""
+    parameters = est if reset else est._fitted_as
+    has_points = "precomputed" not in (parameters.affinity, parameters.metric)
+    points = read_points(est, X, reset, accept_sparse=True, allow_nan=has_points)
+    if reset:
+        est._donors = est._filled = None
+    if not has_points or sparse.issparse(points) or not np.isnan(points).any():
+        return points
+    donors = est._donors
+    if reset:
+        empty = np.flatnonzero(np.isnan(points).all(axis=0))
+        if len(empty):
+            raise ValueError(
+                f"X has {len(empty)} column(s) without any entry, the first is column "
+                f"{empty[0]} (columns count from 0); drop them."
+            )
+        donors = est._donors = Donors.of(points, est.n_neighbors)
+    elif donors is None:  # the points of the fit are complete
+        training = est.diffusion_.out_of_sample
+        if parameters.metric != "euclidean" or not isinstance(training, PointKernel):
+            raise ValueError(
+                "X has missing entries, but those of the fit, by which they could be filled, "
+                "are not known; fill them first."
+            )
+        donors = Donors.of(np.asarray(training.points), parameters.n_neighbors)
+    filled = donors.fill(points)
+    if reset:
+        est._filled = filled[np.isnan(points)]
+    return filled
+
+
+def read_input(est: Any, X: Any, weights: Any) -> Given:
+    """Return what a fit is given: points, affinities, or a diffusion itself."""
+    is_a_graph = not hasattr(X, "shape") and is_graph(X)  # neither a table nor a matrix
+    is_whole = isinstance(X, Operator | LinearOperator | Diffusion)
+    fits = X.normalization if isinstance(X, Diffusion) else est.normalization
+    wanted = "precomputed", fits
+    if (is_whole or is_a_graph) and wanted != (est.affinity, est.normalization):
+        raise ValueError(
+            f"X is of type {type(X).__name__} but the estimator has affinity="
+            f"{est.affinity!r} and normalization={est.normalization!r}; pass "
+            f"affinity='precomputed' and normalization={fits!r}."
+        )
+    names = ["normalization", "alpha", "tol", "max_iter"]
+    options = {name: getattr(est, name) for name in names}
+    options["device"] = device_of(X) if est.device is None else est.device
+    if est.affinity != "precomputed":
+        names = ["metric", "affinity", "epsilon", "n_neighbors", "neighbors", "cut"]
+        options |= {name: getattr(est, name) for name in names}
+        points = read_filled(est, X, reset=True)
+        training, counted = points, None
+        if weights is not None:
+            weights = check_weights(weights, points.shape[0], low=0)
+            counted = weights > 0
+            training, weights = points[counted], weights[counted]
+        options["sample_weight"] = weights
+        build = check_memory(est.memory).cache(Diffusion.from_points)
+        try:
+            with features_named(est._result("feature_names_in_")):
+                diffusion = build(training, **options)
+                is_whole = counted is None or counted.all()
+                return Given(points, diffusion, None if is_whole else counted)
+        except PicklingError as error:
+            raise TypeError(
+                "memory stores results by their parameters, but metric or neighbors cannot be "
+                "pickled; pass a function of a module, or leave out memory."
+            ) from error
+    if est.metric != "euclidean":
+        raise ValueError(
+            f"metric={est.metric!r} but affinity='precomputed', so that X holds no points; "
+            "pass points, or leave out metric."
+        )
+    options["sample_weight"] = weights
+    if isinstance(X, Diffusion) and weights is not None:
+        raise ValueError(
+            "X is a Diffusion, which has weights of its own; pass sample_weight to the "
+            "function that makes it."
+        )
+    if is_whole:
+        diffusion = X if isinstance(X, Diffusion) else Diffusion.from_affinity(X, **options)
+        new = diffusion.out_of_sample
+        est._data_hash = None  # of an earlier fit
+        est.n_features_in_ = diffusion.n if new is None else new.width
+        est.__dict__.pop("feature_names_in_", None)
+        return Given(diffusion, diffusion)
+    graph = as_graph(X, "X") if is_a_graph else None
+    table = X if graph is None else as_matrix(graph)
+    table = read_filled(est, table, reset=True)
+    given = table if graph is None else Graph(table, graph.names)
+    return Given(table, Diffusion.from_affinity(given, **options))
