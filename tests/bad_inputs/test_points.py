@@ -136,7 +136,7 @@ DOORS = {
 }
 
 
-FILLING = {"heat-embedding", "heat-sketch", "diffusion-map"}
+FILLING = {"heat-embedding", "heat-sketch", "diffusion-map", "mixture-diffusion"}
 
 
 @pytest.mark.parametrize("door", DOORS)

@@ -120,10 +120,18 @@ def test_unknown_rows_are_mapped_and_what_cannot_be_is_said_before_or_within():
     unknown = as_dask()[da.from_array(X[:, 0] > 0, chunks=97)]
     assert np.array_equal(model.transform(unknown).compute(), model.transform(X[X[:, 0] > 0]))
     values = X.copy()
-    values[300, 1] = np.nan
-    with pytest.raises(ValueError, match="NaN") as caught:
+    values[300, 1] = np.inf
+    with pytest.raises(ValueError, match="infinity") as caught:
         model.transform(as_dask(values)).compute()
     assert "in chunk 3 of" in caught.value.__notes__[0]
+
+
+def test_missing_entries_are_filled_chunk_by_chunk():
+    pytest.importorskip("dask.array")
+    model, values = hs.HeatSketch(4, random_state=0).fit(X), X.copy()
+    values[::7, 1] = np.nan
+    found = model.transform(as_dask(values)).compute()
+    np.testing.assert_allclose(found, model.transform(values), rtol=1e-12)
 
 
 def test_given_affinities_are_read_whole():
