@@ -134,14 +134,15 @@ def test_a_program_that_logs_more_still_does(monkeypatch):
 def test_the_long_loops_show_bars(at_once, stream, limits):
     limits(few_steps=0)
     X = np.random.default_rng(0).standard_normal((150, 3))
-    model = hs.HeatEmbedding(time=4, random_state=0).fit(X)
+    model = hs.HeatEmbedding(time=4, layout="linear", random_state=0).fit(X)
+    hs.HeatEmbedding(time=4, random_state=0).fit(X)
     hs.sketch(model.diffusion_, hs.Power(2), n_components=4, rng=0)
     hs.Diffusion.from_points(X, normalization="bistochastic")
     hs.MixtureDiffusion(time=1).fit(X)
     hs.compare(X, ["isomap"], n_components=2, time=1)
     hs.diffusion(cloud(5000, 2), affinity="dense", epsilon=1.0)  # too many to be stored
     asked = {"nearest neighbours", "products", "learning the map", "bistochastic scaling"}
-    asked |= {"mixture", "comparison", "shortest paths", "product with the kernel"}
+    asked |= {"free layout", "mixture", "comparison", "shortest paths", "product with the kernel"}
     assert {name for name in asked if f"{name}:" not in stream.getvalue()} == set()
 
 

@@ -43,7 +43,7 @@ def for_each_tile(
     """
     tiles = list(row_tiles(n, tile))
     waiting, results = deque(enumerate(tiles)), [None] * len(tiles)
-    failed: list[tuple[int, Exception]] = []
+    failed: list[tuple[int, BaseException]] = []
 
     def take_tiles(bar: tqdm | None = None) -> None:
         while waiting:
@@ -53,7 +53,7 @@ def for_each_tile(
                 return
             try:
                 results[place] = work(rows)
-            except Exception as error:
+            except BaseException as error:  # an interrupt, too, ends the work of all threads
                 failed.append((place, error))
                 waiting.clear()
             if bar is not None:

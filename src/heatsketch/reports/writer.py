@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-import heatsketch
 from heatsketch._optional import optional
 from heatsketch._typing import Array
 from heatsketch.io.files import write_atomically
 from heatsketch.io.metadata import plain
+from heatsketch.metrics.markers import markers
 from heatsketch.reports.columns import column, named_columns, numbers, unpacked
 
 SUFFIXES = (".html", ".htm")
@@ -161,7 +161,7 @@ class _Kernel:
         knows = {
             "again": self.first.again is not None,
             "back": page is not self.first,
-            "compare": self.X is not None and hasattr(heatsketch, "markers"),
+            "compare": self.X is not None,
         }
         self.widget.can = [name for name, able in knows.items() if able]
         self.widget.page = page.html
@@ -188,7 +188,7 @@ class _Kernel:
 
     def on_compare(self, wanted: dict[str, Any]) -> None:
         sides = [None if side is None else np.asarray(side) for side in wanted.values()]
-        found = getattr(heatsketch, "markers")(self.X, *sides, names=self.names)  # noqa: B009
+        found = markers(self.X, *sides, names=self.names)
         kept = found.names, found.area, found.median, found.median_against, found.p_adjusted
         first = zip(*(np.asarray(values)[:_MARKERS].tolist() for values in kept), strict=True)
         lines = [
