@@ -60,17 +60,19 @@ def scatters(panels: Sequence[tuple[str, Any, Any]], title: str, path: Path) -> 
     save(drawing, title, path, fontsize=8)
 
 
-def digits(points: Any, label: Any, title: str, path: Path) -> None:
-    """Draw an embedding with a colour for each digit."""
-    drawing, ax = figure_and_axes(5.4, 4.2)
+def digits(panels: Sequence[tuple[str, Any, Any]], title: str, path: Path) -> None:
+    """Draw embeddings with a colour for each digit."""
+    drawing, axes = figure_and_axes(4.4 * len(panels), 4.2, (1, len(panels)))
     import matplotlib
 
     colours = matplotlib.colormaps["tab10"]
-    for digit in range(10):
-        own = points[label == digit]
-        ax.scatter(*own.T, s=2, linewidths=0, color=colours(digit), label=str(digit))
+    for ax, (name, points, label) in zip(axes[0], panels, strict=True):
+        for digit in range(10):
+            own = points[label == digit]
+            ax.scatter(*own.T, s=2, linewidths=0, color=colours(digit), label=str(digit))
+        _plain(ax)
+        ax.set_title(name, fontsize=8)
     ax.legend(frameon=False, markerscale=4, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    _plain(ax)
     save(drawing, title, path, fontsize=8)
 
 

@@ -45,7 +45,7 @@ def run_notes(name: str, folder: Path, mnist: Path | None = None, seed: int = 0)
     """Write NAME.csv, quantities as computed here and as printed in the notes, and NAME.png.
 
     "notes-5" reads MNIST from the IDX files of a folder, or downloads it from OpenML. Some seconds
-    each, "notes-5" and "notes-10" a minute or two, on one core.
+    each, "notes-10" a minute or two, "notes-5" three to five, on one core.
     """
     figure = NOTES[name]
     data = {"folder": mnist} if name == "notes-5" else {}

@@ -7,6 +7,8 @@ import struct
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist, squareform
+from scipy.special import rel_entr
 from threadpoolctl import threadpool_limits
 
 from heatsketch import datasets
@@ -109,6 +111,20 @@ def test_a_clean_roll_has_no_shortcuts_and_a_noisy_one_has():
     assert clean["graph over strip distance, smallest"] > 0.97
     assert noisy["graph over strip distance, smallest"] < 0.5
     assert clean["coordinate 1, |Spearman| with arc length"] > 0.99
+
+
+def test_t_sne_is_exact_from_a_random_start():
+    """Its divergence is (18) to rounding, over all pairs; another seed is another start."""
+    X = np.random.default_rng(7).normal(size=(100, 3))
+    places = []
+    for seed in (0, 1):
+        model = graphs._t_sne(5, seed).fit(X)
+        squares = pdist(model.embedding_, "sqeuclidean")
+        q = squareform(1 / (1 + squares))
+        p = model.affinities_.toarray()
+        assert model.kl_divergence_ == pytest.approx(rel_entr(p, q / q.sum()).sum(), rel=1e-9)
+        places.append(squares)
+    assert np.abs(places[0] - places[1]).max() > 0.1 * places[0].max()
 
 
 def test_votes_are_of_the_other_points():
