@@ -10,6 +10,7 @@ from scipy.stats import spearmanr
 import heatsketch as hs
 from heatsketch.backend import HOST
 from heatsketch.layout import maps
+from heatsketch.layout.free import shares_of_pairs
 from heatsketch.layout.paths import (
     Paths,
     followed,
@@ -242,15 +243,20 @@ def test_pictures_are_the_same_in_both_precisions(name):
     assert np.abs(one - other).max() < 0.05 * one.max()
 
 
-def test_a_point_of_many_pairs_counts_as_one_of_120():
+def test_the_gradient_is_that_of_the_value_at_a_point_of_many_pairs():
     rng = np.random.default_rng(0)
-    Y = rng.normal(size=(400, 2))
-    i, j = np.arange(1, 400), np.zeros(399, int)
-    term = LogDistances(400, (i, j), rng.normal(size=399), HOST, float)
-    found, whole = term.gradient(Y, 1.0), term.gradient_of_all(Y)
-    assert_array_equal(found[1:], whole[1:])
-    assert_allclose(found[0], whole[0] * 120 / 399, rtol=1e-12)
-    assert_allclose(whole.sum(axis=0), 0, atol=1e-12)
+    Y, step = rng.normal(size=(2, 400, 2))
+    pairs = np.arange(1, 400), np.zeros(399, int)
+    term = LogDistances(400, pairs, rng.normal(size=399), HOST, float)
+    up, down = (term.value(Y + sign * 1e-6 * step, 1.0) for sign in (1, -1))
+    assert np.sum(term.gradient(Y, 1.0) * step) == pytest.approx((up - down) / 2e-6, rel=1e-6)
+    assert_allclose(term.gradient(Y, 1.0).sum(axis=0), 0, atol=1e-12)
+
+
+def test_a_point_of_many_pairs_counts_as_one_of_120():
+    i = np.append(np.arange(1, 400), [400, 400])
+    shares = shares_of_pairs(402, (i, np.append(np.zeros(399, int), [1, 2])))
+    assert_allclose(shares, np.append(120 / 399, np.ones(401)), rtol=1e-12)
 
 
 def test_landmarks_stay_among_their_neighbours():

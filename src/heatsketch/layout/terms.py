@@ -18,7 +18,6 @@ from heatsketch.backend.tree import OPENING
 from heatsketch.operators.torch import on_device
 
 _EXACT_UP_TO = 1_000  # points, whose sums over all pairs are exact
-_MOST_PAIRS = 120  # of a point, that count
 _TINY = 1e-12  # squared distance that is added to those under a logarithm, as in the loops
 _LEAST_TOTAL = float(np.finfo(float).tiny)
 
@@ -100,9 +99,6 @@ class LogDistances:
         self.pairs = on_device(_symmetric(n, pairs, targets), blocks.device)
         self.pairs.data = blocks.native(self.pairs.data, dtype)
         self.blocks = blocks
-        counts = blocks.host(self.pairs.indptr)
-        shares = np.minimum(1.0, _MOST_PAIRS / np.maximum(np.diff(counts), 1))
-        self._shares = None if shares.min() == 1 else blocks.native(shares, dtype)[:, None]
 
     def value(self, Y: Block, s: float) -> float:
         """Return the mean of huber's loss."""
@@ -112,16 +108,7 @@ class LogDistances:
         return float(xp.where(off <= 1, off**2 / 2, off - 0.5).mean())
 
     def gradient(self, Y: Block, s: float) -> Block:
-        """Return Σ_j huber' (y_i - y_j) / (m |y_i - y_j|²).
-
-        A point of more than 120 pairs counts as one of 120: with the whole force landmarks would
-        stand where distances want them, and not among their neighbours.
-        """
-        forces = self.gradient_of_all(Y)
-        return forces if self._shares is None else self._shares * forces
-
-    def gradient_of_all(self, Y: Block) -> Block:
-        """Return the same of all pairs, the gradient of the value."""
+        """Return Σ_j huber' (y_i - y_j) / (m |y_i - y_j|²)."""
         m = len(self.pairs.data) / 2
         xp = self.blocks.xp
 
