@@ -42,6 +42,8 @@ def summary(estimator: Any, share: ExplainedVariance | None = None) -> dict[str,
         lines["picture"] = quality.describe()
     if (distortion := estimator._result("distortion_")) is not None:
         held_out, line = distortion.held_out_log_L, kept(distortion)
+        if estimator._has_free_layout:  # whose worst pairs are chance
+            line = line.partition(";")[0]
         more = "" if math.isnan(held_out) else f", {held_out:.2f} for points not learned from"
         lines["distances"] = line + more
     if estimator._states_variance:
