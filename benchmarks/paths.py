@@ -1,6 +1,6 @@
 """Does a free layout that follows paths keep strips straight, and what does it cost elsewhere?
 
-Run: python benchmarks/paths.py [--sets roll strip ...] [--ways today half ...] [--mnist FOLDER]
+Run: python benchmarks/paths.py [--sets roll strip ...] [--ways off half ...] [--mnist FOLDER]
          [-o FILE.csv]
 
 Measures as in `pictures.py`, from the data and the picture alone: rank correlation of distances in
@@ -64,6 +64,11 @@ def far_groups(n=1200):
     return _data.Data(centres[labels] + widths * rng.standard_normal((n, 8)), labels)
 
 
+def star(n=1000):
+    """Return one group in five dimensions whose tails are heavy: Student's t of two degrees."""
+    return _data.Data(np.random.default_rng(0).standard_t(2, size=(n, 5)))
+
+
 def of_sklearn(name):
     import sklearn.datasets
 
@@ -95,6 +100,7 @@ SETS = {
     "garbage": partial(_data.draw, "garbage"),
     "pieces": partial(_data.draw, "pieces:1500"),
     "far groups": far_groups,
+    "star": star,
     "clouds": partial(_data.draw, "clusters:1500"),
     "wine": partial(of_sklearn, "wine"),
     "cancer": partial(of_sklearn, "breast_cancer"),
@@ -176,6 +182,10 @@ def moves(X, **options):
     return found
 
 
+def rounded(found):
+    return {k: round(float(v), 4) for k, v in found.items()}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="+", default=list(SETS))
@@ -197,21 +207,18 @@ def main():
                 Y = picture(X, **WAYS[way])
                 found = {"seconds": time.perf_counter() - started}
                 found |= judged(data, X, np.asarray(Y, float), clean)
-            rows.append(
-                {"set": name, "way": way} | {k: round(float(v), 4) for k, v in found.items()}
-            )
+            rows.append({"set": name, "way": way} | rounded(found))
             print(*rows[-1].values(), sep="\t", flush=True)
+    for way in arguments.ways:
+        own = [row for row in rows if row["way"] == way and row["set"] in arguments.sets]
+        middle = {k: np.nanmedian([row[k] for row in own]) for k in list(rows[0])[2:]}
+        rows.append({"set": f"median of {len(own)}", "way": way} | rounded(middle))
+        print(*rows[-1].values(), sep="\t")
     if arguments.output:
         with arguments.output.open("w", newline="") as stream:
-            table = csv.DictWriter(stream, rows[0])
+            table = csv.DictWriter(stream, rows[0], lineterminator="\n")
             table.writeheader()
-            table.writerows(rows)
-    for way in arguments.ways:
-        own = [row for row in rows if row["way"] == way]
-        medians = {
-            k: np.nanmedian([row[k] for row in own]) for k in rows[0] if k not in ("set", "way")
-        }
-        print("median", way, *(f"{k} {v:.3f}" for k, v in medians.items()))
+            table.writerows({k: "" if v != v else v for k, v in row.items()} for row in rows)
 
 
 if __name__ == "__main__":
