@@ -20,7 +20,8 @@ import heatsketch as hs
 from heatsketch.backend.device import DeviceCSR, device_csr
 from heatsketch.cli import main
 from heatsketch.layout import free
-from heatsketch.layout.maps import _PAIRS_OF_A_POINT, step_graph
+from heatsketch.layout.maps import step_graph
+from heatsketch.layout.paths import _PAIRS_OF_A_POINT
 from heatsketch.neighbors import NeighborIndex
 from layout.test_free import problem
 from problems.clouds import cloud
@@ -367,7 +368,8 @@ def test_the_graph_of_an_embedding_does_not_go_there_again(card, short_search):
     model = hs.HeatEmbedding(random_state=0, device="cuda")
     model.fit(LARGE)
     sent = sum(size for place, size in card.to_card.items() if place.endswith("device_csr"))
-    assert sent == 2 * 8 * _PAIRS_OF_A_POINT * len(LARGE)  # distances of pairs, both ways
+    most = 2 * 8 * _PAIRS_OF_A_POINT * len(LARGE)  # distances of pairs, both ways
+    assert 0.99 * most < sent <= most  # a landmark has no pair with itself
 
 
 def test_eigenpairs_bring_small_matrices_to_the_host(card):

@@ -229,7 +229,7 @@ def test_in_place_adds_to_the_file_and_asks_before_it_replaces(cells, tmp_path, 
     assert said["written"] == str(cells)
     first = read_table(cells, key="X_heat").values
     assert read_table(cells, key="X_pca").values.shape == (180, 5)
-    assert said["distances"].startswith(run("score", cells, cells).lines["distances"])
+    assert run("score", cells, cells).lines["distances"].startswith(said["distances"])
     again = ("embed", cells, "--in-place", "--time", 8)
     assert "entry 'X_heat' in obsm already" in run(*again, code=1).err
     run(*again, "--output-key", "X_pca", code=1)

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 
 import heatsketch as hs
-from heatsketch.graphs import shortest_paths as module
+from heatsketch.backend.device import DeviceBlocks
 from heatsketch.metrics.picture import sampled_geodesics
 from problems.clouds import cloud
 from problems.devices import every_device, refuse_arrays
@@ -22,8 +22,10 @@ def _no_arrays(monkeypatch):
 @every_device
 @pytest.mark.parametrize("metric", ["euclidean", "precomputed"])
 def test_geodesics_of_a_verdict_are_found_where_the_diffusion_is(metric, device, monkeypatch):
-    used, by_rounds = [], module._by_rounds
-    monkeypatch.setattr(module, "_by_rounds", lambda *given: used.append(1) or by_rounds(*given))
+    used, search = [], DeviceBlocks.shortest_paths
+    monkeypatch.setattr(
+        DeviceBlocks, "shortest_paths", lambda *given: used.append(1) or search(*given)
+    )
     X = cloud(400, 5)
     X = np.concatenate([X, X[:7]])
     given = metric == "precomputed"
