@@ -44,7 +44,7 @@ def test_score_reads_the_points_as_embed_did(table, run, missing, scale, suffix)
     assert ("Feature 'mass' carries" in first.err) == (not scale)
     found = run("score", table, f"map{suffix}", *made)
     assert found.err == first.err
-    assert said["distances"].startswith(found.lines["distances"])
+    assert found.lines["distances"].startswith(said["distances"])
     given = run("score", table, f"map{suffix}", *options, *made)
     assert (given.lines["distances"], given.err) == (found.lines["distances"], first.err)
     other = ("--missing", "drop") if scale else ("--standardize",)

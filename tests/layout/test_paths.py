@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 import heatsketch as hs
 from heatsketch.backend import HOST
 from heatsketch.layout import maps
-from heatsketch.layout.free import shares_of_pairs
+from heatsketch.layout.free import among_neighbors
 from heatsketch.layout.paths import (
     Paths,
     followed,
@@ -253,10 +253,28 @@ def test_the_gradient_is_that_of_the_value_at_a_point_of_many_pairs():
     assert_allclose(term.gradient(Y, 1.0).sum(axis=0), 0, atol=1e-12)
 
 
-def test_a_point_of_many_pairs_counts_as_one_of_120():
-    i = np.append(np.arange(1, 400), [400, 400])
-    shares = shares_of_pairs(402, (i, np.append(np.zeros(399, int), [1, 2])))
-    assert_allclose(shares, np.append(120 / 399, np.ones(401)), rtol=1e-12)
+def test_points_go_near_the_median_of_their_neighbours_and_stay_apart():
+    Y = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [9.0, 9.0], [7.0, 7.0], [1.0, 1.0]])
+    M = sparse.csr_matrix((6, 6)).tolil()
+    M[3, [0, 1, 2, 3]] = 1.0  # the median of three points with a right angle between equal sides
+    M[4, [3, 4, 5]] = [1.0, 5.0, 9.0]  # of two points: the heavier one, and a little of the mean
+    M[5, 5] = 1.0  # no neighbour: it stays
+    found = among_neighbors(Y, M.tocsr(), np.array([3, 4, 5]))
+    assert_array_equal(found[[0, 1, 2, 5]], Y[[0, 1, 2, 5]])
+    fermat = 4 / (3 + np.sqrt(3))
+    assert_allclose(found[3], 0.9 * fermat + 0.1 * 4 / 3, rtol=1e-9)
+    assert_allclose(found[4], 0.9 * 1 + 0.1 * (9 + 9) / 10, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_no_point_and_its_neighbours_drive_each_other_away(seed):
+    """Forces that are not mutual did so on these rolls."""
+    X, unrolled = hs.datasets.swiss_roll(3_000, rng=seed)
+    Y = hs.HeatEmbedding(random_state=0).fit_transform(X)
+    far = np.linalg.norm(Y - np.median(Y, axis=0), axis=1)
+    assert far.max() < 1.2 * np.quantile(far, 0.98)
+    some = np.random.default_rng(0).choice(3_000, 500, replace=False)
+    assert spearmanr(pdist(Y[some]), pdist(unrolled[some]))[0] > 0.999
 
 
 def test_landmarks_stay_among_their_neighbours():

@@ -186,8 +186,8 @@ class HeatEmbedding(DiffusionEstimator):
     [1]_, s the median length of an edge. log d_ij = (1 - w) log δ_ij + w log g_ij, δ the diffusion
     distances, and g the lengths of the shortest paths along the graph of neighbours. Both have the
     same median, and log g at least the range of log δ. Along a strip δ grows like the root of the
-    length, and g like the length. There are 12 pairs for each point, with landmarks; a
-    landmark moves as if it had at most 120.
+    length, and g like the length. There are 12 pairs for each point, with landmarks; at
+    the end a landmark of more than 120 goes back among its neighbours, near their median.
     The misfit m of the paths is 0 if k dimensions hold all of their lengths, and 1 if they hold at
     most half of the spectrum. w is 1 - m (1 - `path_weight`), and a is `neighbor_weight`, or
     2 m times it for m < ½: a strip follows its paths alone.

@@ -9,23 +9,25 @@ smooths it; the steps of Adam (Kingma and Ba 2015) are in units of s.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial, reduce
 from operator import add
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.stats import rankdata
 
 from heatsketch._tiles import single_threaded_blas, track
 from heatsketch._typing import Array
 from heatsketch.backend import Block, blocks_of
-from heatsketch.layout.terms import LogDistances, Neighbors, edges_of
+from heatsketch.layout.terms import LogDistances, Neighbors, Term, edges_of
 from heatsketch.operators.csr import multiply, scale_both_sides
 
 _STEPS, _RATE = 150, 1.5  # of the descent; length of its first steps, in units of s
 _OPENING, _EXACT_UP_TO = 0.8, 1_000  # θ of the tree, which no picture shows; points without a tree
-_MOST_PAIRS = 120  # of a point, that count
+_MOST_PAIRS = 120  # of a point that stands where these want it; see `among_neighbors`
+_TO_THE_MEAN = 0.1  # of the way from a median
 _TILE = 4_096  # rows of a tile
 _MEASURED = 6  # times that s is measured
 _SHORTEST = 1e-6  # s, relative to the median distance
@@ -89,26 +91,24 @@ def free_layout(
     farthest = min(farthest, reach(spread))
     targets = spread_targets(log_distances - centre, spread, c, farthest)
     opening = _OPENING if n > _EXACT_UP_TO else 0.0
-    near = Neighbors(edges, neighbor_weight, opening)
-    far = LogDistances(n, pairs, targets, blocks, dtype)
-    shares = blocks.native(shares_of_pairs(n, pairs), dtype)[:, None]
-    forces = [near.gradient, lambda Y, s: shares * far.gradient(Y, s)]
+    terms: list[Term] = [Neighbors(edges, neighbor_weight, opening)]
+    terms.append(LogDistances(n, pairs, targets, blocks, dtype))
     root = blocks.native(root, dtype)
     S = scale_both_sides(M, 1 / (M @ root), root, root.dtype)
     radius = farthest * math.exp(-log_quantiles(np.array([0.5]), c)[0])
     Z = _brought_in(blocks.native(start / unit, dtype), radius)
-    Y = descend(forces, S, Z, edges, _STEPS if steps is None else steps)
-    return blocks.host(Y).astype(float, copy=False) * unit
+    Y = descend(terms, S, Z, edges, _STEPS if steps is None else steps)
+    places = blocks.host(Y).astype(float, copy=False) * unit
+    many = np.flatnonzero(np.bincount(np.concatenate(pairs), minlength=n) > _MOST_PAIRS)
+    return among_neighbors(places, M, many)
 
 
 @single_threaded_blas()  # set once, not for every loop over tiles
-def descend(
-    forces: Sequence[Callable[[Block, float], Block]], S: Any, Z: Block, edges: Any, steps: int
-) -> Block:
-    """Return Y = S Z at the end of a descent along the sum of forces, from sources Z (n, c).
+def descend(terms: Sequence[Term], S: Any, Z: Block, edges: Any, steps: int) -> Block:
+    """Return Y = S Z at the end of a descent of the sum of the terms, from sources Z (n, c).
 
-    Z is changed in place. A force is a function of Y and s, such as the gradient of a term. S : CSR
-    matrix (n, n), the step. The median length of an edge is the unit of steps.
+    Z is changed in place. S : CSR matrix (n, n), the step. The median length of an edge is the unit
+    of steps.
     """
     blocks = blocks_of(Z)
     transposed = S.T.tocsr()
@@ -116,7 +116,7 @@ def descend(
     for t in track(range(1, steps + 1), "free layout", steps, "steps"):
         if (t - 1) % -(-steps // _MEASURED) == 0:
             s = max(blocks.median_length(Y, edges), _SHORTEST)
-        gradient = reduce(add, (force(Y, s) for force in forces))
+        gradient = reduce(add, (term.gradient(Y, s) for term in terms))
         gradient = multiply(transposed, gradient)
         falling = (1 + math.cos(math.pi * t / steps)) / 2
         _adam(Z, gradient, moments, _RATE * s * falling, t)
@@ -126,14 +126,23 @@ def descend(
     return Y
 
 
-def shares_of_pairs(n: int, pairs: tuple[Array, Array]) -> Array:
-    """Return what part (n,) of the force of its pairs moves a point: of 120 pairs at most.
+def among_neighbors(Y: Array, M: Any, points: Array) -> Array:
+    """Return Y (n, c) with some points among their neighbours, near the median of these by M.
 
-    With the whole force landmarks would stand where distances want them, and not among their
-    neighbours.
+    The distances of many pairs are stronger than the neighbours of a point: it would stand where
+    they want it. To make them weaker for it alone is no way, because forces that are not mutual
+    drive a point and its neighbours away together. A little of the mean keeps two points apart
+    whose median is the place of one.
     """
-    counts = np.bincount(np.concatenate(pairs), minlength=n)
-    return np.minimum(1.0, _MOST_PAIRS / np.maximum(counts, 1))
+    rows = sparse.csr_matrix(M[points])
+    rows.data = np.where(np.repeat(points, np.diff(rows.indptr)) == rows.indices, 0.0, rows.data)
+    rows.eliminate_zeros()
+    some = np.diff(rows.indptr) > 0
+    points, rows = points[some], rows[some]
+    medians, means = geometric_medians(Y, rows), (rows @ Y) / rows.sum(axis=1).A1[:, None]
+    Y = Y.copy()
+    Y[points] = medians + _TO_THE_MEAN * (means - medians)
+    return Y
 
 
 def _adam(Z: Block, gradient: Block, moments: tuple[Block, Block], size: float, t: int) -> None:

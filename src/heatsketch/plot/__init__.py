@@ -3,6 +3,7 @@
 Each function draws on the axes it is given, or on a new figure, and returns the figure.
 """
 
+from heatsketch.plot.biplots import biplot
 from heatsketch.plot.curves import (
     distortion_histogram,
     explained_variance,
@@ -16,6 +17,7 @@ from heatsketch.plot.pictures import density, panels, scatter, space
 
 __all__ = [
     "OKABE_ITO",
+    "biplot",
     "categories",
     "check_picture",
     "density",
