@@ -1,6 +1,7 @@
 """A picture with arrows: where a point would go if one of its features grew."""
 
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,12 @@ import numpy as np
 from heatsketch._typing import Array
 from heatsketch._validation import check_points
 from heatsketch.plot.figures import axes_for, save
-from heatsketch.plot.labels import OKABE_ITO
 from heatsketch.plot.pictures import scatter
 
 _SIZE = (6.4, 4.8)  # inches
 _CELLS = 16  # of the frame in each direction: one point of a cell has arrows
 _SHOWN = 3  # features, by default
+_COLOURS = ("black", "0.55", "deeppink", "saddlebrown", "darkviolet")  # which no category has
 _QUANTILE = 0.9  # of the lengths of arrows: the one that is as long as a cell
 _LEAST = 1e-12  # next to the longest: shorter arrows are not drawn
 
@@ -114,7 +115,7 @@ def biplot(
     typical = float(np.quantile(drawn[drawn > 0], _QUANTILE)) if drawn.any() else 1.0
     axes = axes_for(path, ax, _SIZE)
     figure = scatter(Y, labels, title=title, ax=axes, legend=labels is not None)
-    for column, color in zip(chosen, _colours(len(chosen)), strict=True):
+    for column, color in zip(chosen, cycle(_COLOURS), strict=False):
         arrows = moves[:, :, column] * (cell / typical)
         sizes = np.linalg.norm(arrows, axis=1)
         seen = sizes > _LEAST * cell
@@ -157,8 +158,3 @@ def _number_of(feature: Any, names: list[str]) -> int:
         return int(feature)
     shown = ", ".join(names[:5])
     raise ValueError(f"feature {feature!r} is none of the {len(names)} features ({shown}, ...).")
-
-
-def _colours(count: int) -> list[str]:
-    """Return colours of arrows: black first, which no category has."""
-    return [("black", *OKABE_ITO)[place % (1 + len(OKABE_ITO))] for place in range(count)]
