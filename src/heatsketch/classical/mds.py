@@ -1,28 +1,28 @@
 """Multidimensional scaling: classical, by landmarks, and of the least stress."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg import eigvalsh
-from scipy.spatial.distance import cdist, pdist, squareform
+from scipy.spatial.distance import pdist, squareform
 from sklearn.manifold import smacof
 from sklearn.preprocessing import KernelCenterer
 
 from heatsketch._docstrings import texts_from
-from heatsketch._exceptions import ConvergenceWarning, logger, warn
+from heatsketch._exceptions import logger
 from heatsketch._memory import require_memory
 from heatsketch._tiles import filled, single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch._validation import check_number
 from heatsketch.classical._base import Embedding, check_fewer_components
 from heatsketch.classical.pca import PCA
+from heatsketch.classical.stress import StressScaling, on_principal_axes
 from heatsketch.graphs.landmarks import check_indices, choose_landmarks
 from heatsketch.neighbors.metric import check_distances, check_non_negative, in_metric
 from heatsketch.spectral.classical_scaling import ClassicalScaling, classical_scaling
 from heatsketch.spectral.eigenpairs import fix_signs
 
-_MAX_STEPS, _SHORTEST_STEP = 300, 1e-9  # of a new point; length relative to its distances
 _SPECTRUM_POINTS = 1000  # most points for the whole spectrum
 
 
@@ -348,7 +348,7 @@ class LandmarkMDS(ProjectiveScaling):
 
 @texts_from(Embedding)
 @dataclass(eq=False, repr=False)
-class MetricMDS(Embedding):
+class MetricMDS(StressScaling):
     """Embed points so that the sum of squared errors of their distances is least.
 
     SMACOF of scikit-learn [1]_ lowers the raw stress Σ_{i<j} (|y_i - y_j| - δ_ij)². It starts from
@@ -430,109 +430,20 @@ class MetricMDS(Embedding):
     5.0
     """
 
-    n_components: int = 2
-    metric: str = "euclidean"
-    _: KW_ONLY
-    max_iter: int = 300
-    tol: float = 1e-6
+    _bytes_of_pair: ClassVar[float] = 48.0
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Embed points, or the distances between them.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Points. With ``metric="precomputed"`` X holds distances of shape (n_samples, n_samples).
-        y : ignored
-            Present for the interface of scikit-learn.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            Invalid points or parameters, or too many points; see the docstring of the class.
-        """
-        max_iter = check_number(self.max_iter, "max_iter", low=1, integer=True)
-        tol = check_number(self.tol, "tol", low=0, open_low=True)
-        X = self._read_either(X, reset=True)
-        n = len(X)
-        k = check_fewer_components(self.n_components, n)
-        require_memory(48.0 * n * n, f"Distances between {n:,} points", "use LandmarkMDS.")
-        self._points = None if self._precomputed else X
-        D = self._distances(X)
-        D = (D + D.T) / 2  # rounding
-        np.fill_diagonal(D, 0.0)
-        start = classical_scaling(D**2, k).coordinates
-        logger.info("metric scaling of %s points", f"{n:,}")
+    def _lower(self, D: Array, start: Array, max_iter: int, tol: float) -> tuple[Array, bool]:
         with single_threaded_blas():  # the same bits for any number of threads
             Y, _, self.n_iter_ = smacof(
                 D, init=start, n_init=1, max_iter=max_iter, eps=tol, return_n_iter=True
             )
-        if self.n_iter_ == max_iter:
-            warn(
-                ConvergenceWarning,
-                f"The stress still falls after max_iter={max_iter} iterations; raise max_iter or "
-                "tol.",
-            )
-        U, sizes, _ = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)
-        self._Y = fix_signs(U) * sizes  # along the principal axes
-        self.stress_ = _stress(self._Y, D)
-        self.embedding_ = self._Y.astype(X.dtype)
+        Y = on_principal_axes(Y)
+        self.stress_ = _stress(Y, D)
         self.diagnostics_ = {"stress": self.stress_, "classical_stress": _stress(start, D)}
-        return self
+        return Y, bool(self.n_iter_ < max_iter)
 
-    def transform(self, X: Any) -> Array:
-        """Place points, new or old, among the training points.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_new_samples, n_features)
-            Points. With ``metric="precomputed"`` X holds the distances to the training points, of
-            shape (n_new_samples, n_samples).
-
-        Returns
-        -------
-        ndarray of shape (n_new_samples, n_components)
-            Coordinates of the points.
-
-        Raises
-        ------
-        NotFittedError, ValueError, TypeError
-            Before `fit`; points that are not a finite table of the features of the fit, or
-            distances to other points.
-        """
-        X = self._read_either(X, reset=False)
-
-        def place(rows: slice) -> Array:
-            D = self._distances(X[rows])
-            return placed_by_stress(D, D, self._Y)
-
-        return filled(place, (len(X), self._Y.shape[1])).astype(X.dtype)
-
-    def _distances(self, X: Array) -> Array:
-        """Return the distances of rows of X to the training points, (m, n)."""
-        return X.astype(float) if self._points is None else cdist(X, self._points)
-
-
-def placed_by_stress(D: Array, targets: Array, Y: Array) -> Array:
-    """Place points (m, k) among the Y (n, k), each at a minimum of the stress of its own targets.
-
-    They start from the place of the nearest point by the distances D (m, n), and stay there if that
-    distance is zero.
-    """
-    Z, moving = Y[D.argmin(axis=1)], np.flatnonzero(D.min(axis=1))
-    for _ in range(_MAX_STEPS):  # z <- mean of y_j + δ_j (z - y_j) / |z - y_j|, as SMACOF
-        z, delta = Z[moving], targets[moving]
-        d = cdist(z, Y)
-        ratios = np.divide(delta, d, out=np.zeros_like(d), where=d > 0)
-        Z[moving] = (ratios.sum(axis=1)[:, None] * z - ratios @ Y) / len(Y)
-        moved = np.abs(Z[moving] - z).max(axis=1)
-        moving = moving[moved > _SHORTEST_STEP * delta.max(axis=1)]
-    return Z
+    def _targets_of(self, D: Array) -> Array:
+        return D
 
 
 def _stress(Y: Array, D: Array) -> float:

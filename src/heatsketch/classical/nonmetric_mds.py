@@ -1,29 +1,24 @@
 """Nonmetric multidimensional scaling: only the order of distances counts."""
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-from scipy.spatial.distance import cdist, pdist, squareform
+from scipy.spatial.distance import pdist, squareform
 from sklearn.isotonic import isotonic_regression
 
 from heatsketch._docstrings import texts_from
-from heatsketch._exceptions import ConvergenceWarning, logger, warn
-from heatsketch._memory import require_memory
-from heatsketch._tiles import filled, single_threaded_blas
+from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
-from heatsketch._validation import check_number
-from heatsketch.classical._base import Embedding, check_fewer_components
-from heatsketch.classical.mds import placed_by_stress
-from heatsketch.spectral.classical_scaling import classical_scaling
-from heatsketch.spectral.eigenpairs import fix_signs
+from heatsketch.classical._base import Embedding
+from heatsketch.classical.stress import StressScaling, on_principal_axes
 
 _SHORTEST = 1e-12  # distance, relative to the root mean square, that an embedding divides by
 
 
 @texts_from(Embedding)
 @dataclass(eq=False, repr=False)
-class NonmetricMDS(Embedding):
+class NonmetricMDS(StressScaling):
     """Embed points so that the order of their distances is kept best: Kruskal's scaling.
 
     It lowers Kruskal's stress1 √(Σ (d_ij - d̂_ij)² / Σ d_ij²) [2]_, where d are distances in the
@@ -109,105 +104,30 @@ class NonmetricMDS(Embedding):
     True
     """
 
-    n_components: int = 2
-    metric: str = "euclidean"
-    _: KW_ONLY
-    max_iter: int = 300
-    tol: float = 1e-6
+    _bytes_of_pair: ClassVar[float] = 64.0
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Embed points, or the distances between them.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Points. With ``metric="precomputed"`` X holds distances of shape (n_samples, n_samples).
-        y : ignored
-            Present for the interface of scikit-learn.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError
-            Invalid points or parameters, or too many points; see the docstring of the class.
-        """
-        max_iter = check_number(self.max_iter, "max_iter", low=1, integer=True)
-        tol = check_number(self.tol, "tol", low=0, open_low=True)
-        X = self._read_either(X, reset=True)
-        n = len(X)
-        k = check_fewer_components(self.n_components, n)
-        require_memory(64.0 * n * n, f"Distances between {n:,} points", "use LandmarkMDS.")
-        self._points = None if self._precomputed else X
-        D = self._distances(X)
-        D = (D + D.T) / 2  # rounding
-        np.fill_diagonal(D, 0.0)
+    def _lower(self, D: Array, start: Array, max_iter: int, tol: float) -> tuple[Array, bool]:
         delta = squareform(D, checks=False)
-        Y, disparities = classical_scaling(D**2, k).coordinates, Disparities(delta)
-        logger.info("nonmetric scaling of %s points", f"{n:,}")
+        disparities = Disparities(delta)
         with single_threaded_blas():  # the same bits for any number of threads
-            Y, stresses = _lowered(Y, disparities, max_iter, tol)
-        self.n_iter_ = len(stresses) - 1
-        if self.n_iter_ == max_iter and stresses[-2] - stresses[-1] >= tol:
-            warn(
-                ConvergenceWarning,
-                f"The stress still falls after max_iter={max_iter} iterations; raise max_iter or "
-                "tol.",
-            )
-        U, sizes, _ = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)
-        Y = fix_signs(U) * sizes  # along the principal axes
+            Y, stresses = _lowered(start, disparities, max_iter, tol)
+        Y = on_principal_axes(Y)
         d = pdist(Y)
         scale = float(np.linalg.norm(delta) / (np.linalg.norm(d) or 1.0))
-        self._Y = scale * Y
         self.disparities_ = disparities(scale * d)
-        self.stress_ = stresses[-1]
         known, at = np.unique(delta, return_inverse=True)
         targets = np.bincount(at, self.disparities_) / np.bincount(at)
         self._known, self._targets = np.append(0.0, known), np.append(0.0, targets)
-        self.embedding_ = self._Y.astype(X.dtype)
+        self.n_iter_, self.stress_ = len(stresses) - 1, stresses[-1]
         self.diagnostics_ = {"stress": self.stress_, "classical_stress": stresses[0]}
-        return self
+        settled = self.n_iter_ < max_iter or stresses[-2] - stresses[-1] < tol
+        return scale * Y, settled
 
-    def transform(self, X: Any) -> Array:
-        """Place points, new or old, among the training points.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_new_samples, n_features)
-            Points. With ``metric="precomputed"`` X holds the distances to the training points, of
-            shape (n_new_samples, n_samples).
-
-        Returns
-        -------
-        ndarray of shape (n_new_samples, n_components)
-            Coordinates of the points.
-
-        Raises
-        ------
-        NotFittedError, ValueError, TypeError
-            Before `fit`; points that are not a finite table of the features of the fit, or
-            distances to other points.
-        """
-        X = self._read_either(X, reset=False)
-
-        def place(rows: slice) -> Array:
-            D = self._distances(X[rows])
-            return placed_by_stress(D, self._disparities_at(D), self._Y)
-
-        return filled(place, (len(X), self._Y.shape[1])).astype(X.dtype)
-
-    def _disparities_at(self, D: Array) -> Array:
+    def _targets_of(self, D: Array) -> Array:
         """Return the disparities of distances (m, n), beyond the largest known in proportion."""
         last, largest = self._known[-1], self._targets[-1]
         found = np.interp(D, self._known, self._targets)
         return np.where(last < D, D * (largest / (last or 1.0)), found)
-
-    def _distances(self, X: Array) -> Array:
-        """Return the distances of rows of X to the training points, (m, n)."""
-        return X.astype(float) if self._points is None else cdist(X, self._points)
 
 
 class Disparities:
