@@ -8,6 +8,7 @@ from scipy.linalg import solve_triangular
 from sklearn.exceptions import NotFittedError
 
 from heatsketch._exceptions import ConvergenceWarning, logger, warn
+from heatsketch._state import at_once
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch._validation import check_number
@@ -81,6 +82,7 @@ class CholeskyMap:
     def __init__(self, max_features: int = 1000) -> None:
         self.max_features = check_number(max_features, "max_features", low=1, integer=True)
 
+    @at_once
     def fit(self, kernel: MixtureKernel, tolerance: float = 0.01, points: Any = None) -> Self:
         """Choose the coordinates, and return the map.
 
@@ -100,12 +102,7 @@ class CholeskyMap:
             A tolerance that is not positive; points that are not a finite table (n, m) of the
             features of the mixture.
         """
-        made = type(self)(self.max_features)
-        made._fit(kernel, tolerance, points)
-        self.__dict__ = made.__dict__  # at once: a call that raises changes nothing
-        return self
-
-    def _fit(self, kernel: MixtureKernel, tolerance: float, points: Any) -> None:
+        self.__dict__.pop("_ends", None)  # of an earlier fit
         self.kernel = kernel
         tolerance = check_number(tolerance, "tolerance", low=0, open_low=True)
         if points is None:
@@ -118,6 +115,7 @@ class CholeskyMap:
         _, _, axes = np.linalg.svd(coordinates - self._mean, full_matrices=len(x) < count)
         # Rotate to principal axes of the points, unless they coincide.
         self._rotation = fix_signs(axes.T) if axes.size else axes
+        return self
 
     @property
     def n_features(self) -> int:
