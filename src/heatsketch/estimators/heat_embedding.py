@@ -392,6 +392,7 @@ class HeatEmbedding(DiffusionEstimator):
             return
         wide, ends, held_out_log_L, paths = judged_by
         diffusion, Y = self.diffusion_, np.array(self.embedding_, dtype=float)
+        F, error = wide.after, wide.error  # without those before the step, which take as much room
         wanted = DiffusionDistances.from_operator(
             diffusion, self.time_, self.filter, within_components=True, ends=ends
         )
@@ -400,7 +401,7 @@ class HeatEmbedding(DiffusionEstimator):
         of_points = self.affinity != "precomputed" and is_measurable(diffusion)
 
         def judge() -> tuple[Distortion, PictureQuality | None]:
-            distortion = compare_distances(Y, diffusion.expand(wide.after), wanted, wide.error)
+            distortion = compare_distances(Y, diffusion.expand(F), wanted, error)
             distortion = distortion._replace(held_out_log_L=held_out_log_L)
             if not of_points:
                 return distortion, None
