@@ -122,9 +122,9 @@ class Report:
         class ReportWidget(base):
             _esm = _file("widget.js")
             page = Unicode().tag(sync=True)
-            names = List().tag(sync=True)
-            selected = List().tag(sync=True)
-            can = List().tag(sync=True)  # of "again", "back" and "compare"
+            names: Any = List().tag(sync=True)
+            selected: Any = List().tag(sync=True)
+            can: Any = List().tag(sync=True)  # of "again", "back" and "compare"
 
         names = [str(name) for name in names]
         found = ReportWidget(names=names)
