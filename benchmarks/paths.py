@@ -1,7 +1,7 @@
 """Does a free layout that follows paths keep strips straight, and what does it cost elsewhere?
 
-Run: python benchmarks/paths.py [--sets roll strip ...] [--ways off half ...] [--mnist FOLDER]
-         [-o FILE.csv]
+Run: python benchmarks/paths.py [--sets roll strip ... | --more] [--ways off half ...]
+         [--mnist FOLDER] [-o FILE.csv]
 
 Measures as in `pictures.py`, from the data and the picture alone: rank correlation of distances in
 the picture with path lengths along the graph of 15 neighbours, or with true distances ("rank"), and
@@ -10,12 +10,18 @@ labels by the 10 nearest ("labels"); occupied cells of a 50 x 50 frame of the ce
 ("frame"); seconds of a fit. DEMaP of trees under noise are sets, too ("demap:few branches:0").
 
 With `--moves` it says instead how far the picture moves where nothing should: distances of 20,000
-pairs, relative to the diameter, when the input is float32, in another order, or has copies.
+pairs, relative to the diameter, when the input is float32, in another order, or has copies, or when
+OpenBLAS takes its kernels for AVX2 in another process ("kernel"; this one takes those of its
+processor, so that on one without AVX-512 it compares nothing).
 """
 
 import argparse
 import csv
+import json
+import os
+import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from functools import partial
@@ -64,9 +70,17 @@ def far_groups(n=1200):
     return _data.Data(centres[labels] + widths * rng.standard_normal((n, 8)), labels)
 
 
-def star(n=1000):
+def star(n=1000, seed=0):
     """Return one group in five dimensions whose tails are heavy: Student's t of two degrees."""
-    return _data.Data(np.random.default_rng(0).standard_t(2, size=(n, 5)))
+    return _data.Data(np.random.default_rng(seed).standard_t(2, size=(n, 5)))
+
+
+def clouds(groups, dimensions, distance, seed, n=1200):
+    """Return isotropic normal clouds of variance 1 whose centres have this standard deviation."""
+    rng = np.random.default_rng(seed)
+    centres = distance * rng.standard_normal((groups, dimensions))
+    labels = rng.integers(0, groups, n)
+    return _data.Data(centres[labels] + rng.standard_normal((n, dimensions)), labels)
 
 
 def of_sklearn(name):
@@ -112,6 +126,16 @@ SETS = {
     for name, size in pictures.TREES.items()
     for seed in pictures.SEEDS[:2]
 }
+MORE = {  # draws of the kinds of sets on which one draw was seen to lose
+    f"{name}:{seed}": partial(make, seed=seed)
+    for name, make in {
+        "clouds, 20-D": partial(clouds, 10, 20, 1.0),
+        "clouds, 12-D": partial(clouds, 10, 12, 0.8),
+        "clouds, 50-D": partial(clouds, 6, 50, 0.5),
+        "star": star,
+    }.items()
+    for seed in range(1, 7)
+}
 
 
 def judged(data, X, Y, clean=None):
@@ -143,7 +167,7 @@ def drawn(name, folder):
     if name.startswith("mnist"):
         data = _data.draw(name, folder)
         return data._replace(X=data.X.astype(float)), None
-    found = SETS[name]()
+    found = (SETS | MORE)[name]()
     if isinstance(found, tuple) and not isinstance(found, _data.Data):
         noisy, clean = found[:2]
         return _data.Data(noisy), clean
@@ -156,6 +180,24 @@ def picture(X, **options):
     import heatsketch as hs
 
     return hs.HeatEmbedding(random_state=0, **options).fit_transform(X)
+
+
+def with_kernels(core, X, options):
+    """Return the picture of a process in which OpenBLAS takes the kernels of a processor."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "X.npy")
+        np.save(path, X)
+        code = (
+            "import json, sys, numpy, paths\n"
+            "path, options = sys.argv[1], json.loads(sys.argv[2])\n"
+            "numpy.save(path, paths.picture(numpy.load(path), **options))"
+        )
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", code, path, json.dumps(options)],
+            env=os.environ | {"OPENBLAS_CORETYPE": core, "PYTHONPATH": os.pathsep.join(sys.path)},
+            check=True,
+        )
+        return np.load(path)
 
 
 def moves(X, **options):
@@ -172,6 +214,7 @@ def moves(X, **options):
         "float32": picture(X.astype(np.float32), **options).astype(float),
         "order": picture(X[order], **options)[np.argsort(order)],
         "copies": picture(np.vstack([X, X[copies]]), **options)[:n],
+        "kernel": with_kernels("Haswell", X, options),
     }
     own = np.linalg.norm(Y[i] - Y[j], axis=1)
     found = {}
@@ -189,11 +232,13 @@ def rounded(found):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="+", default=list(SETS))
+    parser.add_argument("--more", action="store_true", help="more draws of clouds and stars")
     parser.add_argument("--ways", nargs="+", default=["off", "half", "all"])
     parser.add_argument("--mnist", help="folder of MNIST's IDX files, for mnist:N")
     parser.add_argument("--moves", action="store_true")
     parser.add_argument("-o", "--output", type=Path)
     arguments = parser.parse_args()
+    arguments.sets = list(MORE) if arguments.more else arguments.sets
     warnings.simplefilter("ignore")
     rows = []
     for name in arguments.sets:
