@@ -50,14 +50,7 @@ from heatsketch.reports.frames import (
     frames,
     slider_times,
 )
-from heatsketch.reports.summary import (
-    advice,
-    changed,
-    explained,
-    parameters,
-    reading,
-    summary,
-)
+from heatsketch.reports.summary import explained, parameters, reading, summary
 from heatsketch.reports.writer import Report, check_suffix
 from heatsketch.scales.bandwidth import ksum
 from heatsketch.spectral.traces import heat_trace
@@ -279,7 +272,6 @@ def of_audit(audit: Audit, shown: Array) -> dict[str, Any]:
         "verdict": audit.describe().splitlines()[0],
         "reading": "The figures compare this picture with the data. Do not read areas or densities "
         "from it, nor gaps that the table of gaps does not believe.",
-        "changed": {},
         "again": None,
         "lines": dict(zip(names, audit.describe().splitlines(), strict=True)),
         "own columns": [column(name, values, shown) for name, values in measures.items()],
@@ -310,9 +302,8 @@ def of_estimator(est: Any, X: Any, shown: Array) -> dict[str, Any]:
     return {
         "title": name,
         "command": f"hs.report(hs.{est!r}.fit(X), X)".replace("\n", " "),
-        "verdict": "" if (found := est._result("quality_")) is None else advice(found),
+        "verdict": "" if (found := est._result("quality_")) is None else found.describe(),
         "reading": reading(est, 1 if scales is None else scales["components"]),
-        "changed": {"method": f"{name}, {changed(est) or 'all parameters as by default'}"},
         "again": "rows = np.loadtxt('rows.txt', dtype=int)\n"
         f"hs.report(hs.{est!r}.fit(X[rows]), X[rows])",
         "lines": {
