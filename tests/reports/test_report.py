@@ -175,6 +175,19 @@ def test_of_many_points_the_features_with_the_most_variance_are_columns(limits):
     np.testing.assert_allclose(unpacked(found[1]["values"]), X[shown, 3], rtol=1e-6)
 
 
+def test_a_page_without_all_features_says_so(limits, roll):
+    model = hs.DiffusionMap(2, 8).fit(roll[0])
+    assert "features" not in hs.report(model, roll[0]).facts["lines"]
+    limits(report_features=299, report_values=600)
+    facts = hs.report(model, roll[0]).facts
+    largest = sorted(np.argsort(-roll[0].var(axis=0))[:2])
+    assert [column["name"] for column in facts["columns"]] == [f"x{j}" for j in largest]
+    assert facts["lines"]["features"].startswith(
+        "2 of 3 are colours, those of the largest variance"
+    )
+    assert "features" not in hs.report(model).facts["lines"]
+
+
 class Page(html.parser.HTMLParser):
     """The elements and texts of a page as a browser reads them."""
 

@@ -35,6 +35,7 @@ from heatsketch.operators.components import members_of
 from heatsketch.plot.labels import MAX_CATEGORIES, palette
 from heatsketch.plot.points import ORDER_SEED
 from heatsketch.reports.columns import (
+    MANY_POINTS,
     column,
     feature_columns,
     image_facts,
@@ -205,6 +206,12 @@ def report(
     components = np.zeros(n, int) if diffusion is None else diffusion.component_of
     own = facts.pop("own columns")
     columns = own + columns if is_audit else columns + own
+    of_features = feature_columns(in_units, features, shown)
+    if 0 < len(of_features) < np.shape(X)[1]:
+        facts["lines"]["features"] = (
+            f"{len(of_features)} of {np.shape(X)[1]} are colours, those of the largest variance, "
+            f"because the page shows more than {MANY_POINTS:,} points"
+        )
     facts |= {
         "title": title or facts["title"],
         "palette": palette(MAX_CATEGORIES),  # of groups that are named in the page
@@ -213,7 +220,7 @@ def report(
         "shown": None if len(shown) == n else packed(shown, "i4"),
         "frames": frames(est, Y, slider_times(est, times, len(shown)), shown, leading),
         "ids": {name: texts(values, shown) for name, values in named_columns(ids, "id", n).items()},
-        "columns": columns + feature_columns(in_units, features, shown),
+        "columns": columns + of_features,
         "distortion": None if distortion is None else distortion_facts(distortion, shown),
         "parameters": {name: repr(value) for name, value in model.get_params(deep=False).items()},
         "versions": {
