@@ -149,6 +149,8 @@ def test_the_page_has_the_verdict_of_the_embedding(roll):
     model = hs.HeatEmbedding(2, 8, random_state=0).fit(roll[0])
     facts = hs.report(model).facts
     assert facts["verdict"] == facts["lines"]["picture"] == model.quality_.describe()
+    assert facts["distortion"]["line"] == facts["lines"]["distances"]
+    assert "worst" not in facts["distortion"]["line"]  # pairs of a free layout, which are chance
 
 
 def test_what_differs_from_the_defaults_is_told(roll):

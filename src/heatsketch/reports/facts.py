@@ -221,7 +221,7 @@ def report(
         "frames": frames(est, Y, slider_times(est, times, len(shown)), shown, leading),
         "ids": {name: texts(values, shown) for name, values in named_columns(ids, "id", n).items()},
         "columns": columns + of_features,
-        "distortion": None if distortion is None else distortion_facts(distortion, shown),
+        "distortion": distortion and distortion_facts(distortion, shown, model._has_free_layout),
         "parameters": {name: repr(value) for name, value in model.get_params(deep=False).items()},
         "versions": {
             "heatsketch": __version__,

@@ -43,9 +43,7 @@ def summary(estimator: Any, share: ExplainedVariance | None = None) -> dict[str,
     if (quality := estimator._result("quality_")) is not None:
         lines["picture"] = quality.describe()
     if (distortion := estimator._result("distortion_")) is not None:
-        held_out, line = distortion.held_out_log_L, kept(distortion)
-        if estimator._has_free_layout:  # whose worst pairs are chance
-            line = line.partition(";")[0]
+        held_out, line = distortion.held_out_log_L, kept(distortion, estimator._has_free_layout)
         more = "" if math.isnan(held_out) else f", {held_out:.2f} for points not learned from"
         lines["distances"] = line + more
     if estimator._states_variance:
@@ -76,9 +74,14 @@ def reading(estimator: Any, components: int) -> str:
     )
 
 
-def kept(distortion: Any) -> str:
-    """Return the line about how well an embedding keeps distances."""
+def kept(distortion: Any, is_free: bool = False) -> str:
+    """Return the line about how well an embedding keeps distances.
+
+    It leaves out the worst pairs of a free layout, which are chance.
+    """
     line: str = distortion.describe().removeprefix("distances ")
+    if is_free:
+        return line.partition(";")[0]
     return line if math.isinf(distortion.log_L) else f"{line}; log L {distortion.log_L:.2f}"
 
 
