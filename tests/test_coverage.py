@@ -37,7 +37,9 @@ ROWS = [(title, row) for title in ITEMS for row in rows_of(title)]
 
 
 def expanded(item):
-    """Return the numbers that a row is for: "(5.3)–(5.4)" is two."""
+    """Return the numbers that a row is for: "(5.3)–(5.4)" is two, and so is "(1), (8)"."""
+    if ", " in item:
+        return [number for part in item.split(", ") for number in expanded(part)]
     ends = item.split("–")
     if len(ends) == 1:
         return ends

@@ -1,5 +1,6 @@
 """heatsketch embed: what the estimator computes, what is said of it, pictures and columns."""
 
+import json
 from pathlib import Path
 
 import anndata
@@ -9,7 +10,7 @@ import pytest
 
 import heatsketch as hs
 from heatsketch import plot
-from heatsketch.comparison.methods import ESTIMATORS
+from heatsketch.comparison.methods import ESTIMATORS, defaults
 from heatsketch.io import read_table
 from problems.clouds import cloud
 from problems.tables import write_csv
@@ -46,8 +47,9 @@ def test_parameters_reach_the_estimator(clouds, run, method, expected):
     said = run("embed", clouds, "-o", out, "--method", method, *words)
     Y = ESTIMATORS[method](**{"random_state": 0, **expected}).fit_transform(points_of(clouds))
     np.testing.assert_allclose(np.load(out), Y, rtol=1e-9)
+    usual = defaults(ESTIMATORS[method])
     for name, value in expected.items():
-        assert f"{name}={value!r}" in said.lines["method"]
+        assert (f"{name}={value!r}" in said.lines["method"]) == (value != usual[name])
 
 
 def test_the_default_method_is_the_heat_embedding(circle, run, monkeypatch):
@@ -60,9 +62,27 @@ def test_the_default_method_is_the_heat_embedding(circle, run, monkeypatch):
     monkeypatch.setattr(plot, "scatter", lambda *_, **options: drawn.update(options))
     run("embed", circle, "-o", out, "--plot", picture, "--whole", "--force")
     assert drawn["whole"]
-    assert "time='auto'" in said.lines["method"]
+    assert said.lines["method"] == "heat-embedding, random_state=0"
     assert said.lines["time"] == str(estimator.time_)
     assert said.lines["written"] == f"{out}, {picture}"
+
+
+@pytest.mark.parametrize("stream", [[], ["--fit-points", "100"]])
+def test_the_summary_has_what_was_asked_and_records_have_all(run, stream):
+    np.save("circle.npy", hs.datasets.circle(150, rng=0)[0])
+    records = ("--metadata", "made.json", "--save-model", "a.model")
+    given = ("--affinity", "variable", "--alpha", 1, "--n-neighbors", 9)  # the second is usual
+    said = run("embed", "circle.npy", "-o", "out.npy", *records, *given, *stream).lines
+    expected = hs.HeatEmbedding(affinity="variable", n_neighbors=9, random_state=0)
+    assert said["method"] == "heat-embedding, affinity='variable', n_neighbors=9, random_state=0"
+    chosen = hs.load_model("a.model")
+    assert said["time"] == str(chosen.time_)
+    assert said["bandwidth"].endswith(f"; dimension {chosen.diagnostics_['dimension']:.3g}")
+    made = json.loads(Path("made.json").read_text("utf-8"))
+    assert made.get("model", made)["parameters"] == expected.get_params()
+    assert chosen.get_params() == expected.get_params()
+    described = run("transform", "a.model", "--info").lines["parameters"]
+    assert "alpha=1, " in described
 
 
 def test_embed_says_what_was_found(run):
@@ -112,7 +132,7 @@ def test_the_layout_is_an_option(run):
 def test_embed_says_which_layout_was_chosen(circle, run):
     for count, layout in ((2, "free"), (5, "linear")):
         said = run("embed", circle, "-o", "out.npy", "--force", "--n-components", count)
-        assert "layout='auto'" in said.lines["method"]
+        assert "layout" not in said.lines["method"]
         assert said.lines["layout"] == layout
         chosen = hs.HeatEmbedding(count, layout=layout, random_state=0)
         expected = chosen.fit_transform(np.load(circle))

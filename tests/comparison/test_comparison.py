@@ -387,9 +387,10 @@ def test_a_row_has_the_numbers_by_which_the_embedding_is_judged():
     for row in result.rows:
         assert (row.neighbors, row.distances) == (judged.neighbors, judged.distances)
         assert row.crowding == judged.crowding
-        assert judged.describe().startswith(f"{judged.verdict}: neighbours .")
-    numbers = judged.describe().split(": ")[1].split(". ")[0].replace(", ", " · ")
-    crowding = f"crowding {judged.crowding:.2f}".replace(" 0.", " .")
+    numbers = f"neighbours {judged.neighbors:.2f} · large distances {judged.distances:.2f}"
+    numbers, crowding = (
+        text.replace(" 0.", " .") for text in (numbers, f"crowding {judged.crowding:.2f}")
+    )
     given, made = result.plot().axes
     assert given.get_xlabel() == f"{numbers} · {crowding}"
     assert made.get_xlabel().startswith(f"{numbers} · {crowding} · ")

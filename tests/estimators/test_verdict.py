@@ -92,4 +92,4 @@ def test_before_a_fit_there_is_none():
 def test_a_summary_and_a_report_ask_for_it(looks):
     page = hs.report(fitted(), X)
     assert len(looks) == 1
-    assert "large distances" in page.html
+    assert "path lengths along the data" in page.html

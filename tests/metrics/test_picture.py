@@ -70,7 +70,7 @@ def test_without_a_graph_of_neighbours_there_are_no_geodesics(sheet):
     found = quality(sheet, sheet, affinity="dense", epsilon=0.1)
     assert math.isnan(found.distances)
     assert found.describe().startswith(
-        "Good for neighbours, large distances were not judged: neighbours 1.00. "
+        "Good for neighbours, large distances were not judged: on average 15.0 of "
     )
 
 
@@ -124,12 +124,56 @@ def test_fifty_points_are_judged(sheet):
     assert quality(sheet[:50], sheet[:50]).neighbors == 1
 
 
-def test_the_verdict_names_the_factor_of_the_distances_kept():
-    verdict = PictureQuality(0.97, 0.92, 0, 0.89).describe()
+def test_the_verdict_is_in_words_of_neighbours_and_path_lengths():
+    verdict = PictureQuality(0.97, 0.92, 0, 0.89, is_free=True, true_neighbors=11.44).describe()
     assert verdict == (
-        "Good: neighbours .97, large distances .92. "
-        "It keeps 89 % of distances within a factor of 1.5."
+        "Good: on average 11.4 of a point's 15 neighbours in the picture are among its 30 nearest "
+        "in the data, trustworthiness .97, rank correlation of distances with path lengths along "
+        "the data .92. Read near and far, not exact distances. "
+        "The picture keeps 89 % of diffusion distances within a factor of 1.5."
     )
+
+
+@pytest.mark.parametrize(
+    ("neighbors", "distances", "within", "is_free", "use"),
+    [
+        (0.97, 0.92, 0.79, False, "Read near and far, not exact distances"),
+        (0.97, 0.92, 0.81, False, "Distances can be compared by eye"),
+        (0.97, 0.92, 0.81, True, "Read near and far, not exact distances"),
+        (0.97, 0.5, 0.85, False, "Read who is near, not how far others are"),
+        (0.97, math.nan, 0.85, False, "Distances can be compared by eye"),
+        (0.97, math.nan, 0.5, False, "Read who is near, not how far others are"),
+        (0.8, 0.9, 0.85, False, "Read which groups are far apart, not who is near"),
+        (0.8, 0.4, 0.85, False, "Trust neither neighbours nor distances"),
+        (0.6, 0.1, 0.0, False, "Trust neither neighbours nor distances"),
+    ],
+)
+def test_the_verdict_says_how_to_read_the_picture(neighbors, distances, within, is_free, use):
+    found = PictureQuality(neighbors, distances, 0, within, is_free=is_free).describe()
+    end = f"keeps {100 * within:.0f} % of diffusion distances within a factor of 1.5."
+    assert found.endswith(f". {use}. The picture {end}")
+
+
+def test_of_pictures_that_are_not_judged_nothing_is_to_be_read():
+    found = PictureQuality(math.nan, math.nan, 0, 1.0).describe()
+    assert found == (
+        "Fewer than 50 points, too few to judge. "
+        "The picture keeps 100 % of diffusion distances within a factor of 1.5."
+    )
+
+
+def test_true_neighbours_are_counted(sheet):
+    Y = sheet + 0.05 * np.random.default_rng(1).normal(size=sheet.shape)
+    Y[:50] = Y[0]  # at one place, so that ties count by index
+    found = quality(sheet, Y).true_neighbors
+    d = hs.diffusion(sheet)
+    rows = d.sample(300)
+    P, Q = Y[d.first_points], sheet[d.first_points]
+    near = [np.argsort(cdist(Z[rows], Z), axis=1, kind="stable") for Z in (P, Q)]
+    seen, true = near[0][:, :16], near[1][:, 1:31]
+    seen = [row[row != i][:15] for row, i in zip(seen, rows, strict=True)]
+    want = np.mean([len(np.intersect1d(*pair)) for pair in zip(seen, true, strict=True)])
+    assert found == want
 
 
 def test_crowding_is_the_fraction_in_the_densest_cells():

@@ -21,7 +21,7 @@ from heatsketch.reports import frames as frames_module
 from heatsketch.reports.columns import column, packed_places
 from heatsketch.reports.facts import sketch_facts, sketch_of
 from heatsketch.reports.frames import slider_times
-from heatsketch.reports.summary import advice, changed, reading
+from heatsketch.reports.summary import parameters, reading
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -145,29 +145,20 @@ def test_reports_without_points_embed_nothing_again(roll, embedded):
     assert hs.report(embedded, roll[0]).again is not None
 
 
-@pytest.mark.parametrize(
-    ("quality", "said", "unsaid"),
-    [
-        ((0.97, 0.92, 0, 0.37), ["Good.", "are near each other in the data", "37 %"], "compare"),
-        ((0.97, 0.5, 0, 0.85), ["Do not compare distances between groups", "85 %"], "compared"),
-        ((0.97, 0.8, 0, 0.85), ["Distances can be compared by eye: 85 %"], "Do not"),
-        ((0.8, 0.9, 0, 0.5), ["Many points", "Measure no distance by eye"], "Do not compare"),
-        ((0.6, 0.1, 0, 0.0), ["Poor", "Few points", "Do not compare", " 0 %"], "Good"),
-        ((np.nan, np.nan, 0, 1.0), ["too few to judge", "100 %"], "near each other"),
-    ],
-)
-def test_the_verdict_says_what_a_picture_is_good_for(quality, said, unsaid):
-    text = advice(hs.metrics.PictureQuality(*quality))
-    assert all(words in text for words in said)
-    assert unsaid not in text
+def test_the_page_has_the_verdict_of_the_embedding(roll):
+    model = hs.HeatEmbedding(2, 8, random_state=0).fit(roll[0])
+    facts = hs.report(model).facts
+    assert facts["verdict"] == facts["lines"]["picture"] == model.quality_.describe()
+    assert facts["distortion"]["line"] == facts["lines"]["distances"]
+    assert "worst" not in facts["distortion"]["line"]  # pairs of a free layout, which are chance
 
 
 def test_what_differs_from_the_defaults_is_told(roll):
-    assert changed(hs.HeatEmbedding()) == ""
-    assert changed(hs.HeatEmbedding(3, random_state=0)) == "n_components=3, random_state=0"
+    assert parameters(hs.HeatEmbedding()) == "all parameters as by default"
+    assert parameters(hs.HeatEmbedding(3, random_state=0)) == "n_components=3, random_state=0"
     one = hs.report(hs.HeatSketch(8, random_state=0).fit(roll[0])).facts
-    assert one["changed"] == {"method": "HeatSketch, n_components=8, random_state=0"}
-    assert "n_neighbors=15" in one["lines"]["method"]
+    assert one["lines"]["method"] == "HeatSketch, n_components=8, random_state=0"
+    assert one["parameters"]["n_neighbors"] == "15"
 
 
 def test_the_page_says_that_gaps_between_components_mean_nothing(embedded):
@@ -184,6 +175,19 @@ def test_of_many_points_the_features_with_the_most_variance_are_columns(limits):
     found = columns_module.feature_columns(X, list("abcdef"), shown)
     assert [column["name"] for column in found] == ["b", "d", "f"]
     np.testing.assert_allclose(unpacked(found[1]["values"]), X[shown, 3], rtol=1e-6)
+
+
+def test_a_page_without_all_features_says_so(limits, roll):
+    model = hs.DiffusionMap(2, 8).fit(roll[0])
+    assert "features" not in hs.report(model, roll[0]).facts["lines"]
+    limits(report_features=299, report_values=600)
+    facts = hs.report(model, roll[0]).facts
+    largest = sorted(np.argsort(-roll[0].var(axis=0))[:2])
+    assert [column["name"] for column in facts["columns"]] == [f"x{j}" for j in largest]
+    assert facts["lines"]["features"].startswith(
+        "2 of 3 are colours, those of the largest variance"
+    )
+    assert "features" not in hs.report(model).facts["lines"]
 
 
 class Page(html.parser.HTMLParser):

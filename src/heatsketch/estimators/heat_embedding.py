@@ -131,9 +131,9 @@ class HeatEmbedding(DiffusionEstimator):
         largest one, about). A linear layout is ordered by variance.
     quality_ : PictureQuality or None
         How well the picture agrees with the data X rather than with diffusion distances:
-        neighbours, large distances, far points. It is computed at the first look, as is
+        neighbours, path lengths, far points. It is computed at the first look, as is
         `distortion_`; a model that is pickled or saved is judged first. `quality_.describe()`
-        summarises it in one line. None for precomputed affinities, for metrics other than
+        says it in words. None for precomputed affinities, for metrics other than
         "euclidean", "cosine", "correlation" and "precomputed", and if all points have the same
         affinities.
     distortion_ : Distortion

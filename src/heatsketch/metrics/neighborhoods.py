@@ -243,13 +243,22 @@ def _trust(X: Any, Y: Any, n_neighbors: Any, rng: Rng, of_data: bool = False) ->
         )
     m = n if n <= _MAX_POINTS_ALL_ROWS else _SAMPLE_ROWS
     rows = np.sort(np.random.default_rng(rng).permutation(n)[:m])
-    lost = losses(Y, X, k, rows) if of_data else losses(X, Y, k, rows)
+    lost = losses(excess_ranks(*((Y, X) if of_data else (X, Y)), k, rows), n)
     error = np.sqrt((1 - m / n) / m) * lost.std(ddof=1)  # drawn without replacement: 0 if m = n
     return Estimate(float(1 - lost.mean()), float(error))
 
 
-def losses(X: Points, Y: Points, k: int, rows: Array, *, distances: bool = False) -> Array:
-    """Return the loss of trustworthiness at each of some points (m,); their mean is 1 - T.
+def losses(excess: Array, n: int) -> Array:
+    """Return the loss of trustworthiness (m,) at points of n with these `excess_ranks` (m, k).
+
+    Their mean is 1 - T.
+    """
+    k = excess.shape[1]
+    return 2 / (k * (2 * n - 3 * k - 1)) * excess.sum(axis=1)
+
+
+def excess_ranks(X: Points, Y: Points, k: int, rows: Array, *, distances: bool = False) -> Array:
+    """Return by how much the ranks in X of the k nearest points in Y exceed k (m, k), or 0.
 
     With `distances` X (n, n) has the distances between the points.
     """
@@ -270,15 +279,14 @@ def losses(X: Points, Y: Points, k: int, rows: Array, *, distances: bool = False
         far = X[points].astype(float) if cloud is None else squares(cloud, points)
         itself = np.arange(len(points)), points
         near[itself], far[itself] = np.inf, -1.0  # no point is its own neighbour
-        excess = np.empty(len(points))
+        excess = np.empty((len(points), k))
         for row, (seen, ranked) in enumerate(zip(near, far, strict=True)):
             nearest = np.flatnonzero(seen <= np.partition(seen, k - 1)[k - 1])
             nearest = nearest[np.argsort(seen[nearest], kind="stable")[:k]]
             # The point itself, which has -1, makes the count of nearer points a rank from 1.
             before = [np.count_nonzero(ranked[:j] <= ranked[j]) for j in nearest]
             after = [np.count_nonzero(ranked[j + 1 :] < ranked[j]) for j in nearest]
-            excess[row] = np.maximum(np.add(before, after) - k, 0).sum()
+            excess[row] = np.maximum(np.add(before, after) - k, 0)
         return excess
 
-    scale = 2 / (k * (2 * n - 3 * k - 1))
-    return scale * filled(of_tile, (len(rows),), max(1, _TILE_DISTANCES // n))
+    return filled(of_tile, (len(rows), k), max(1, _TILE_DISTANCES // n))

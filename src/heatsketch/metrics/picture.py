@@ -12,7 +12,7 @@ from heatsketch.graphs.shortest_paths import shortest_paths
 from heatsketch.layout.paths import Paths, graph_of_lengths, paths_of_few
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics.distortions import Distortion
-from heatsketch.metrics.neighborhoods import losses
+from heatsketch.metrics.neighborhoods import excess_ranks, losses
 from heatsketch.metrics.ranks import rank_correlation
 
 NEIGHBORS = 15
@@ -21,10 +21,22 @@ _JUDGED, _SOURCES, _LEAST_SOURCES = 300, 50, 5  # points whose neighbours, geode
 _ENTRIES, _VISITS = 30_000_000, 1_000_000  # of distances to judged points; of steps from sources
 LEAST_JUDGED = 50  # points
 _POOR = 0.75  # trustworthiness below which neighbours in the picture are hardly neighbours
-_GOOD_NEIGHBORS, _GOOD_DISTANCES = 0.9, 0.7
+_GOOD_NEIGHBORS, _GOOD_DISTANCES, _GOOD_WITHIN = 0.9, 0.7, 0.8
 _FRAME, _FAR = 0.98, 2.0  # central fraction of the points; distance in units of its radius
 _CELLS, _DENSEST, _LEAST_CROWD = 2_500, 100, 100  # of the frame; one of so many; points
 _CROWDED = 0.5
+_JUDGEMENTS = {  # by whether neighbours and large distances are good: the verdict, and what to read
+    (True, True): ("Good", "Read near and far, not exact distances"),
+    (True, False): (
+        "Good for neighbours, not for large distances",
+        "Read who is near, not how far others are",
+    ),
+    (False, True): (
+        "Good for large distances, not for neighbours",
+        "Read which groups are far apart, not who is near",
+    ),
+    (False, False): ("Rough", "Trust neither neighbours nor distances"),
+}
 
 
 class PictureQuality(NamedTuple):
@@ -51,6 +63,9 @@ class PictureQuality(NamedTuple):
     is_free : bool
         Whether the points of the picture were free, so that it keeps neighbours and the order of
         distances rather than the distances.
+    true_neighbors : float
+        How many of the 15 nearest points in the picture are among the 30 nearest in the data, the
+        mean of some 300 points. NaN for fewer than 50 distinct points.
 
     See Also
     --------
@@ -64,44 +79,60 @@ class PictureQuality(NamedTuple):
     within: float
     crowding: float = math.nan
     is_free: bool = False
+    true_neighbors: float = math.nan
 
     @property
     def verdict(self) -> str:
         """One word or a few about the use of this picture; other pictures may show more."""
-        if math.isnan(self.neighbors):
-            return f"Fewer than {LEAST_JUDGED} points, too few to judge"
-        if self.neighbors < _POOR:
-            return "Poor, this picture does not show the neighbours of the data"
-        if math.isnan(self.distances):
-            word = "Good" if self.neighbors >= _GOOD_NEIGHBORS else "Rough"
-            return f"{word} for neighbours, large distances were not judged"
-        if self.neighbors >= _GOOD_NEIGHBORS:
-            poor = self.distances < _GOOD_DISTANCES
-            return "Good for neighbours, not for large distances" if poor else "Good"
-        good = self.distances >= _GOOD_DISTANCES
-        return "Good for large distances, not for neighbours" if good else "Rough"
+        return self._judged()[0]
 
     def describe(self) -> str:
         """Describe in plain words how far the picture can be believed.
 
         Examples
         --------
+        >>> from textwrap import fill
         >>> from heatsketch.metrics import PictureQuality
-        >>> print(PictureQuality(0.97, 0.92, 0, 0.89).describe().replace(". ", ".\\n"))
-        Good: neighbours .97, large distances .92.
-        It keeps 89 % of distances within a factor of 1.5.
+        >>> print(fill(PictureQuality(0.97, 0.92, 0, 0.75, true_neighbors=11.4).describe(), 79))
+        Good: on average 11.4 of a point's 15 neighbours in the picture are among its
+        30 nearest in the data, trustworthiness .97, rank correlation of distances with
+        path lengths along the data .92. Read near and far, not exact distances. The
+        picture keeps 75 % of diffusion distances within a factor of 1.5.
         """
-        numbers = {"neighbours": self.neighbors, "large distances": self.distances}
-        known = ", ".join(shown(numbers))
-        line = f"{self.verdict}: {known}." if known else f"{self.verdict}."
-        if self.outside:
-            line += f" Far points: {self.outside:,} outside the frame."
-        if self.crowding > _CROWDED:
-            line += " Most points are crowded in 1 % of the frame."
+        known = []
+        if not math.isnan(self.true_neighbors):
+            known.append(
+                f"on average {self.true_neighbors:.1f} of a point's {NEIGHBORS} neighbours in the "
+                f"picture are among its {2 * NEIGHBORS} nearest in the data"
+            )
+        lengths = "rank correlation of distances with path lengths along the data"
+        known += shown({"trustworthiness": self.neighbors, lengths: self.distances})
+        word, use = self._judged()
         kept = math.floor(100 * self.within + 1e-9)
-        free = "A free layout, for neighbours and the order of distances; it"
-        subject = free if self.is_free else "It"
-        return f"{line} {subject} keeps {kept} % of distances within a factor of {FACTOR:g}."
+        said = [
+            f"{word}: {', '.join(known)}" if known else word,
+            use,
+            f"Far points: {self.outside:,} outside the frame" if self.outside else "",
+            "Most points are crowded in 1 % of the frame" if self.crowding > _CROWDED else "",
+            f"The picture keeps {kept} % of diffusion distances within a factor of {FACTOR:g}",
+        ]
+        return " ".join(f"{sentence}." for sentence in said if sentence)
+
+    def _judged(self) -> tuple[str, str]:
+        """Return the verdict, and how to read the picture."""
+        near, far = self.neighbors >= _GOOD_NEIGHBORS, self.distances >= _GOOD_DISTANCES
+        word, use = _JUDGEMENTS[near, far]
+        if math.isnan(self.neighbors):
+            word, use = f"Fewer than {LEAST_JUDGED} points, too few to judge", ""
+        elif self.neighbors < _POOR:
+            word = "Poor, this picture does not show the neighbours of the data"
+        elif math.isnan(self.distances):
+            word = "Good" if near else "Rough"
+            word += " for neighbours, large distances were not judged"
+        is_doubtful = self.is_free or self.distances < _GOOD_DISTANCES
+        if near and self.within >= _GOOD_WITHIN and not is_doubtful:
+            use = "Distances can be compared by eye"
+        return word, use
 
 
 def shown(numbers: Mapping[str, float]) -> list[str]:
@@ -153,9 +184,11 @@ def picture_quality(
     k = min(NEIGHBORS, (n - 1) // 2)
     radii = np.linalg.norm(Y - np.median(Y, axis=0), axis=1)
     frame = np.quantile(radii, _FRAME)
-    trust, correlation = math.nan, math.nan
+    trust = correlation = true_neighbors = math.nan
     if n >= LEAST_JUDGED:
-        trust = 1.0 - float(losses(X, Y, k, judged, distances=distances).mean())
+        excess = excess_ranks(X, Y, k, judged, distances=distances)
+        trust = 1.0 - float(losses(excess, n).mean())
+        true_neighbors = float(np.mean(np.sum(excess <= k, axis=1)))
     if geodesics is not None:
         sources, lengths = geodesics
         reached = np.isfinite(lengths) & (lengths > 0)
@@ -169,6 +202,7 @@ def picture_quality(
         distortion.within[FACTOR],
         _crowding(Y[radii <= frame]),
         is_free,
+        true_neighbors,
     )
 
 

@@ -35,6 +35,7 @@ from heatsketch.operators.components import members_of
 from heatsketch.plot.labels import MAX_CATEGORIES, palette
 from heatsketch.plot.points import ORDER_SEED
 from heatsketch.reports.columns import (
+    MANY_POINTS,
     column,
     feature_columns,
     image_facts,
@@ -50,14 +51,7 @@ from heatsketch.reports.frames import (
     frames,
     slider_times,
 )
-from heatsketch.reports.summary import (
-    advice,
-    changed,
-    explained,
-    parameters,
-    reading,
-    summary,
-)
+from heatsketch.reports.summary import explained, parameters, reading, summary
 from heatsketch.reports.writer import Report, check_suffix
 from heatsketch.scales.bandwidth import ksum
 from heatsketch.spectral.traces import heat_trace
@@ -212,6 +206,12 @@ def report(
     components = np.zeros(n, int) if diffusion is None else diffusion.component_of
     own = facts.pop("own columns")
     columns = own + columns if is_audit else columns + own
+    of_features = feature_columns(in_units, features, shown)
+    if 0 < len(of_features) < np.shape(X)[1]:
+        facts["lines"]["features"] = (
+            f"{len(of_features)} of {np.shape(X)[1]} are colours, those of the largest variance, "
+            f"because the page shows more than {MANY_POINTS:,} points"
+        )
     facts |= {
         "title": title or facts["title"],
         "palette": palette(MAX_CATEGORIES),  # of groups that are named in the page
@@ -220,8 +220,8 @@ def report(
         "shown": None if len(shown) == n else packed(shown, "i4"),
         "frames": frames(est, Y, slider_times(est, times, len(shown)), shown, leading),
         "ids": {name: texts(values, shown) for name, values in named_columns(ids, "id", n).items()},
-        "columns": columns + feature_columns(in_units, features, shown),
-        "distortion": None if distortion is None else distortion_facts(distortion, shown),
+        "columns": columns + of_features,
+        "distortion": distortion and distortion_facts(distortion, shown, model._has_free_layout),
         "parameters": {name: repr(value) for name, value in model.get_params(deep=False).items()},
         "versions": {
             "heatsketch": __version__,
@@ -279,7 +279,6 @@ def of_audit(audit: Audit, shown: Array) -> dict[str, Any]:
         "verdict": audit.describe().splitlines()[0],
         "reading": "The figures compare this picture with the data. Do not read areas or densities "
         "from it, nor gaps that the table of gaps does not believe.",
-        "changed": {},
         "again": None,
         "lines": dict(zip(names, audit.describe().splitlines(), strict=True)),
         "own columns": [column(name, values, shown) for name, values in measures.items()],
@@ -310,9 +309,8 @@ def of_estimator(est: Any, X: Any, shown: Array) -> dict[str, Any]:
     return {
         "title": name,
         "command": f"hs.report(hs.{est!r}.fit(X), X)".replace("\n", " "),
-        "verdict": "" if (found := est._result("quality_")) is None else advice(found),
+        "verdict": "" if (found := est._result("quality_")) is None else found.describe(),
         "reading": reading(est, 1 if scales is None else scales["components"]),
-        "changed": {"method": f"{name}, {changed(est) or 'all parameters as by default'}"},
         "again": "rows = np.loadtxt('rows.txt', dtype=int)\n"
         f"hs.report(hs.{est!r}.fit(X[rows]), X[rows])",
         "lines": {

@@ -119,13 +119,13 @@ def beside_facts(beside: Any, shown: Array, n: int) -> dict[str, Any] | None:
     return {"title": title, "positions": [packed_places(scaled(Y[shown, :3])[0])]}
 
 
-def distortion_facts(found: Distortion, shown: Array) -> dict[str, Any]:
+def distortion_facts(found: Distortion, shown: Array, is_free: bool = False) -> dict[str, Any]:
     """Return the distortion of distances, and the worst pairs as places among the points shown."""
     worst = {
         end: np.searchsorted(shown, pairs[np.isin(pairs, shown).all(axis=1)])
         for end, pairs in found.worst_pairs.items()
     }
-    return found._asdict() | {"line": kept(found), "worst_pairs": worst}
+    return found._asdict() | {"line": kept(found, is_free), "worst_pairs": worst}
 
 
 def _of_a_copy(est: Any, times: list[Any], at: int) -> Array:

@@ -1,19 +1,18 @@
 """Facts as text: the same lines on the command line and in reports."""
 
 import math
-from inspect import signature
 from typing import Any
 
 import numpy as np
 
-from heatsketch.metrics.picture import PictureQuality
+from heatsketch.comparison.methods import defaults
 from heatsketch.spectral.traces import ExplainedVariance
 
 _PROBES = 8  # for more than 2,048 points
 
 
 def summary(estimator: Any, share: ExplainedVariance | None = None) -> dict[str, str]:
-    """Return names and texts: time, layout, bandwidth, graph, distortion, explained variance.
+    """Return names and texts: what the fit chose, the graph, the picture, the variance explained.
 
     `share` is the result of `explained`, if it is known already.
 
@@ -37,13 +36,14 @@ def summary(estimator: Any, share: ExplainedVariance | None = None) -> dict[str,
     elif epsilon is not None:
         given = np.isnan(epsilon)
         lines["bandwidth"] = "of the given affinity" if given else f"epsilon {epsilon:.6g}"
-    lines |= _model(estimator._result("diagnostics_") or {})
+    facts = estimator._result("diagnostics_") or {}
+    if "dimension" in facts:
+        lines["bandwidth"] += f"; dimension {facts['dimension']:.3g}"
+    lines |= _model(facts)
     if (quality := estimator._result("quality_")) is not None:
         lines["picture"] = quality.describe()
     if (distortion := estimator._result("distortion_")) is not None:
-        held_out, line = distortion.held_out_log_L, kept(distortion)
-        if estimator._has_free_layout:  # whose worst pairs are chance
-            line = line.partition(";")[0]
+        held_out, line = distortion.held_out_log_L, kept(distortion, estimator._has_free_layout)
         more = "" if math.isnan(held_out) else f", {held_out:.2f} for points not learned from"
         lines["distances"] = line + more
     if estimator._states_variance:
@@ -56,55 +56,11 @@ def summary(estimator: Any, share: ExplainedVariance | None = None) -> dict[str,
 
 
 def parameters(estimator: Any) -> str:
-    """Return the parameters that are not None: "n_components=2, time='auto', ..."."""
-    values = estimator.get_params()
-    return ", ".join(f"{name}={value!r}" for name, value in values.items() if value is not None)
-
-
-def changed(estimator: Any) -> str:
-    """Return the parameters that are not the defaults: "n_components=2, layout='linear'"."""
-    usual = type(estimator)().get_params(deep=False) if _has_defaults(estimator) else {}
-    values = estimator.get_params(deep=False)
-    return ", ".join(
-        f"{name}={value!r}"
-        for name, value in values.items()
-        if name not in usual or repr(value) != repr(usual[name])
-    )
-
-
-def _has_defaults(estimator: Any) -> bool:
-    given = signature(type(estimator)).parameters.values()
-    return all(one.default is not one.empty for one in given)
-
-
-def advice(quality: PictureQuality) -> str:
-    """Say in words what a picture can be used for, and what not.
-
-    Examples
-    --------
-    >>> from heatsketch.metrics import PictureQuality
-    >>> from heatsketch.reports.summary import advice
-    >>> print(advice(PictureQuality(0.97, 0.92, 0, 0.37)).replace(". ", ".\\n"))
-    Good.
-    Points that are near each other here are near each other in the data.
-    Groups that are farther apart here are mostly farther apart in the data.
-    Measure no distance by eye: 37 % are right to a factor of 1.5.
-    """
-    lines = [f"{quality.verdict}."]
-    if quality.neighbors >= 0.9:
-        lines.append("Points that are near each other here are near each other in the data.")
-    elif not math.isnan(quality.neighbors):
-        share = "Many" if quality.neighbors >= 0.75 else "Few"
-        lines.append(f"{share} points that are near each other here are near in the data.")
-    if quality.distances >= 0.7:
-        lines.append("Groups that are farther apart here are mostly farther apart in the data.")
-    elif not math.isnan(quality.distances):
-        lines.append("Do not compare distances between groups.")
-    percent = math.floor(100 * quality.within + 1e-9)
-    kept = quality.within >= 0.8 and not quality.distances < 0.7
-    what = "Distances can be compared by eye" if kept else "Measure no distance by eye"
-    lines.append(f"{what}: {percent} % are right to a factor of 1.5.")
-    return " ".join(lines)
+    """Return the parameters that are not the defaults: "n_components=3, layout='linear'"."""
+    usual = defaults(type(estimator))
+    given = estimator.get_params(deep=False)
+    own = [f"{name}={x!r}" for name, x in given.items() if not np.array_equal(x, usual[name])]
+    return ", ".join(own) or "all parameters as by default"
 
 
 def reading(estimator: Any, components: int) -> str:
@@ -118,9 +74,14 @@ def reading(estimator: Any, components: int) -> str:
     )
 
 
-def kept(distortion: Any) -> str:
-    """Return the line about how well an embedding keeps distances."""
+def kept(distortion: Any, is_free: bool = False) -> str:
+    """Return the line about how well an embedding keeps distances.
+
+    It leaves out the worst pairs of a free layout, which are chance.
+    """
     line: str = distortion.describe().removeprefix("distances ")
+    if is_free:
+        return line.partition(";")[0]
     return line if math.isinf(distortion.log_L) else f"{line}; log L {distortion.log_L:.2f}"
 
 
