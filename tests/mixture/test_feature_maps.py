@@ -13,6 +13,7 @@ from heatsketch import ConvergenceWarning
 from heatsketch.mixture import CholeskyMap, HermiteMap, MixtureKernel, TaylorMap, TensorSketch
 from heatsketch.mixture.cholesky_map import draw
 from problems.mixtures import agree, cloud, mixture_of
+from problems.slopes import differences
 
 
 def fitted(points=cloud(2, 60), **options):
@@ -118,16 +119,6 @@ def test_map_can_be_fitted_again(kind):
     np.testing.assert_array_equal(again.transform(x), fresh.transform(x))
     for name in ("gradient", "residual") if kind is not TensorSketch else ():
         np.testing.assert_array_equal(getattr(again, name)(x), getattr(fresh, name)(x))
-
-
-def differences(place, x, h):
-    """Derivatives (n, r, m) by differences whose error is of order h⁶."""
-
-    def along(e):
-        beside = [place(x + s * h * e) - place(x - s * h * e) for s in (1, 2, 3)]
-        return np.tensordot([45, -9, 1], beside, 1) / (60 * h)
-
-    return np.stack([along(e) for e in np.eye(x.shape[1])], axis=2)
 
 
 @pytest.mark.parametrize("m", [1, 2, 5, 10])
