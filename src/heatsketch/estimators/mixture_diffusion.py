@@ -29,6 +29,7 @@ from heatsketch.mixture.marginal import (
     fit_with_gaps,
     marginal_log_density,
     marginal_places,
+    marginal_slopes,
 )
 from heatsketch.mixture.steps import Steps
 from heatsketch.neighbors.missing import Donors
@@ -490,7 +491,8 @@ class MixtureDiffusion(Embedder):
         Parameters
         ----------
         X : array-like of shape (m_samples, n_features)
-            Points, new ones or training points.
+            Points, new ones or training points; missing entries, NaN, are integrated out, and the
+            derivatives by these are 0.
 
         Returns
         -------
@@ -516,8 +518,18 @@ class MixtureDiffusion(Embedder):
         ((300, 1, 2), True)
         """
         check_is_fitted(self)
-        slopes = self._slopes(self._coordinates(read_points(self, X, reset=False)))
-        return slopes if self.whitening_ is None else slopes @ self.whitening_.slopes
+        X = read_points(self, X, reset=False, allow_nan=True)
+        gaps = np.isnan(X).any(axis=1)
+        found = np.empty((len(X), self._n_features_out, X.shape[1]))
+        if gaps.any():
+            self._refuse_gaps()
+            seen = Observation.of(self.whitening_, X.shape[1])
+            slopes = marginal_slopes(self.features_, seen, X[gaps].astype(np.float64))
+            found[gaps] = self.step_matrix_.T @ slopes
+        if not gaps.all():
+            slopes = self._slopes(self._coordinates(X[~gaps]))
+            found[~gaps] = slopes if self.whitening_ is None else slopes @ self.whitening_.slopes
+        return found
 
     def inverse_transform(self, Y: Any) -> Array:
         """Return points with given coordinates, by the derivatives of the coordinates.
@@ -657,7 +669,7 @@ class MixtureDiffusion(Embedder):
 
     def _slopes(self, z: Array) -> Array:
         """Return the derivatives (n, k, q) of places by coordinates of the kernel."""
-        return np.einsum("nra,rk->nka", self.features_.gradient(z), self.step_matrix_)
+        return self.step_matrix_.T @ self.features_.gradient(z)
 
     def _missing(self, X: Array) -> Array:
         y = self.features_.transform(X) - self._offset

@@ -132,13 +132,17 @@ class CholeskyMap(SmoothMap):
         origin, w, dw, dc = self._changes
         slopes = np.empty((len(x), self.n_features, m))
         for rows in row_tiles(len(x), max(1, _SLOPE_NUMBERS // max(1, dc.size))):
-            inner = projection_gradients(c, x[rows], origin, w, dw, dc)  # (n, r, m)
-            y = inner.transpose(1, 0, 2).reshape(len(w), len(inner) * m)
-            if y.size:
-                y = solve_triangular(self._factor, y, lower=True, check_finite=False)
-            y = self._rotation.T @ y
-            slopes[rows] = y.reshape(self.n_features, len(inner), m).transpose(1, 0, 2)
-        return slopes * (np.sqrt(c.density_unit) / c.unit)  # type: ignore[no-any-return]
+            slopes[rows] = self.solved(projection_gradients(c, x[rows], origin, w, dw, dc))
+        return slopes / c.unit  # type: ignore[no-any-return]
+
+    def solved(self, inner: Array) -> Array:
+        """Return coordinates, or their derivatives, (n, k, m) of inner products with pivots."""
+        n, r, m = inner.shape
+        y = inner.transpose(1, 0, 2).reshape(r, n * m)
+        if y.size:
+            y = solve_triangular(self._factor, y, lower=True, check_finite=False)
+        y = self._rotation.T @ y * np.sqrt(self.kernel.components.density_unit)
+        return y.reshape(self.n_features, n, m).transpose(1, 0, 2)  # type: ignore[no-any-return]
 
     @cached_property
     def _changes(self) -> tuple[Mixtures, Array, Array, Array]:
