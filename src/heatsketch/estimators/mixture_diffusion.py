@@ -43,7 +43,8 @@ _FIT_ROWS = 20_000  # points for the fit of a mixture
 _MOST_COMPONENTS = 10  # among which the Bayesian information criterion chooses
 _FOLDS = 5  # of training points that are left out
 _POINTS_PER_COMPONENT = 10  # least number for fits without a fold
-_STARTS = 2000  # drawn from ν, from the nearest of which a descent to a place begins
+_STARTS = 2000  # drawn from the mixture, from the nearest of which a descent to a place begins
+_START_NOISE = 1e-4  # beside the mixture, whose covariances may be singular, in units of ε/2
 _DONORS = 15  # nearest rows by which missing entries are filled roughly
 _QUANTILES = 500  # of the densities of training points that are stored
 _MAPS: dict[str, Any] = {"cholesky": CholeskyMap, "taylor": TaylorMap}
@@ -584,7 +585,7 @@ class MixtureDiffusion(Embedder):
             return self._slopes(z * length) * (length / typical)
 
         Y = Y / typical
-        drawn = draw(self.kernel_, _STARTS, 0) / length
+        drawn = draw(self.kernel_, _STARTS, 0, _START_NOISE) / length
         places = place(drawn)
         tolerance, z = self._fitted_as.tolerance, np.empty((len(Y), drawn.shape[1]))
         off = np.full(len(Y), np.inf)

@@ -132,10 +132,10 @@ class CholeskyMap(SmoothMap):
         origin, w, dw, dc = self._changes
         slopes = np.empty((len(x), self.n_features, m))
         for rows in row_tiles(len(x), max(1, _SLOPE_NUMBERS // max(1, dc.size))):
-            slopes[rows] = self.solved(projection_gradients(c, x[rows], origin, w, dw, dc))
+            slopes[rows] = self._solved(projection_gradients(c, x[rows], origin, w, dw, dc))
         return slopes / c.unit  # type: ignore[no-any-return]
 
-    def solved(self, inner: Array) -> Array:
+    def _solved(self, inner: Array) -> Array:
         """Return coordinates, or their derivatives, (n, k, m) of inner products with pivots."""
         n, r, m = inner.shape
         y = inner.transpose(1, 0, 2).reshape(r, n * m)
@@ -237,13 +237,13 @@ class CholeskyMap(SmoothMap):
         return np.maximum(missing, 0.0)  # type: ignore[no-any-return]
 
 
-def draw(kernel: MixtureKernel, n: int, seed: Any) -> Array:
-    """Draw points (n, m) from the stationary density ν."""
+def draw(kernel: MixtureKernel, n: int, seed: Any, noise: float = 1.0) -> Array:
+    """Draw points (n, m) from the density ν: the mixture, and noise of this variance in ε/2."""
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(n, kernel.weights)
     drawn = []
     for mean, covariance, count in zip(kernel.means, kernel.covariances, counts, strict=True):
-        S = covariance + kernel.epsilon / 2 * np.eye(kernel.n_features)
-        noise = rng.standard_normal((count, kernel.n_features))
-        drawn.append(mean + noise @ np.linalg.cholesky(S).T)
+        S = covariance + noise * kernel.epsilon / 2 * np.eye(kernel.n_features)
+        normal = rng.standard_normal((count, kernel.n_features))
+        drawn.append(mean + normal @ np.linalg.cholesky(S).T)
     return rng.permutation(np.concatenate(drawn))

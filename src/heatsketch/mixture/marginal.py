@@ -175,7 +175,7 @@ def marginal_places(features: CholeskyMap, seen: Observation, X: Array) -> Array
         for j, weight in enumerate(given.weights.T):
             inner += weight[:, None] * _products(features, given, j)[0]
         inner = inner[:, 1:] - inner[:, :1] - origin + ends.norms[0]
-        y = features.solved(inner[:, :, None])[:, :, 0]
+        y = features._solved(inner[:, :, None])[:, :, 0]
         places[rows] = y - features._mean @ features._rotation
     return places
 
@@ -198,7 +198,7 @@ def marginal_slopes(features: CholeskyMap, seen: Observation, X: Array) -> Array
             by_x = by_mean[:, j] @ later / c.unit  # (n, m, q)
             inner += values[:, :, None] * by_weight[:, None, j]
             inner += w[:, j, None, None] * (slopes @ by_x.transpose(0, 2, 1))
-        found[rows] = features.solved(inner[:, 1:] - inner[:, :1])
+        found[rows] = features._solved(inner[:, 1:] - inner[:, :1])
     return found
 
 
