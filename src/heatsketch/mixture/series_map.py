@@ -164,6 +164,7 @@ class SeriesMap(SmoothMap):
         return multi_indices(self.kernel.n_features, self._order)
 
     def _coordinates(self, x: Array) -> Array:
+        """By order."""
         f, w = self._functions(x, self._indices), self.kernel.components.responsibilities(x)
         return np.exp(self._log_scale) * np.einsum("rnk,nk->nr", f, w)  # type: ignore[no-any-return]
 
