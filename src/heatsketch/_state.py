@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, TypeVar, cast
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -11,14 +11,22 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def at_once(method: Method) -> Method:
     """Make a method work on a copy, whose attributes the object gets at the end.
 
-    So a call that raises or is interrupted changes nothing.
+    So a call that raises or is interrupted changes nothing. The copy has no values that were
+    computed when needed (`cached_property`), because the method changes what they follow from.
     """
 
     @wraps(method)
     def changed(self: Any, *args: Any, **options: Any) -> Any:
         draft = copy.copy(self)
+        for name in [name for name in vars(draft) if is_computed(type(draft), name)]:
+            delattr(draft, name)
         method(draft, *args, **options)
         self.__dict__ = draft.__dict__
         return self
 
     return cast(Method, changed)
+
+
+def is_computed(kind: type, name: str) -> bool:
+    """Return whether an attribute of a class is computed when needed, and then kept."""
+    return isinstance(getattr(kind, name, None), cached_property)

@@ -6,13 +6,14 @@ import math
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
-from scipy.stats import norm
+from scipy.stats import norm, ortho_group
 from sklearn.exceptions import NotFittedError
 
 from heatsketch import ConvergenceWarning
-from heatsketch.mixture import CholeskyMap, MixtureKernel
+from heatsketch.mixture import CholeskyMap, HermiteMap, MixtureKernel, TaylorMap, TensorSketch
 from heatsketch.mixture.cholesky_map import draw
-from problems.mixtures import cloud, mixture_of
+from problems.mixtures import agree, cloud, mixture_of
+from problems.slopes import differences
 
 
 def fitted(points=cloud(2, 60), **options):
@@ -107,11 +108,60 @@ def test_coordinates_of_a_point_do_not_depend_on_the_others():
     np.testing.assert_allclose(features.transform(x[::-1]), y[::-1], atol=1e-10 * np.abs(y).max())
 
 
-def test_map_can_be_fitted_again():
-    second, x = mixture_of(2, 3.0), cloud(2, 60)
-    again, fresh = (features.fit(second, points=2 * x) for features in (fitted(), CholeskyMap()))
-    assert again.error_bound == fresh.error_bound
+@pytest.mark.parametrize("kind", [CholeskyMap, TaylorMap, HermiteMap, TensorSketch])
+def test_map_can_be_fitted_again(kind):
+    options = {"random_state": 0} if kind is TensorSketch else {}
+    first, second = (MixtureKernel([0.4, 0.6], [[0.0], [d]], [1.0, 1.0], d) for d in (1.0, 3.0))
+    x, again = cloud(1, 60), kind(**options).fit(first)
+    again.transform(x)  # computes what a map keeps
+    again.fit(second, points=2 * x)
+    fresh = kind(**options).fit(second, points=2 * x)
     np.testing.assert_array_equal(again.transform(x), fresh.transform(x))
+    for name in ("gradient", "residual") if kind is not TensorSketch else ():
+        np.testing.assert_array_equal(getattr(again, name)(x), getattr(fresh, name)(x))
+
+
+@pytest.mark.parametrize("m", [1, 2, 5, 10])
+@pytest.mark.parametrize("epsilon", [0.5, 4.0, 2.0**10, 2.0**20])
+@pytest.mark.parametrize(("n", "time"), [(3, 1), (1, 3)])
+def test_gradients_are_slopes_near_and_far(m, epsilon, n, time):
+    """The largest slope near the mixture is the unit. Far away coordinates lose digits."""
+    kernel, points = mixture_of(m, epsilon, n, time), cloud(m, 60)
+    tolerance = 1e-3 * np.sqrt(kernel.squared_distance(points, points).max())
+    features = CholeskyMap().fit(kernel, tolerance, points)
+    near = features.gradient(cloud(m))
+    for times, error in ((1, 1e-7), (5, 1e-7), (20, 1e-5)):
+        x = times * cloud(m, seed=9)
+        found = features.gradient(x)
+        want = differences(features.transform, x, 0.02 * np.sqrt(epsilon))
+        assert found.shape == (8, features.n_features, m)
+        assert np.abs(found - want).max() <= error * np.abs(near).max()
+
+
+def test_gradients_of_distances_tend_to_those_in_closed_form():
+    kernel, x = mixture_of(2, 2.0), cloud(2, 40)
+    features = CholeskyMap().fit(kernel, 1e-5 * np.sqrt(kernel.squared_distance(x, x).max()), x)
+    off = features.transform(x) - features.transform(x[::-1])
+    d = np.linalg.norm(off, axis=1)
+    found = np.einsum("nr,nra->na", off / d[:, None], features.gradient(x))
+    want = kernel.gradient(x, x[::-1])
+    np.testing.assert_allclose(found, want, atol=1e-4 * np.abs(want).max())
+
+
+def test_gradients_turn_with_the_space():
+    """The coordinates stay, so that each of their gradients is the old one, turned."""
+    kernel, x = mixture_of(3, 2.0), cloud(3, 30)
+    turn = ortho_group.rvs(3, random_state=0)
+    covariances = turn @ kernel.covariances @ turn.T
+    turned = MixtureKernel(kernel.weights, kernel.means @ turn.T, covariances, kernel.epsilon)
+    now = CholeskyMap().fit(kernel, 1e-3, x)
+    later = CholeskyMap().fit(turned, 1e-3, x @ turn.T)
+    agree(later.gradient(x @ turn.T), now.gradient(x) @ turn.T, 1e-8)
+
+
+def test_gradients_of_no_coordinates_are_none():
+    features = CholeskyMap().fit(mixture_of(2), points=np.ones((3, 2)))
+    assert features.gradient(cloud(2)).shape == (8, 0, 2)
 
 
 @pytest.mark.statistical

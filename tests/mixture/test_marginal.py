@@ -11,7 +11,9 @@ from heatsketch.mixture.marginal import (
     fit_with_gaps,
     marginal_log_density,
     marginal_places,
+    marginal_slopes,
 )
+from problems.slopes import differences
 
 RNG = np.random.default_rng(0)
 PLANE = hs.MixtureKernel(
@@ -136,7 +138,31 @@ def test_mixtures_without_full_covariances_say_what_to_do():
         hs.MixtureDiffusion(mixture=mixture, random_state=0).fit(HOLED)
 
 
+@pytest.mark.parametrize("options", [{}, {"epsilon": "median", "mixture": 1, "time": 3}])
+def test_derivatives_by_what_is_there_are_finite_differences(options):
+    model = hs.MixtureDiffusion(random_state=0, **options).fit(X[:, :5])
+    holed = HOLED[:20, :5]
+    found = model.sensitivity(holed)
+    want = differences(model.transform, holed, 0.002)
+    assert_allclose(found, want, atol=1e-7 * np.abs(want).max())
+    missing = np.isnan(holed)
+    assert missing.any()
+    assert_array_equal(found.transpose(0, 2, 1)[missing], 0)  # nothing depends on these
+    assert_allclose(model.sensitivity(holed[:3]), found[:3], atol=1e-12 * np.abs(found).max())
+
+
+def test_with_all_entries_derivatives_are_those_of_the_plain_map():
+    model = hs.MixtureDiffusion(random_state=0).fit(X)
+    seen = Observation.of(model.whitening_, X.shape[1])
+    found = marginal_slopes(model.features_, seen, X)
+    want = model.features_.gradient(model._coordinates(X)) @ model.whitening_.slopes
+    assert_allclose(found, want, atol=1e-9 * np.abs(want).max())
+
+
 def test_maps_of_taylor_series_have_no_rule_for_gaps():
     few = HOLED[:, :2][~GAPS[:, :2].all(axis=1)]
     with pytest.raises(ValueError, match="features='cholesky'"):
         hs.MixtureDiffusion(2, features="taylor", random_state=0).fit(few)
+    model = hs.MixtureDiffusion(2, features="taylor", random_state=0).fit(X[:, :2])
+    with pytest.raises(ValueError, match="features='cholesky'"):
+        model.sensitivity(few)

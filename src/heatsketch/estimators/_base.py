@@ -20,14 +20,13 @@ from heatsketch._validation import (
     check_choice,
     check_level,
     check_number,
-    check_points,
 )
 from heatsketch.backend import HOST, Block, blocks_on
 from heatsketch.backend.device import device_memory, found_here
 from heatsketch.estimators._embedder import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.estimators._reading import read_filled, read_input
-from heatsketch.estimators.local_maps import derivatives, points_at
+from heatsketch.estimators.local_maps import derivatives, points_at, warn_of_places
 from heatsketch.layout.maps import FreeMap, LinearMap, Map
 from heatsketch.markov.affinity import AFFINITIES
 from heatsketch.markov.diffusion import Diffusion, reweighted, times_columns
@@ -361,10 +360,7 @@ class DiffusionEstimator(Embedder, Weighed):
         >>> bool(np.allclose(model.inverse_transform(model.embedding_), X))
         True
         """
-        check_is_fitted(self)
-        Y, k = check_points(Y, "Y", min_rows=1, accept_sparse=False), self._n_features_out
-        if Y.shape[1] != k:
-            raise ValueError(f"Y has {Y.shape[1]} columns but there are {k} coordinates; pass {k}.")
+        Y = self._read_places(Y)
         kernel = self.diffusion_.out_of_sample
         has_points = isinstance(kernel, PointKernel) and self._fitted_as.metric != "precomputed"
         if not has_points:
@@ -374,8 +370,10 @@ class DiffusionEstimator(Embedder, Weighed):
         points = cast(PointKernel, kernel).points
         if sparse.issparse(points):
             raise ValueError("The training points are sparse; fit X.toarray() for an inverse.")
-        places = self.diffusion_.expand(self._map.training(self.diffusion_.step()))
-        return points_at(np.asarray(places, float), points, Y.astype(float))
+        training = self.diffusion_.expand(self._map.training(self.diffusion_.step()))
+        places = np.asarray(training, float)
+        warn_of_places(places, Y)
+        return points_at(places, points, Y)
 
     def _current_diffusion(self) -> Diffusion:
         """Return the diffusion of the points of `embedding_`, or raise if these have changed.

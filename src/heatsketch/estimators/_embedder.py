@@ -5,13 +5,14 @@ from abc import abstractmethod
 from functools import wraps
 from typing import Any, Self, cast
 
+import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._state import Method, at_once
 from heatsketch._tensors import returned_for
 from heatsketch._typing import Array
-from heatsketch._validation import check_parameters
+from heatsketch._validation import check_parameters, check_points
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.markov.rows import leading_pairs
 
@@ -128,6 +129,14 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """Return a copy with the parameters of the fit, which later calls do not change."""
         check_is_fitted(self)
         return copy.copy(self).set_params(**self._fitted_as.get_params(deep=False))
+
+    def _read_places(self, Y: Any) -> Array:
+        """Return places (m, k) in float64, or raise if they are not places of this embedding."""
+        check_is_fitted(self)
+        Y, k = check_points(Y, "Y", min_rows=1, accept_sparse=False), self._n_features_out
+        if Y.shape[1] != k:
+            raise ValueError(f"Y has {Y.shape[1]} columns but there are {k} coordinates; pass {k}.")
+        return Y.astype(np.float64, copy=False)  # type: ignore[no-any-return]
 
     @property
     def _n_features_out(self) -> int:

@@ -67,14 +67,11 @@ def points_at(places: Array, points: Array, Y: Array) -> Array:
     """Return points (m, d) at places Y (m, k): those of a local linear fit, exact at training ones.
 
     It minimises Σ_j w_j |x_j - a - B (y_j - y)|² over the nearest places y_j, w_j = 1/|y - y_j|²,
-    with a small penalty of B; the point is a. Warns of places farther from all others than any
-    training place is.
+    with a small penalty of B; the point is a.
     """
-    n, k = places.shape
-    count = min(n, max(_PLACES, 2 * k + 1))
-    tree = cKDTree(places)
-    distances, nearest = (np.reshape(part, (len(Y), count)) for part in tree.query(Y, count))
-    _warn_of_places(tree, distances[:, 0], nearest[:, 0], count)
+    k, count = places.shape[1], _count(places)
+    near_places = cKDTree(places).query(Y, count)
+    distances, nearest = (np.reshape(part, (len(Y), count)) for part in near_places)
     found = np.empty((len(Y), points.shape[1]))
     for rows in row_tiles(len(Y), max(1, _ENTRIES // (count * max(k, points.shape[1])))):
         d, near = distances[rows], nearest[rows]
@@ -94,16 +91,24 @@ def points_at(places: Array, points: Array, Y: Array) -> Array:
     return found
 
 
-def _warn_of_places(tree: cKDTree, distances: Array, nearest: Array, count: int) -> None:
-    """Warn of places farther from the nearest training place, in its scale, than any of these."""
-    chosen = np.linspace(0, tree.n - 1, min(tree.n, _LEFT_OUT)).astype(int)
-    own, other = tree.query(tree.data[chosen], 2)
+def _count(places: Array) -> int:
+    """Return how many of the places (n, k) a local fit takes."""
+    n, k = places.shape
+    return min(n, max(_PLACES, 2 * k + 1))
 
-    def affinity(d: Array, places: Array) -> Array:
-        scales = tree.query(tree.data[places], max(2, count // 2))[0][:, -1]
+
+def warn_of_places(places: Array, Y: Array) -> None:
+    """Warn of places Y farther from the nearest training place, in its scale, than any of these."""
+    tree = cKDTree(places)
+    chosen = np.linspace(0, tree.n - 1, min(tree.n, _LEFT_OUT)).astype(int)
+    own, other = tree.query(places[chosen], 2)
+
+    def affinity(d: Array, at: Array) -> Array:
+        scales = tree.query(places[at], max(2, _count(places) // 2))[0][:, -1]
         return -d / np.maximum(scales, np.finfo(float).tiny)  # type: ignore[no-any-return]
 
     left_out = np.sort(affinity(own[:, 1], other[:, 1]))
+    distances, nearest = tree.query(Y)
     novelty = fraction_less_new(left_out, affinity(distances, nearest))
     new = np.flatnonzero((novelty >= 1) & (distances > 0))
     if len(new):

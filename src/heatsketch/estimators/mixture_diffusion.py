@@ -4,11 +4,13 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.spatial import cKDTree
 from scipy.spatial.distance import pdist
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from heatsketch._exceptions import warn_of_rows
 from heatsketch._input_warnings import warn_of_scales
 from heatsketch._random import seed_entropy
 from heatsketch._tensors import returned_for
@@ -16,15 +18,18 @@ from heatsketch._typing import Array
 from heatsketch._validation import check_choice, check_number, read_points
 from heatsketch.estimators._embedder import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
+from heatsketch.estimators.local_maps import points_at
 from heatsketch.markov.out_of_sample import fraction_less_new, warn_of_new_points
 from heatsketch.mixture import CholeskyMap, MixtureKernel, TaylorMap, Whitening
 from heatsketch.mixture.cholesky_map import draw
 from heatsketch.mixture.fitting import fit_mixture, refitted, rescaled
+from heatsketch.mixture.inverse import descend
 from heatsketch.mixture.marginal import (
     Observation,
     fit_with_gaps,
     marginal_log_density,
     marginal_places,
+    marginal_slopes,
 )
 from heatsketch.mixture.steps import Steps
 from heatsketch.neighbors.missing import Donors
@@ -38,6 +43,8 @@ _FIT_ROWS = 20_000  # points for the fit of a mixture
 _MOST_COMPONENTS = 10  # among which the Bayesian information criterion chooses
 _FOLDS = 5  # of training points that are left out
 _POINTS_PER_COMPONENT = 10  # least number for fits without a fold
+_STARTS = 2000  # drawn from the mixture, from the nearest of which a descent to a place begins
+_START_NOISE = 1e-4  # beside the mixture, whose covariances may be singular, in units of ε/2
 _DONORS = 15  # nearest rows by which missing entries are filled roughly
 _QUANTILES = 500  # of the densities of training points that are stored
 _MAPS: dict[str, Any] = {"cholesky": CholeskyMap, "taylor": TaylorMap}
@@ -476,6 +483,129 @@ class MixtureDiffusion(Embedder):
         seen = Observation.of(self.whitening_, X.shape[1])
         return marginal_log_density(self.kernel_, seen, X.astype(np.float64))
 
+    def sensitivity(self, X: Any) -> Array:
+        """Compute how the coordinates of each point change with its features, in closed form.
+
+        A large derivative says that this feature makes the point be where it is, rather than beside
+        it. Features in different units compare after multiplication by their standard deviations.
+
+        Parameters
+        ----------
+        X : array-like of shape (m_samples, n_features)
+            Points, new ones or training points; missing entries, NaN, are integrated out, and the
+            derivatives by these are 0.
+
+        Returns
+        -------
+        ndarray of shape (m_samples, n_components, n_features)
+            Derivatives of `transform`, in units of the coordinates by those of the features.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit.
+
+        Notes
+        -----
+        The cost is that of `transform`, times the number of coordinates of the mixture.
+
+        Examples
+        --------
+        >>> import numpy as np, heatsketch as hs
+        >>> X = np.random.default_rng(0).uniform(size=(300, 2)) * [5, 0.1]
+        >>> model = hs.MixtureDiffusion(1, epsilon="median", random_state=0).fit(X)
+        >>> S = model.sensitivity(X)
+        >>> S.shape, bool(np.abs(S[:, 0, 0]).mean() > np.abs(S[:, 0, 1]).mean())
+        ((300, 1, 2), True)
+        """
+        check_is_fitted(self)
+        X = read_points(self, X, reset=False, allow_nan=True)
+        gaps = np.isnan(X).any(axis=1)
+        found = np.empty((len(X), self._n_features_out, X.shape[1]))
+        if gaps.any():
+            self._refuse_gaps()
+            seen = Observation.of(self.whitening_, X.shape[1])
+            slopes = marginal_slopes(self.features_, seen, X[gaps].astype(np.float64))
+            found[gaps] = self.step_matrix_.T @ slopes
+        if not gaps.all():
+            slopes = self._slopes(self._coordinates(X[~gaps]))
+            found[~gaps] = slopes if self.whitening_ is None else slopes @ self.whitening_.slopes
+        return found
+
+    def inverse_transform(self, Y: Any) -> Array:
+        """Return points with given coordinates, by the derivatives of the coordinates.
+
+        Levenberg and Marquardt's descent leads to the nearest place that a point has, from a local
+        linear fit to 2,000 points drawn from the mixture, then from the nearest of these. Where no
+        two points have the same coordinates this is the point itself, up to the principal
+        components that whitening leaves out. With fewer coordinates than features many points share
+        them; the one returned is near the mean of those that the mixture makes likely.
+
+        Parameters
+        ----------
+        Y : array-like of shape (m_samples, n_components)
+            Places, in the coordinates of `embedding_`.
+
+        Returns
+        -------
+        ndarray of shape (m_samples, n_features)
+            Points.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; places that are not a finite table of as many columns as coordinates.
+
+        Warns
+        -----
+        ScaleWarning
+            Places farther from that of the point returned than the `tolerance`; points with hardly
+            any density next to that of the least dense training point.
+
+        Notes
+        -----
+        The cost is that of `transform` of 2,000 points, and of some ten or twenty calls of
+        `sensitivity`.
+
+        Examples
+        --------
+        >>> import numpy as np, heatsketch as hs
+        >>> X, label = hs.datasets.gaussian_clouds(500, n_labels=2, dim=2, rng=0)
+        >>> model = hs.MixtureDiffusion(random_state=0).fit(X)
+        >>> bool(np.allclose(model.inverse_transform(model.transform(X)), X))
+        True
+        """
+        Y = self._read_places(Y)
+        length, typical = np.sqrt(self.epsilon_), self.diagnostics_["typical_distance"]
+
+        def place(z: Array) -> Array:  # units in which places and slopes are about 1
+            return self._places(z * length) / typical
+
+        def slopes(z: Array) -> Array:
+            return self._slopes(z * length) * (length / typical)
+
+        Y = Y / typical
+        drawn = draw(self.kernel_, _STARTS, 0, _START_NOISE) / length
+        places = place(drawn)
+        tolerance, z = self._fitted_as.tolerance, np.empty((len(Y), drawn.shape[1]))
+        off = np.full(len(Y), np.inf)
+        for starts in (points_at(places, drawn, Y), drawn[cKDTree(places).query(Y)[1]]):
+            rows = np.flatnonzero(off > tolerance)
+            if len(rows):
+                found, left = descend(place, slopes, starts[rows], Y[rows])
+                better = left < off[rows]
+                z[rows[better]], off[rows[better]] = found[better], left[better]
+        if len(missed := np.flatnonzero(off > tolerance)):
+            warn_of_rows(
+                missed,
+                "have places that no point was found to have: those of the points returned are up "
+                f"to {off.max():.2g} typical distances away, more than tolerance={tolerance:g}.",
+            )
+        z = z * length
+        X = z if self.whitening_ is None else self.whitening_.inverse(z)
+        warn_of_new_points(self._left_out, self._log_density(X, self.kernel_, self.whitening_))
+        return X
+
     def _marginal_embedding(self, X: Array) -> Array:
         """Return the coordinates of points with missing entries (n, k), in closed form."""
         self._refuse_gaps()
@@ -533,8 +663,14 @@ class MixtureDiffusion(Embedder):
         # In many dimensions densities may be too small or too large for float32.
         if not _SMALLEST_SINGLE_DISTANCE < typical < 1 / _SMALLEST_SINGLE_DISTANCE:
             dtype = np.float64
-        y = self.features_.transform(X) - self._offset
-        return (y @ self.step_matrix_).astype(dtype, copy=False)
+        return self._places(X).astype(dtype, copy=False)
+
+    def _places(self, z: Array) -> Array:
+        return (self.features_.transform(z) - self._offset) @ self.step_matrix_
+
+    def _slopes(self, z: Array) -> Array:
+        """Return the derivatives (n, k, q) of places by coordinates of the kernel."""
+        return self.step_matrix_.T @ self.features_.gradient(z)
 
     def _missing(self, X: Array) -> Array:
         y = self.features_.transform(X) - self._offset

@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from heatsketch._state import is_computed
 from heatsketch._typing import Array
 from heatsketch._version import __version__
 from heatsketch.estimators._embedder import Embedder
@@ -293,8 +294,7 @@ def _contents(parts: list[Any]) -> tuple[list[Any], list[Array]]:
         parameters = kind._get_param_names() if issubclass(kind, BaseEstimator) else ()
         nodes = []
         for name, item in _state_of(value).items():
-            is_computed = isinstance(getattr(kind, name, None), cached_property)
-            if is_computed or name in getattr(kind, "_not_stored", ()):
+            if is_computed(kind, name) or name in getattr(kind, "_not_stored", ()):
                 continue
             try:
                 nodes.append([name, node(item)])

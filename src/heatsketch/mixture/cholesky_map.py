@@ -5,26 +5,27 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from sklearn.exceptions import NotFittedError
 
 from heatsketch._exceptions import ConvergenceWarning, logger, warn
 from heatsketch._state import at_once
-from heatsketch._tiles import filled
+from heatsketch._tiles import filled, row_tiles
 from heatsketch._typing import Array
 from heatsketch._validation import check_number
 from heatsketch.mixture.cholesky import pivoted_cholesky
+from heatsketch.mixture.feature_map import SmoothMap
 from heatsketch.mixture.mixture_kernel import MixtureKernel
 from heatsketch.mixture.overlaps import Mixtures
-from heatsketch.mixture.transition_distances import between
+from heatsketch.mixture.transition_distances import between, changes, projection_gradients
 from heatsketch.spectral.eigenpairs import fix_signs
 
 MAX_FIRST_CANDIDATES = 4000  # points among which the first pivots are chosen
 _ADDED_CANDIDATES = 200  # further points added at a time, if the pivots are not enough for them
+_SLOPE_NUMBERS = 2**21  # of derivatives computed at a time: 16 MB
 _DRAWN_POINTS = 2000  # if no points are given
 _ROUNDING_FRACTION = 1e-11  # of the largest squared distance; smaller residuals are rounding
 
 
-class CholeskyMap:
+class CholeskyMap(SmoothMap):
     """Coordinates y(x) with | |y(x) - y(z)| - d(x, z) | <= error_bound at the points of the fit.
 
     The map is the orthogonal projection of the densities p(x, ·) [1]_ in L²(dr) on those at a few
@@ -32,7 +33,8 @@ class CholeskyMap:
     from squared distances, the point with the largest residual becomes the next pivot, until no
     residual of a given point exceeds half the tolerance (greedy Gram-Schmidt, or Nyström).
     Residuals are exact, so the tolerance holds for all given points; `residual` returns that of any
-    point. The model consists of the mixture and the pivots.
+    point, |p(x, ·) - its projection|. Coordinates are ordered by their part in the distances
+    between the points of the fit, largest first. The model consists of the mixture and the pivots.
 
     Parameters
     ----------
@@ -102,7 +104,6 @@ class CholeskyMap:
             A tolerance that is not positive; points that are not a finite table (n, m) of the
             features of the mixture.
         """
-        self.__dict__.pop("_ends", None)  # of an earlier fit
         self.kernel = kernel
         tolerance = check_number(tolerance, "tolerance", low=0, open_low=True)
         if points is None:
@@ -122,65 +123,42 @@ class CholeskyMap:
         """Number of coordinates; an AttributeError before `fit`."""
         return self._rotation.shape[1]
 
-    def transform(self, x: Any) -> Array:
-        """Map points to their coordinates.
+    def _coordinates(self, x: Array) -> Array:
+        """By their part in the distances between the points of the fit, largest first."""
+        return (self._projections(x)[:, 1:] - self._mean) @ self._rotation  # type: ignore[no-any-return]
 
-        Each row depends on its point alone. Coordinates are ordered by their part in the distances
-        between the points of the fit, largest first.
+    def _derivatives(self, x: Array) -> Array:
+        c, m = self.kernel.components, self.kernel.n_features
+        origin, w, dw, dc = self._changes
+        slopes = np.empty((len(x), self.n_features, m))
+        for rows in row_tiles(len(x), max(1, _SLOPE_NUMBERS // max(1, dc.size))):
+            slopes[rows] = self._solved(projection_gradients(c, x[rows], origin, w, dw, dc))
+        return slopes / c.unit  # type: ignore[no-any-return]
 
-        Parameters
-        ----------
-        x : array-like of shape (n_samples, n_features)
-            Points.
+    def _solved(self, inner: Array) -> Array:
+        """Return coordinates, or their derivatives, (n, k, m) of inner products with pivots."""
+        n, r, m = inner.shape
+        y = inner.transpose(1, 0, 2).reshape(r, n * m)
+        if y.size:
+            y = solve_triangular(self._factor, y, lower=True, check_finite=False)
+        y = self._rotation.T @ y * np.sqrt(self.kernel.components.density_unit)
+        return y.reshape(self.n_features, n, m).transpose(1, 0, 2)  # type: ignore[no-any-return]
 
-        Returns
-        -------
-        ndarray of shape (n_samples, n_map_coordinates)
-            Coordinates of the points.
+    @cached_property
+    def _changes(self) -> tuple[Mixtures, Array, Array, Array]:
+        """Origin, and the weights of the pivots with their differences from it, and of means."""
+        c, ends = self.kernel.components, self._ends[0]
+        origin, pivots = ends.take([0]), ends.take(slice(1, None))
+        return origin, pivots.weights, *changes(c, pivots, origin)
 
-        Raises
-        ------
-        NotFittedError, ValueError, TypeError
-            Before `fit`; points that are not a finite table (n, m) of the features of the mixture.
-        """
-        x = self._checked(x)
-        return self.kernel.components.by_tiles(
-            lambda x: (self._projections(x)[:, 1:] - self._mean) @ self._rotation,
-            x,
-            self.n_features,
-        )
-
-    def residual(self, x: Any) -> Array:
-        """Return |p(x, ·) - P p(x, ·)|, P the projection, an error bound for each point.
-
-        |d(x, z) - |y(x) - y(z)|| <= residual(x) + residual(z).
-
-        Parameters
-        ----------
-        x : array-like of shape (n_samples, n_features)
-            Points.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Error bound of each point.
-
-        Raises
-        ------
-        NotFittedError, ValueError, TypeError
-            Before `fit`; points that are not a finite table (n, m) of the features of the mixture.
-        """
-        return np.sqrt(self._squared_residuals(self._checked(x)))
-
-    def _checked(self, x: Any) -> Array:
-        if "_rotation" not in self.__dict__:
-            raise NotFittedError("This CholeskyMap is not fitted; call fit first.")
-        return self.kernel.components.checked(x)
+    def _missed(self, x: Array) -> Array:
+        return np.sqrt(self._squared_residuals(x))  # type: ignore[no-any-return]
 
     def _choose(self, x: Array, tolerance: float) -> None:
         rng = np.random.default_rng(0)
         chosen = np.sort(rng.permutation(len(x))[:MAX_FIRST_CANDIDATES])
-        unit = self.kernel.components.density_unit
+        c = self.kernel.components
+        unit = c.density_unit
         limit = (tolerance / 2) ** 2 / unit
         # The origin is the most likely point: most points are near it, so inner products cancel
         # least.
@@ -189,7 +167,7 @@ class CholeskyMap:
         others = np.setdiff1d(np.arange(len(x)), chosen)
         while True:
             missing_chosen = self._take_pivots(x[chosen], limit)
-            missing = self._squared_residuals(x[others]) / unit
+            missing = c.by_tiles(self._squared_residuals, x[others]) / unit
             worst = np.argsort(-missing, kind="stable")[:_ADDED_CANDIDATES]
             worst = worst[missing[worst] > limit]
             if not len(worst) or missing_chosen > limit:
@@ -254,21 +232,18 @@ class CholeskyMap:
 
     def _squared_residuals(self, x: Array) -> Array:
         """Return |p_x - p_o|² minus the squares of the coordinates, (n,)."""
-
-        def squares(x: Array) -> Array:
-            projections = self._projections(x)
-            return projections[:, 0] - np.square(projections[:, 1:]).sum(axis=1)
-
-        return np.maximum(self.kernel.components.by_tiles(squares, x), 0.0)
+        projections = self._projections(x)
+        missing = projections[:, 0] - np.square(projections[:, 1:]).sum(axis=1)
+        return np.maximum(missing, 0.0)  # type: ignore[no-any-return]
 
 
-def draw(kernel: MixtureKernel, n: int, seed: Any) -> Array:
-    """Draw points (n, m) from the stationary density ν."""
+def draw(kernel: MixtureKernel, n: int, seed: Any, noise: float = 1.0) -> Array:
+    """Draw points (n, m) from the density ν: the mixture, and noise of this variance in ε/2."""
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(n, kernel.weights)
     drawn = []
     for mean, covariance, count in zip(kernel.means, kernel.covariances, counts, strict=True):
-        S = covariance + kernel.epsilon / 2 * np.eye(kernel.n_features)
-        noise = rng.standard_normal((count, kernel.n_features))
-        drawn.append(mean + noise @ np.linalg.cholesky(S).T)
+        S = covariance + noise * kernel.epsilon / 2 * np.eye(kernel.n_features)
+        normal = rng.standard_normal((count, kernel.n_features))
+        drawn.append(mean + normal @ np.linalg.cholesky(S).T)
     return rng.permutation(np.concatenate(drawn))

@@ -150,6 +150,11 @@ class Components:
         """Return w_j(x), (n, K)."""
         return softmax(self.log_joint(x), axis=1)
 
+    def responsibility_gradients(self, x: Array) -> Array:
+        """Return ∇w_j(x) = w_j(x) (∇log h_j(x) - ∇log ν(x)), (n, K, m)."""
+        w, log_h = self.responsibilities(x), self.log_joint_gradients(x)
+        return w[:, :, None] * (log_h - np.einsum("nk,nka->na", w, log_h)[:, None])  # type: ignore[no-any-return]
+
     def transitions(self, x: Array) -> Mixtures:
         """Return the transition densities p(x, ·)."""
         y, weights = self.local(x), self.responsibilities(x)

@@ -2,7 +2,6 @@
 
 import math
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -69,29 +68,11 @@ class HermiteMap(SeriesMap):
     True
     """
 
-    def residual(self, x: Any) -> Array:
-        """Return |p(x, ·) - its orders 0, ..., l|, up to rounding from above, at any points.
-
-        |d(x, z) - |f_l(x) - f_l(z)|| <= residual(x) + residual(z).
-
-        Parameters
-        ----------
-        x : array-like of shape (n_samples, n_features)
-            Points.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Error bound of each point.
-
-        Raises
-        ------
-        NotFittedError, ValueError, TypeError
-            Before `fit`; points that are not a finite table (n, m) of the features of the mixture.
-        """
-        x = self._checked(x)
-        norms = self.kernel.squared_norm(x)
-        missing = np.maximum(norms - np.square(self.transform(x)).sum(axis=1), 0.0)
+    def _missed(self, x: Array) -> Array:
+        """Return a difference of squared norms, up to rounding from above."""
+        c = self.kernel.components
+        norms = c.transitions(x).norms * c.density_unit
+        missing = np.maximum(norms - np.square(self._coordinates(x)).sum(axis=1), 0.0)
         return np.sqrt(missing + _ROUNDING * norms)  # type: ignore[no-any-return]
 
     def _log_tails(self, order: int) -> Array:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.special import logsumexp, softmax
 
 from heatsketch._exceptions import logger
@@ -58,23 +57,15 @@ class Observation:
         NaN: a linear Gaussian model, where each component by itself is a Gaussian again,
 
             C = A (Σ + variance) Aᵀ + noise,   G = Σ Aᵀ C⁻¹,   c = θ + G (x - centre - A θ).
-
-        An entry that is missing has a row of zeros in A.
         """
-        seen = (~np.isnan(X)).astype(float)
-        x = np.where(seen > 0, X - self.centre, 0.0)
         n, (K, q) = len(X), means.shape
-        A = seen[:, :, None] * self.A  # (n, m, q)
-        fixed = self.noise * seen[:, :, None] * seen[:, None]
-        fixed[:, np.arange(X.shape[1]), np.arange(X.shape[1])] += 1 - seen
+        seen, A, fixed = self._seen(X)
         log_joint, centres = np.empty((n, K)), np.empty((n, K, q))
         spreads = np.empty((n, K, q, q))
         for j in range(K):
             wide = covariances[j] + variance * np.eye(q)
             L = np.linalg.cholesky(A @ wide @ A.transpose(0, 2, 1) + fixed)
-            e = x - seen * (self.A @ means[j])
-            both = np.concatenate([e[:, :, None], A @ covariances[j]], axis=2)
-            both = np.linalg.solve(L, both)  # L⁻¹ (e, A Σ)
+            both = np.linalg.solve(L, self._both(X, A, means[j], covariances[j]))
             half, gain = both[:, :, 0], both[:, :, 1:]
             log_joint[:, j] = np.log(weights[j]) - 0.5 * np.einsum("nm,nm->n", half, half)
             log_joint[:, j] -= np.log(np.einsum("nmm->nm", L)).sum(axis=1)
@@ -82,6 +73,38 @@ class Observation:
             spreads[:, j] = covariances[j] - gain.transpose(0, 2, 1) @ gain
         log_joint -= 0.5 * np.log(2 * np.pi) * seen.sum(axis=1, keepdims=True)
         return log_joint, centres, spreads
+
+    def slopes(
+        self, X: Array, means: Array, covariances: Array, variance: float
+    ) -> tuple[Array, Array]:
+        """Return the derivatives of log joint densities (n, K, m) and means (n, K, m, q) by x.
+
+        Those by entries that are missing are 0, because nothing depends on these.
+        """
+        n, m, (K, q) = *X.shape, means.shape
+        _, A, fixed = self._seen(X)
+        by_density, by_mean = np.empty((n, K, m)), np.empty((n, K, m, q))
+        for j in range(K):
+            wide = covariances[j] + variance * np.eye(q)
+            C = A @ wide @ A.transpose(0, 2, 1) + fixed
+            both = np.linalg.solve(C, self._both(X, A, means[j], covariances[j]))
+            by_density[:, j], by_mean[:, j] = -both[:, :, 0], both[:, :, 1:]
+        return by_density, by_mean
+
+    def _seen(self, X: Array) -> tuple[Array, Array, Array]:
+        """Return which entries are there (n, m), A (n, m, q) and the noise (n, m, m) of these.
+
+        An entry that is missing has a row of zeros in A, and noise of its own.
+        """
+        seen = (~np.isnan(X)).astype(float)
+        fixed = self.noise * seen[:, :, None] * seen[:, None]
+        fixed[:, np.arange(X.shape[1]), np.arange(X.shape[1])] += 1 - seen
+        return seen, seen[:, :, None] * self.A, fixed
+
+    def _both(self, X: Array, A: Array, mean: Array, covariance: Array) -> Array:
+        """Return x - centre - A θ, 0 where x is missing, and A Σ, (n, m, 1 + q)."""
+        apart = np.where(np.isnan(X), 0.0, X - self.centre - self.A @ mean)
+        return np.concatenate([apart[:, :, None], A @ covariance], axis=2)
 
     def tiles(self, n: int, K: int) -> Any:
         """Return tiles of rows whose posteriors fit in memory."""
@@ -143,36 +166,86 @@ def marginal_places(features: CholeskyMap, seen: Observation, X: Array) -> Array
     P_j + ε/2) with the weights and posteriors of `Observation`; its inner products with those of
     the pivots are in closed form. With all entries it is p(x, ·).
     """
-    kernel, c = features.kernel, features.kernel.components
-    ends, _, from_origin = features._ends
-    ends_spread = c.matrices(c.spreads)
+    c, (ends, _, from_origin) = features.kernel.components, features._ends
     origin = (ends.norms[0] + ends.norms[1:] - from_origin) / 2  # ⟨p_o, p_i⟩
     places = np.empty((len(X), features.n_features))
-    S = kernel.covariances + kernel.epsilon / 2 * np.eye(kernel.n_features)
-    gains = np.linalg.solve(S, kernel.covariances).transpose(0, 2, 1)  # Σ S⁻¹
-    for rows in seen.tiles(len(X), kernel.n_components):
-        log_joint, means, spread = seen.posteriors(
-            X[rows], kernel.weights, kernel.means, kernel.covariances, kernel.epsilon / 2
-        )
-        w = softmax(log_joint, axis=1)
-        spread = spread + kernel.epsilon / 2 * np.eye(kernel.n_features)
-        for _ in range(kernel.time - 1):  # of a single component
-            G = gains[0]
-            means = kernel.means + (means - kernel.means) @ G.T
-            spread = G @ spread @ G.T + (S - gains @ kernel.covariances)[0]
-        means, spread = c.local(means), spread / c.unit**2
-        inner = np.zeros((len(w), len(ends.norms)))
-        for j in range(kernel.n_components):
-            for i in range(kernel.n_components):
-                L = np.linalg.cholesky(spread[:, j] + ends_spread[i])
-                apart = means[:, j, None] - ends.means[None, :, i]  # (n, r + 1, q)
-                half = np.linalg.solve(L, apart.transpose(0, 2, 1))
-                log_g = -0.5 * np.einsum("nqr,nqr->nr", half, half)
-                log_g -= np.log(np.einsum("nqq->nq", L)).sum(axis=1)[:, None]
-                log_g -= 0.5 * kernel.n_features * np.log(2 * np.pi)
-                inner += w[:, j, None] * ends.weights[:, i] * np.exp(log_g)
+    for rows in seen.tiles(len(X), c.n_components):
+        given = _given(features.kernel, seen, X[rows])
+        inner = np.zeros((len(given.weights), len(ends.norms)))
+        for j, weight in enumerate(given.weights.T):
+            inner += weight[:, None] * _products(features, given, j)[0]
         inner = inner[:, 1:] - inner[:, :1] - origin + ends.norms[0]
-        y = solve_triangular(features._factor, inner.T, lower=True, check_finite=False).T
-        y = y * np.sqrt(c.density_unit)
-        places[rows] = (y - features._mean) @ features._rotation
+        y = features._solved(inner[:, :, None])[:, :, 0]
+        places[rows] = y - features._mean @ features._rotation
     return places
+
+
+def marginal_slopes(features: CholeskyMap, seen: Observation, X: Array) -> Array:
+    """Return the derivatives of `marginal_places` by x, (n, k, m)."""
+    kernel, c = features.kernel, features.kernel.components
+    found = np.empty((len(X), features.n_features, X.shape[1]))
+    later = np.linalg.matrix_power(_gains(kernel)[0].T, kernel.time - 1)
+    for rows in seen.tiles(len(X), kernel.n_components):
+        given = _given(kernel, seen, X[rows])
+        by_density, by_mean = seen.slopes(
+            X[rows], kernel.means, kernel.covariances, kernel.epsilon / 2
+        )
+        w = given.weights
+        by_weight = w[:, :, None] * (by_density - np.einsum("nk,nkm->nm", w, by_density)[:, None])
+        inner = np.zeros((len(w), len(features.pivots) + 1, X.shape[1]))
+        for j in range(kernel.n_components):
+            values, slopes = _products(features, given, j)
+            by_x = by_mean[:, j] @ later / c.unit  # (n, m, q)
+            inner += values[:, :, None] * by_weight[:, None, j]
+            inner += w[:, j, None, None] * (slopes @ by_x.transpose(0, 2, 1))
+        found[rows] = features._solved(inner[:, 1:] - inner[:, :1])
+    return found
+
+
+class Given(NamedTuple):
+    """Transition densities given the entries that are there, in local units."""
+
+    weights: Array  # (n, K)
+    means: Array  # (n, K, q)
+    spreads: Array  # (n, K, q, q)
+
+
+def _gains(kernel: MixtureKernel) -> Array:
+    """Return Σ S⁻¹ of one step, (K, q, q)."""
+    S = kernel.covariances + kernel.epsilon / 2 * np.eye(kernel.n_features)
+    return np.linalg.solve(S, kernel.covariances).transpose(0, 2, 1)
+
+
+def _given(kernel: MixtureKernel, seen: Observation, X: Array) -> Given:
+    """Return the transition densities of a tile of points (n, m)."""
+    half, gains, c = (
+        kernel.epsilon / 2 * np.eye(kernel.n_features),
+        _gains(kernel),
+        kernel.components,
+    )
+    log_joint, means, spreads = seen.posteriors(
+        X, kernel.weights, kernel.means, kernel.covariances, kernel.epsilon / 2
+    )
+    spreads = spreads + half
+    for _ in range(kernel.time - 1):  # of a single component
+        G = gains[0]
+        means = kernel.means + (means - kernel.means) @ G.T
+        spreads = G @ spreads @ G.T + (kernel.covariances + half - gains @ kernel.covariances)[0]
+    return Given(softmax(log_joint, axis=1), c.local(means), spreads / c.unit**2)
+
+
+def _products(features: CholeskyMap, given: Given, j: int) -> tuple[Array, Array]:
+    """Return ⟨g_j, p_i⟩ for the origin and pivots (n, 1 + r), and slopes by the means of g_j."""
+    c, ends = features.kernel.components, features._ends[0]
+    values = np.zeros((len(given.means), len(ends.norms)))
+    slopes = np.zeros((*values.shape, c.n_features))
+    for i, spread in enumerate(c.matrices(c.spreads)):
+        both = given.spreads[:, j] + spread
+        apart = given.means[:, j, None] - ends.means[None, :, i]  # (n, 1 + r, q)
+        pull = np.linalg.solve(both, apart.transpose(0, 2, 1)).transpose(0, 2, 1)
+        log_g = -0.5 * np.einsum("nrq,nrq->nr", apart, pull)
+        log_g -= 0.5 * np.linalg.slogdet(2 * np.pi * both)[1][:, None]
+        part = ends.weights[:, i] * np.exp(log_g)
+        values += part
+        slopes -= part[:, :, None] * pull
+    return values, slopes

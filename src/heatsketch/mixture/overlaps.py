@@ -15,7 +15,7 @@ from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 
 # Smaller weights are negligible: peaks differ by 2^(m/2) at most, and squares are summed.
-_NEGLIGIBLE_WEIGHT = 2.0**-100
+NEGLIGIBLE_WEIGHT = 2.0**-100
 _COMPILED_GAUSSIANS = 4096  # for each point, least number worth loading numba for compiled loops
 _CACHED_ROWS = 64  # so few that their exponents stay in the cache until they are summed
 _LOG2_E = math.log2(math.e)
@@ -67,7 +67,7 @@ class Overlaps:
             return None
         pulled = np.einsum("jiab,nib->jain", self._precisions, z.means)
         halves = np.einsum("jain,nia->jin", pulled, z.means) / 2
-        if 2 * (halves * (z.weights.T > _NEGLIGIBLE_WEIGHT)).max() > _GRAM_SQUARED_LENGTH:
+        if 2 * (halves * (z.weights.T > NEGLIGIBLE_WEIGHT)).max() > _GRAM_SQUARED_LENGTH:
             return None
         with np.errstate(divide="ignore"):
             logs = np.log(z.weights.T)
@@ -82,7 +82,7 @@ class Overlaps:
         """
         total, highest = np.zeros((len(x.weights), len(z.weights))), self.log_peaks.max()
         for j, of_x in enumerate(x.weights.T):
-            rows = np.flatnonzero(of_x > _NEGLIGIBLE_WEIGHT)
+            rows = np.flatnonzero(of_x > NEGLIGIBLE_WEIGHT)
             if not len(rows):
                 continue
             u, weights = x.means[rows, j], of_x[rows]
@@ -98,7 +98,7 @@ class Overlaps:
                         add_gaussians(total, rows[chunk], powers, row_terms[chunk], constant)
                     continue
             for i, of_z in enumerate(z.weights.T):
-                columns = np.flatnonzero(of_z > _NEGLIGIBLE_WEIGHT)
+                columns = np.flatnonzero(of_z > NEGLIGIBLE_WEIGHT)
                 if len(columns):
                     v, turn = z.means[columns, i], self.whiten[j, i].T
                     centre = v.mean(axis=0)
@@ -147,7 +147,7 @@ class Overlaps:
         left = -np.einsum("njia,njia->nji", u + a / 2, a)
         right = np.einsum("njia,njia->nji", u - b / 2, b)
         both = np.einsum("njia,njia->nji", a, b)
-        counts = np.maximum(w, np.abs(dw)) > _NEGLIGIBLE_WEIGHT
+        counts = np.maximum(w, np.abs(dw)) > NEGLIGIBLE_WEIGHT
         counts = counts[:, :, None] & counts[:, None]
         far = np.max(np.abs([left, right, both]), axis=0) >= _CANCELLING_EXPONENT
         left, right, both = (np.where(counts & ~far, v, 0.0) for v in (left, right, both))
@@ -166,6 +166,30 @@ class Overlaps:
         total += 2 * np.einsum("nji,nj,ni->n", turned, dw, w)
         total += np.einsum("nji,nj,ni->n", moved, w, w)
         return np.maximum(np.exp(self.log_peaks[0, 0]) * total, 0.0)
+
+    def differences(
+        self, j: int, means: Array, z: Mixtures, w: Array, dw: Array, dc: Array
+    ) -> tuple[Array, Array]:
+        """Return ⟨g_j, p_i - p_z⟩ (n, r) and its derivatives by the means of g_j, (n, r, m).
+
+        g_j has covariance D_j and one of these means (n, m), z is one row, and p_i has weights
+        w = w_z + dw (r, L) and means c_z + dc (r, L, m). Values lack a constant, which does not
+        count where the changes of the weights of g_j sum to 0. Nothing cancels, as in
+        `squared_differences`.
+        """
+        whiten, peak = self.whiten[j], self.log_peaks[0, 0]
+        u = (means[:, None] - z.means).transpose(1, 0, 2) @ whiten.transpose(0, 2, 1)  # (L, n, m)
+        b = dc.transpose(1, 0, 2) @ whiten.transpose(0, 2, 1)  # (L, r, m)
+        log_g = self.log_peaks[j] - 0.5 * _squared(u).T  # (n, L)
+        right = (u @ b.transpose(0, 2, 1)).transpose(1, 2, 0) - 0.5 * _squared(b).T
+        # g_i - g_z, whose logarithms differ by `right`, (n, r, L)
+        turned = np.exp(log_g[:, None] + np.maximum(right, 0.0))
+        turned *= -np.sign(right) * np.expm1(-np.abs(right))
+        values = np.exp(peak) * np.expm1(log_g - peak) @ dw.T + np.einsum("nri,ri->nr", turned, w)
+        g, turned = np.exp(log_g)[:, None], turned * w
+        slopes = (g * w + turned).transpose(1, 0, 2) @ (b @ whiten).transpose(1, 0, 2)
+        slopes = slopes.transpose(1, 0, 2) - (g * dw + turned) @ (u @ whiten).transpose(1, 0, 2)
+        return values, slopes
 
 
 def _squared(v: Array) -> Array:

@@ -1,27 +1,27 @@
 """Abstract base of feature maps by series: Hermite functions up to an order."""
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
 from itertools import combinations_with_replacement, count
 from typing import Any, Self
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
 
 from heatsketch._exceptions import ConvergenceWarning, warn
 from heatsketch._state import at_once
 from heatsketch._typing import Array
 from heatsketch._validation import check_number
 from heatsketch.mixture.cholesky_map import draw
+from heatsketch.mixture.feature_map import SmoothMap
 from heatsketch.mixture.mixture_kernel import MixtureKernel
 
 _EQUAL_COVARIANCES = 1e-12  # relative difference of covariances D_j that count as one
 _DRAWN_POINTS = 2000  # if no points are given
 
 
-class SeriesMap(ABC):
+class SeriesMap(SmoothMap):
     """Abstract base: Hermite functions of orders 0, ..., l about an origin, in all m variables.
 
     With lengths in units of M^(1/2), M the mean of the D_j, the function of order α is
@@ -72,8 +72,6 @@ class SeriesMap(ABC):
             The tolerance needs more than `max_features` coordinates; `error_bound` is the tolerance
             reached.
         """
-        for name in ("_order", "_indices", "reach_", "_log_sums"):  # of an earlier fit
-            self.__dict__.pop(name, None)
         self.kernel, m = kernel, kernel.n_features
         tolerance = check_number(tolerance, "tolerance", low=0, open_low=True)
         x = kernel.components.checked(
@@ -165,74 +163,27 @@ class SeriesMap(ABC):
     def _indices(self) -> list[tuple[int, ...]]:
         return multi_indices(self.kernel.n_features, self._order)
 
-    def transform(self, x: Any) -> Array:
-        """Map points to their coordinates f_l(x), by order.
+    def _coordinates(self, x: Array) -> Array:
+        """By order."""
+        f, w = self._functions(x, self._indices), self.kernel.components.responsibilities(x)
+        return np.exp(self._log_scale) * np.einsum("rnk,nk->nr", f, w)  # type: ignore[no-any-return]
 
-        Parameters
-        ----------
-        x : array-like of shape (n_samples, n_features)
-            Points.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_map_coordinates)
-            Coordinates of the points.
-
-        Raises
-        ------
-        NotFittedError, ValueError, TypeError
-            Before `fit`; points that are not a finite table (n, m) of the features of the mixture.
-        """
-        x, c = self._checked(x), self.kernel.components
-
-        def coordinates(x: Array) -> Array:
-            f = self._functions(x, self._indices)
-            return np.exp(self._log_scale) * np.einsum("rnk,nk->nr", f, c.responsibilities(x))
-
-        return c.by_tiles(coordinates, x, self.n_features)
-
-    def gradient(self, x: Any) -> Array:
-        """Return the derivatives of the coordinates by the features, in units of the data.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_samples, n_features)
-            Points.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_map_coordinates, n_features)
-            ∂f_l(x) / ∂x.
-
-        Raises
-        ------
-        NotFittedError, ValueError, TypeError
-            Before `fit`; points that are not a finite table (n, m) of the features of the mixture.
-        """
-        x, c = self._checked(x), self.kernel.components
-        m, r = self.kernel.n_features, self.n_features
+    def _derivatives(self, x: Array) -> Array:
+        c, m, r = self.kernel.components, self.kernel.n_features, self.n_features
         longer = multi_indices(m, self._order + 1)
         place = {alpha: j for j, alpha in enumerate(longer)}
-
-        def slopes(x: Array) -> Array:
-            weights, f = c.responsibilities(x), self._functions(x, longer)
-            by_centre = np.zeros((r, *f.shape[1:], m))  # ∂f_α/∂c_i, (r, n, K, m)
-            for row, alpha in enumerate(longer[:r]):
-                for i in range(m):
-                    above = place[raised(alpha, i)]
-                    by_centre[row, :, :, i] = -math.sqrt((alpha[i] + 1) / 2) * f[above]
-                    if alpha[i]:
-                        below = place[lowered(alpha, i)]
-                        by_centre[row, :, :, i] += math.sqrt(alpha[i] / 2) * f[below]
-            log_h = c.log_joint_gradients(x) / c.unit  # (n, K, m)
-            by_weight = weights[:, :, None] * (
-                log_h - np.einsum("nk,nka->na", weights, log_h)[:, None]
-            )
-            found = np.einsum("rnk,nka->nra", f[:r], by_weight)
-            found += np.einsum("rnka,nk,kab->nrb", by_centre, weights, self._slopes)
-            return np.exp(self._log_scale) * found
-
-        return c.by_tiles(slopes, x, r, m)
+        weights, f = c.responsibilities(x), self._functions(x, longer)
+        by_centre = np.zeros((r, *f.shape[1:], m))  # ∂f_α/∂c_i, (r, n, K, m)
+        for row, alpha in enumerate(longer[:r]):
+            for i in range(m):
+                above = place[raised(alpha, i)]
+                by_centre[row, :, :, i] = -math.sqrt((alpha[i] + 1) / 2) * f[above]
+                if alpha[i]:
+                    below = place[lowered(alpha, i)]
+                    by_centre[row, :, :, i] += math.sqrt(alpha[i] / 2) * f[below]
+        found = np.einsum("rnk,nka->nra", f[:r], c.responsibility_gradients(x) / c.unit)
+        found += np.einsum("rnka,nk,kab->nrb", by_centre, weights, self._slopes)
+        return np.exp(self._log_scale) * found  # type: ignore[no-any-return]
 
     def _functions(self, x: Array, indices: list[tuple[int, ...]]) -> Array:
         """Return f_α of the components, (r, n, K), for all multi-indices up to an order."""
@@ -258,14 +209,6 @@ class SeriesMap(ABC):
         """Return c_j(x) = θ_j + C_j (x - θ_j), (n, K, m)."""
         steps = x[:, None] - self.kernel.means
         return self.kernel.means + np.einsum("nka,kab->nkb", steps, self._C)
-
-    def _checked(self, x: Any) -> Array:
-        self._check_fitted()
-        return self.kernel.components.checked(x)
-
-    def _check_fitted(self) -> None:
-        if "_order" not in self.__dict__:
-            raise NotFittedError(f"This {type(self).__name__} is not fitted; call fit first.")
 
 
 def first_order(is_enough: Callable[[int], bool]) -> int:

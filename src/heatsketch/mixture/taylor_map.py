@@ -46,8 +46,9 @@ class TaylorMap(SeriesMap):
     The bound is sharp: |f - f_l|² <= peak² max_j P(l + 1, s_j), P the regularised incomplete gamma
     function and s_j the largest |ĉ_j(x)|² over the ball (`reach_`, a trust-region problem). It
     needs neither a least density ν_min nor the number of components, unlike the printed bound η
-    (`printed_bounds`). In print the recursion of the basis lacks a square root, and "the first l
-    terms" must be orders 0, ..., l for the bounds to hold.
+    (`printed_bounds`). `residual` is peak Σ_j w_j(x) √P(l + 1, |ĉ_j(x)|²), exact for one component.
+    In print the recursion of the basis lacks a square root, and "the first l terms" must be orders
+    0, ..., l for the bounds to hold.
 
     When to use it: in one to three dimensions, for a map and a bound that depend on no points. When
     not: `CholeskyMap` keeps the same distances with far fewer coordinates, and takes any
@@ -154,34 +155,11 @@ class TaylorMap(SeriesMap):
         with np.errstate(divide="ignore"):
             return np.log(gammainc(order + 1, self.reach_)) + self._log_norm  # type: ignore[no-any-return]
 
-    def residual(self, x: Any) -> Array:
-        """Return a bound on |p(x, ·) - its orders 0, ..., l|, at any points.
-
-        It is peak Σ_j w_j(x) √P(l + 1, |ĉ_j(x)|²), exact for one component.
-        |d(x, z) - |f_l(x) - f_l(z)|| <= residual(x) + residual(z).
-
-        Parameters
-        ----------
-        x : array-like of shape (n_samples, n_features)
-            Points.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Error bound of each point.
-
-        Raises
-        ------
-        NotFittedError, ValueError, TypeError
-            Before `fit`; points that are not a finite table (n, m) of the features of the mixture.
-        """
-        x, c = self._checked(x), self.kernel.components
-
-        def missing(x: Array) -> Array:
-            tails = gammainc(self.order_ + 1, np.square(self._hatted(x)).sum(axis=2))
-            return self._peak * (c.responsibilities(x) * np.sqrt(tails)).sum(axis=1)  # type: ignore[no-any-return]
-
-        return c.by_tiles(missing, x)
+    def _missed(self, x: Array) -> Array:
+        """Return peak Σ_j w_j(x) √P(l + 1, |ĉ_j(x)|²), which is exact for one component."""
+        tails = gammainc(self.order_ + 1, np.square(self._hatted(x)).sum(axis=2))
+        w = self.kernel.components.responsibilities(x)
+        return self._peak * (w * np.sqrt(tails)).sum(axis=1)  # type: ignore[no-any-return]
 
     @property
     def _peak(self) -> float:

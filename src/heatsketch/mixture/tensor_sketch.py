@@ -4,18 +4,18 @@ import math
 from typing import Any, Self
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import PolynomialCountSketch
 
 from heatsketch._random import seed_entropy
 from heatsketch._state import at_once
 from heatsketch._typing import Array
 from heatsketch._validation import check_number
+from heatsketch.mixture.feature_map import FeatureMap
 from heatsketch.mixture.mixture_kernel import MixtureKernel
 from heatsketch.mixture.taylor_map import TaylorMap
 
 
-class TensorSketch:
+class TensorSketch(FeatureMap):
     """Random projections of the Kronecker features of a Taylor map, never formed.
 
     Order i of the Taylor map consists of the m^i entries of ĉ ⊗ ... ⊗ ĉ / √i! [1]_. A tensor sketch
@@ -104,7 +104,7 @@ class TensorSketch:
         """
         unlimited = np.iinfo(np.int64).max
         taylor = TaylorMap(self.order, radius=self.radius, max_features=unlimited)
-        self.taylor_ = taylor.fit(kernel, tolerance, points)
+        self.kernel, self.taylor_ = kernel, taylor.fit(kernel, tolerance, points)
         rng = np.random.default_rng(seed_entropy(self.random_state))
         k, zero = self.n_components, np.zeros((1, kernel.n_features))
         self._constant = np.zeros(k)  # the projection of order 0
@@ -118,30 +118,12 @@ class TensorSketch:
         self.relative_error_ = math.sqrt((2 + 3**taylor.order_) / k)
         return self
 
-    def transform(self, x: Any) -> Array:
-        """Map points to projections of their Taylor coordinates.
+    @property
+    def n_features(self) -> int:
+        """Number of coordinates, `n_components`."""
+        return self.n_components
 
-        Parameters
-        ----------
-        x : array-like of shape (n_samples, n_features)
-            Points.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-            Coordinates of the points.
-
-        Raises
-        ------
-        NotFittedError, ValueError, TypeError
-            Before `fit`; points that are not a finite table (n, m) of the features of the mixture.
-        """
-        if "taylor_" not in self.__dict__:
-            raise NotFittedError("This TensorSketch is not fitted; call fit first.")
-        c = self.taylor_.kernel.components
-        return c.by_tiles(self._projections, c.checked(x), self.n_components)
-
-    def _projections(self, x: Array) -> Array:
+    def _coordinates(self, x: Array) -> Array:
         centres, sizes = self.taylor_.scaled_centres(x)
         y = sizes.sum(axis=1)[:, None] * self._constant
         for i, sketch in enumerate(self._sketches, start=1):

@@ -8,7 +8,7 @@ import numpy as np
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.mixture.components import Components
-from heatsketch.mixture.overlaps import Mixtures
+from heatsketch.mixture.overlaps import NEGLIGIBLE_WEIGHT, Mixtures
 
 _RESOLVED_FRACTION = 1e-10  # of its terms; a squared distance below is only rounding
 _CANCELLED_FRACTION = 1e-4  # of its terms; a squared distance below is computed from differences
@@ -51,6 +51,11 @@ def to_stationary(c: Components, x: Array) -> Array:
 
 def _from_differences(c: Components, p: Mixtures, r: Mixtures) -> Array:
     """Return squared distances of near rows, for which inner products would cancel."""
+    return c.overlaps.squared_differences(r, p.weights, *changes(c, p, r))
+
+
+def changes(c: Components, p: Mixtures, r: Mixtures) -> tuple[Array, Array]:
+    """Return how weights (n, K) and means (n, K, m) of p differ from those of r, row by row."""
     # Differences of the points themselves are exact for near points, unlike those from a centre.
     difference = (p.points - r.points) / c.unit
     dc = np.einsum("nb,kab->nka", difference, c.gain_matrices)
@@ -64,7 +69,24 @@ def _from_differences(c: Components, p: Mixtures, r: Mixtures) -> Array:
     growth = np.expm1(np.where(small, change, 0.0))
     mean = np.einsum("nk,nk->n", r.weights, growth)[:, None]
     dw = np.where(small, r.weights * (growth - mean) / (1 + mean), p.weights - r.weights)
-    return c.overlaps.squared_differences(r, p.weights, dw, dc)
+    return dw, dc
+
+
+def projection_gradients(
+    c: Components, x: Array, origin: Mixtures, w: Array, dw: Array, dc: Array
+) -> Array:
+    """Return ∇⟨p_x, p_i - p_o⟩, (n, r, m), without units, for ends p_i given by their `changes`.
+
+    The weights of p_i are w (r, K), those of p_o plus dw, and the means those of p_o plus dc.
+    """
+    p, by_weight = c.transitions(x), c.responsibility_gradients(x)
+    found = np.zeros((len(x), len(w), c.n_features))
+    for j, gain in enumerate(c.gain_matrices):
+        rows = np.flatnonzero(p.weights[:, j] > NEGLIGIBLE_WEIGHT)
+        values, slopes = c.overlaps.differences(j, p.means[rows, j], origin, w, dw, dc)
+        found[rows] += values[:, :, None] * by_weight[rows, None, j]
+        found[rows] += p.weights[rows, j, None, None] * (slopes @ gain)
+    return found
 
 
 def gradients(c: Components, x: Array, z: Array | None) -> Array:

@@ -77,6 +77,15 @@ class Whitening:
         return (X - self.centre) @ self.axes / self.lengths
 
     @property
+    def slopes(self) -> Array:
+        """Derivatives of coordinates by features, (q, m)."""
+        return (self.axes / self.lengths).T
+
+    def inverse(self, z: Array) -> Array:
+        """Map coordinates (n, q) to points (n, m) without the components left out by the map."""
+        return self.centre + (z * self.lengths) @ self.axes.T
+
+    @property
     def log_volume(self) -> float:
         """Logarithm of the ratio of volumes after and before the map."""
         return -float(np.log(self.lengths).sum())

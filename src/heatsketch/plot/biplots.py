@@ -42,7 +42,7 @@ def biplot(
 
     Parameters
     ----------
-    model : HeatEmbedding, HeatSketch or DiffusionMap
+    model : HeatEmbedding, HeatSketch, DiffusionMap or MixtureDiffusion
         Fitted to points, with two coordinates.
     X : array-like of shape (n_samples, n_features)
         The points to draw, old or new.
