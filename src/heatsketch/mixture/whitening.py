@@ -62,7 +62,11 @@ class Whitening:
         Z = X - centre
         pca = PCA(min(MAX_DIRECTIONS, n, m), random_state=seed).fit(Z)
         lengths = np.sqrt(pca.explained_variance_)
-        kept = lengths > lengths[0] * max(n, m) * np.finfo(float).eps
+        # Roots of eigenvalues of a covariance have half of the digits: 1e-8 may be nothing. Nor is
+        # a direction that which the rounding of the features leaves of them.
+        seen, eps = (Z @ pca.components_.T).std(axis=0), np.finfo(float).eps
+        rounding = np.abs(X).max(axis=0) @ np.abs(pca.components_.T)
+        kept = seen > eps * np.maximum(max(n, m) * seen[0], rounding)
         lengths, total = lengths[kept], float(Z.var(axis=0, ddof=1).sum())
         rest = (total - float(np.square(lengths).sum())) / max(1, m - len(lengths))
         rest = float(np.sqrt(max(rest, _LEAST_FRACTION * total / m)))
