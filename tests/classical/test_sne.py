@@ -240,6 +240,17 @@ def test_t_sne_written_out(X):
     assert np.abs(t_sne_gradient(p, Y)).max() < 1e-3 * pulls
 
 
+@both
+def test_where_all_pairs_count_nothing_is_searched(X, method, monkeypatch):
+    """Their distances, of close pairs far from zero, too, are those of the definition."""
+    far = X + 1e6
+    D = cdist(far, far)
+    wanted = method(perplexity=8, metric="precomputed", **SHORT[method]).fit(D).affinities_
+    monkeypatch.setattr(NeighborIndex, "query", None)
+    found = method(perplexity=8, **SHORT[method]).fit(far).affinities_
+    assert_allclose(found.toarray(), wanted.toarray(), rtol=1e-10, atol=1e-15)
+
+
 def test_new_points_are_where_their_divergence_is_stationary(X):
     """The gradient of -Σ p_j log q_j, by differences, is nothing there; rows stand alone."""
     model = TSNE(perplexity=8, random_state=0).fit(X[:30])

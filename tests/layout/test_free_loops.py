@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from heatsketch._tiles import in_one_thread
+from heatsketch.backend.pair_loops import CODE_BITS, interleave
 from heatsketch.backend.tree import OPENING, repulsion
 
 N = 2_000
@@ -51,6 +52,16 @@ def error(U, theta):
     force, total, size = sums(U)
     found, found_total = repulsion(U, theta)
     return np.linalg.norm(found - force) / np.linalg.norm(size), abs(found_total / total - 1)
+
+
+@pytest.mark.parametrize("c", [2, 3])
+def test_a_code_has_the_bits_of_all_coordinates_in_turn_the_highest_first(c):
+    bits = CODE_BITS // c
+    cells = np.random.default_rng(c).integers(0, 2**bits, (50, c)).astype(np.uint64)
+    cells[0], codes = 2**bits - 1, np.empty(50, np.uint64)
+    interleave(cells, 0, 50, codes)
+    in_turn = [zip(*(f"{cell:0{bits}b}" for cell in row), strict=True) for row in cells.tolist()]
+    assert codes.tolist() == [int("".join(map("".join, turns)), 2) for turns in in_turn]
 
 
 @every_shape

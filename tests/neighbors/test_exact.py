@@ -1,5 +1,7 @@
 """The exact search beside all distances from differences; distinct rows."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -102,6 +104,18 @@ def test_pair_distances_keep_the_digits_of_close_pairs_in_any_chunking(limits):
         limits(differences_at_a_time=chunk)
         distances = pair_distances(x + steps[:, None], x, np.arange(4), np.zeros(4, dtype=int))
         np.testing.assert_array_equal(distances, steps)
+
+
+@pytest.mark.parametrize("points", [cloud(200, 800), sparse.csr_matrix(cloud(200, 800))])
+def test_pair_distances_take_little_memory_beyond_their_result(points):
+    """Differences of all pairs at once would be 64 MB; the caches of a core have one or two."""
+    i, j = np.divmod(np.arange(10_000), 50)
+    pair_distances(points, points, i[:5], j[:5])  # imports
+    tracemalloc.start()
+    pair_distances(points, points, i, j)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4e6
 
 
 @given(grids)

@@ -28,7 +28,7 @@ _MEDIANS = 1_024  # medians computed at a time
 _FEW = 2**17  # vertices of all searches for paths, which wait for no compiler
 _VERTICES_AT_A_TIME = 2**15  # of several searches; to hand one to a thread costs time, too
 _UNCOMPILED_UP_TO = 320  # points, which wait for no compiler: that takes seconds, once
-_DIFFERENCES_AT_A_TIME = 2**22  # coordinates of pairs: 32 MB
+_DIFFERENCES_AT_A_TIME = 2**16  # coordinates of pairs: 512 kB, so that they stay in the cache
 
 
 class HostBlocks(Place):
@@ -250,7 +250,9 @@ class HostBlocks(Place):
     def pair_distances(self, x: Points, y: Points, rows: Array, columns: Array) -> Array:
         """Return the distances |x[rows] - y[columns]| of pairs, from explicit differences."""
         distances = np.empty(len(rows))
-        for pairs in row_tiles(len(rows), max(1, _DIFFERENCES_AT_A_TIME // y.shape[1])):
+        # `size` counts the entries that are stored, of sparse points, too.
+        pairs_at_a_time = _DIFFERENCES_AT_A_TIME * y.shape[0] // max(1, y.size)
+        for pairs in row_tiles(len(rows), max(1, pairs_at_a_time)):
             distances[pairs] = row_norms(x[rows[pairs]] - y[columns[pairs]])
         return distances
 

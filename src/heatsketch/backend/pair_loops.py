@@ -15,6 +15,11 @@ from heatsketch._compile import compiled
 from heatsketch._typing import Array
 
 CODE_BITS = 62  # of the place of a point in the box of all, for all coordinates together
+# The bits of each byte, c places from one to the next, for c up to 3.
+_APART = np.array(
+    [[sum((byte >> b & 1) << c * b for b in range(8)) for byte in range(256)] for c in range(4)],
+    np.uint64,
+)
 _LEAF = 16  # points of a leaf, at most, unless they are equal
 _LIST = 256  # nodes or points whose forces are summed at a time
 TINY = 1e-12  # squared distance that is added to those under a logarithm
@@ -37,13 +42,12 @@ class Tree(NamedTuple):
 def interleave(cells: Array, start: int, stop: int, codes: Array) -> None:
     """Write the codes (n,) of cells (n, c): bits of all coordinates in turn, the highest first."""
     c = cells.shape[1]
-    bits = CODE_BITS // c
     for i in range(start, stop):
         codes[i] = 0
-        for bit in range(bits - 1, -1, -1):
-            for a in range(c):
-                lowest = (cells[i, a] >> np.uint64(bit)) & np.uint64(1)
-                codes[i] = (codes[i] << np.uint64(1)) | lowest
+        for a in range(c):
+            for byte in range(4):
+                bits = _APART[c, (cells[i, a] >> np.uint64(8 * byte)) & np.uint64(255)]
+                codes[i] |= bits << np.uint64(8 * c * byte + c - 1 - a)
 
 
 @compiled

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial.distance import pdist, squareform
 from sklearn import manifold
 
 from heatsketch._docstrings import texts_from
@@ -135,19 +136,23 @@ class NeighborEmbedding(Embedding):
 
     def _neighbors_of_points(self, X: Any, perplexity: float) -> tuple[Neighbors, dict[str, float]]:
         """Return the neighbours of all points, and the recall of their search."""
-        n, complete = X.shape[0], isinstance(self.neighbors, NeighborIndex | None)
-        self._count = n - 1
-        if not (complete and self._takes_all_pairs(n)):
-            self._count = min(n - 1, int(3 * perplexity + 1))
+        n = X.shape[0]
+        complete = isinstance(self.neighbors, NeighborIndex | None) and self._takes_all_pairs(n)
+        self._count = n - 1 if complete else min(n - 1, int(3 * perplexity + 1))
+        recall = {}
         if not self._precomputed:
             self._search, self._rows, place = ordered_search(self.neighbors, X, join=False)
-            ordered = self._search.query(None, self._count + 1)
+            points = self._search.points
+            if complete and isinstance(points, np.ndarray):  # there is nothing to search for
+                ordered = nearest_columns(squareform(pdist(points)), n)
+            else:
+                ordered = self._search.query(None, self._count + 1)
+                recall = self._search.diagnostics(self._count + 1)
             near = Neighbors(ordered.distances[place], self._rows[ordered.indices[place]])
-            recall = self._search.diagnostics(self._count + 1)
         elif self.neighbors is None:
             D = np.array(X, dtype=float)
             np.fill_diagonal(D, -1.0)  # sorts first
-            near, recall = nearest_columns(D, self._count + 1), {}
+            near = nearest_columns(D, self._count + 1)
         else:
             raise ValueError("metric='precomputed', so X holds all distances; pass neighbors=None.")
         return near.without_itself(), recall
