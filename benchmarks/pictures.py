@@ -28,6 +28,7 @@ DEMaP   (`demap`) rank correlation with geodesics of a tree of random walks befo
 """
 
 import argparse
+import contextlib
 import csv
 import json
 import sys
@@ -75,10 +76,55 @@ def pacmap(X):
     return package.PaCMAP(random_state=0).fit_transform(_dense(X))
 
 
+def localmap(X):
+    import pacmap as package
+
+    return package.LocalMAP(random_state=0).fit_transform(_dense(X))
+
+
 def tsne(X):
     import openTSNE
 
     return np.asarray(openTSNE.TSNE(random_state=0, n_jobs=1).fit(_dense(X)))
+
+
+def dreams(X, weight=0.1):
+    """Return t-SNE pulled to principal components, with the steps and the weight of its authors.
+
+    Kury, Kobak and Damrich (arXiv 2508.13747): (1 - λ) KL + λ/n |Y - αP|², where α gives P the
+    norm of Y. Their program multiplies the pull by λ twice, and gives it no momentum.
+    """
+    import openTSNE
+    from sklearn.decomposition import PCA
+
+    X = _dense(X)
+    P = PCA(2, random_state=0).fit_transform(X)
+    P /= P[:, 0].std()
+    affinities = openTSNE.affinity.PerplexityBasedNN(X, random_state=0)
+    Y = openTSNE.TSNEEmbedding(P, affinities, random_state=0)
+    for exaggeration, steps in ((12, 250), (1, 500)):
+        rate = len(Y) / exaggeration
+
+        def pull(step, error, Y, rate=rate):
+            Y -= weight**2 * rate * 2 / len(Y) * (Y - P * np.linalg.norm(Y) / np.linalg.norm(P))
+
+        Y = Y.optimize(
+            steps,
+            exaggeration=exaggeration,
+            learning_rate=(1 - weight) * rate,
+            max_step_norm=(1 - weight) * 5,
+            momentum=0.8,
+            callbacks=pull,
+            callbacks_every_iters=1,
+        )
+    return np.asarray(Y)
+
+
+def heatgeo(X):
+    from heatgeo.embedding import HeatGeo
+
+    with contextlib.redirect_stdout(None):
+        return HeatGeo(knn=5).fit_transform(_dense(X))  # the number that its graphs have by default
 
 
 def _dense(X):
@@ -91,7 +137,10 @@ METHODS = {
     "UMAP": umap,
     "PHATE": phate,
     "PaCMAP": pacmap,
+    "LocalMAP": localmap,
     "t-SNE": tsne,
+    "DREAMS": dreams,
+    "heatgeo": heatgeo,
 }
 
 
