@@ -1,12 +1,14 @@
-"""Which default picture would one publish: ours, or that of UMAP, PHATE, PaCMAP, t-SNE?
+"""Which default picture would one publish: ours, or that of another method?
 
 Run: python benchmarks/pictures.py prepare FOLDER      (draws the sets of _real_data.py)
      python benchmarks/pictures.py embed FOLDER        (each method once, by its own defaults)
      python benchmarks/pictures.py table FOLDER
      python benchmarks/pictures.py sheets FOLDER       (a row of pictures for each set)
+     python benchmarks/pictures.py blind FOLDER        (the same in random order, without names)
      python benchmarks/pictures.py demap FOLDER
      python benchmarks/pictures.py seconds FOLDER      (of a second fit of large sets)
-     [--methods heatsketch UMAP ...] [--sets digits ...] [--split tuning|unseen|fresh|all] [-o FILE]
+     [--methods heatsketch UMAP ...] [--sets digits ...] [-o FILE]
+     [--split tuning|unseen|fresh|held|all]
 
 What has been computed lies in FOLDER and is not computed again. The measures come from outside:
 from the data and the picture alone, whatever distance a method follows.
@@ -14,6 +16,7 @@ from the data and the picture alone, whatever distance a method follows.
 rank    rank correlation of distances in the picture with geodesics of the symmetric graph of 15
         neighbours (pieces are joined by their shortest bridges), or with the true distances of
         synthetic sets: 200 points with 50 others each
+euclidean  the same with Euclidean distances of the data
 trust   trustworthiness of 15 neighbours
 knn     accuracy of labels by the 10 nearest in the picture, the point itself left out
 frame   area of the box of the 98 % of the points nearest to the centre, over that of all
@@ -24,6 +27,7 @@ seconds (`seconds`) of a second fit of a large set in a process of its own, and 
         in the same run; of processors too ("cpu"), which other work changes less. UMAP has no seed,
         which would take it to one core. FOLDER holds MNIST's IDX files for "images"; the others
         are "digits", "roll" and "overlapping"
+blind   pictures A, B, ... of each set, in an order drawn for it; FOLDER/blind.json is the key
 DEMaP   (`demap`) rank correlation with geodesics of a tree of random walks before noise is added
 """
 
@@ -31,6 +35,7 @@ import argparse
 import contextlib
 import csv
 import json
+import string
 import sys
 import time
 from functools import lru_cache, partial
@@ -39,6 +44,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, dijkstra, minimum_spanning_tree
+from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
@@ -46,7 +52,7 @@ from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 NEIGHBORS, LABEL_NEIGHBORS = 15, 10
 SOURCES, TARGETS = 200, 50
 CENTRAL, CELLS = 0.98, 50
-MEASURES = ("rank", "trust", "knn", "frame", "cells", "crowd")
+MEASURES = ("rank", "euclidean", "trust", "knn", "frame", "cells", "crowd")
 
 # --- methods ----------------------------------------------------------------------------------
 
@@ -176,6 +182,18 @@ def bridged(graph, X):
     return graph.tocsr()
 
 
+def straight(X, i, targets):
+    """Return Euclidean distances (len(i), targets per point) of the data."""
+    X = _dense(X)
+    return np.take_along_axis(cdist(X[i], X), targets, axis=1)
+
+
+def agreement(Y, i, targets, distances):
+    """Return the rank correlation of distances in a picture with given ones."""
+    shown = np.linalg.norm(Y[i][:, None] - Y[targets], axis=2)
+    return float(spearmanr(shown.ravel(), np.ravel(distances)).statistic)
+
+
 def ranks(X):
     """Return the rank of each point among the neighbours of each other one (the nearest is 1)."""
     D = pairwise_distances(X)
@@ -221,11 +239,11 @@ def judge(data, Y):
     """Return the measures of a picture Y (n, 2) of a stored set."""
     Y = np.asarray(Y, dtype=float)
     i, targets = data["i"], data["targets"]
-    near = np.linalg.norm(Y[i][:, None] - Y[targets], axis=2)
     inner, outer = np.ptp(central(Y), axis=0), np.ptp(Y, axis=0)
     filled = counts(central(Y))
     return {
-        "rank": float(spearmanr(near.ravel(), data["distances"].ravel()).statistic),
+        "rank": agreement(Y, i, targets, data["distances"]),
+        "euclidean": agreement(Y, i, targets, straight(data["X"], i, targets)),
         "trust": float(trustworthiness(data["rank"], Y)),
         "knn": float(label_accuracy(data["labels"], Y)) if "labels" in data else np.nan,
         "frame": float(np.prod(inner / np.where(outer > 0, outer, 1))),
@@ -399,36 +417,59 @@ def table(folder, sets, methods):
     return rows
 
 
-def sheet(folder, names, methods, path, ours=None):
-    """Draw the pictures of sets, a row each; `ours` is (title, Y) to draw first."""
+def sheet(folder, names, methods, path):
+    """Draw the pictures of sets, a row each, with their measures."""
+    rows = []
+    for name in names:
+        data, row = load(folder, name), []
+        for method, Y in _pictures(folder, name, methods).items():
+            measured = judge(data, Y)
+            words = [f"{key} {measured[key]:.2f}" for key in MEASURES[:4]]
+            words = ", ".join(word for word in words if not word.endswith("nan"))
+            row.append((data, Y, f"{name}, {method}\n{words}"))
+        rows.append(row)
+    _draw(rows, path)
+
+
+def blind(folder, name, methods, path):
+    """Draw the pictures of a set as A, B, ... in an order of its own; return {letter: method}."""
+    data, found = load(folder, name, ranked=False), _pictures(folder, name, methods)
+    order = np.random.default_rng(list(name.encode())).permutation(sorted(found)).tolist()
+    key = dict(zip(string.ascii_uppercase, order, strict=False))
+    tiles = [(data, found[method], f"{name}, {letter}") for letter, method in key.items()]
+    half = -(-len(tiles) // 2)
+    _draw([tiles[:half], tiles[half:]], path)
+    return key
+
+
+def _pictures(folder, name, methods):
+    """Return {method: Y} of the stored pictures of a set."""
+    found = {method: picture(folder, name, method) for method in methods}
+    return {method: one["Y"] for method, one in found.items() if one is not None}
+
+
+def _draw(rows, path):
+    """Draw rows of pictures, each given as (stored set, Y, title)."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    width = len(methods) + (ours is not None)
-    size = (3.4 * width, 3.7 * len(names) + 0.2)
-    figure, axes = pyplot.subplots(len(names), width, figsize=size, squeeze=False)
-    for row, name in zip(axes, names, strict=True):
-        data = load(folder, name)
-        shown = [ours] if ours else []
-        found = {method: picture(folder, name, method) for method in methods}
-        shown += [(method, one["Y"]) for method, one in found.items() if one is not None]
-        shade, colours = data.get("labels", data.get("colour")), "viridis"
-        if "labels" in data and data["kind"] != "gradient":
-            colours = "tab10" if data["labels"].max() < 10 else "tab20"
-        elif "colour" in data:
-            shade = data["colour"]
-        for at in row:
+    width = max(map(len, rows))
+    size = (3.4 * width, 3.7 * len(rows) + 0.2)
+    figure, axes = pyplot.subplots(len(rows), width, figsize=size, squeeze=False)
+    for row, shown in zip(axes, rows, strict=True):
+        for at in row[len(shown) :]:
             at.set_axis_off()
-        for at, (title, Y) in zip(row, shown, strict=False):
-            measured = judge(data, Y)
-            at.set_axis_on()
+        for at, (data, Y, title) in zip(row, shown, strict=False):
+            shade, colours = data.get("labels", data.get("colour")), "viridis"
+            if "labels" in data and data["kind"] != "gradient":
+                colours = "tab10" if data["labels"].max() < 10 else "tab20"
+            elif "colour" in data:
+                shade = data["colour"]
             at.scatter(*Y.T, c=shade, cmap=colours, s=15_000 / (len(Y) + 1500), linewidths=0)
             at.set(xticks=[], yticks=[], aspect="equal")
-            words = [f"{key} {measured[key]:.2f}" for key in MEASURES[:3]]
-            words = [word for word in words if not word.endswith("nan")]
-            at.set_title(f"{name}, {title}\n" + ", ".join(words), size=9)
+            at.set_title(title, size=8)
     figure.tight_layout()
     Path(path).parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=80)
@@ -441,7 +482,7 @@ def sheet(folder, names, methods, path, ours=None):
 def said(rows):
     """Return the rows as lines, and the medians of each kind and method."""
     columns = (*MEASURES, "cpu")
-    lines = [f"{'':28}" + "".join(f"{column:>8}" for column in columns)]
+    lines = [f"{'':28}" + "".join(f"{column[:7]:>8}" for column in columns)]
     for row in rows:
         lines.append(f"{row['set']:16}{row['method']:12}{_short(row, columns)}")
     for kind in dict.fromkeys(row["kind"] for row in rows):
@@ -473,14 +514,14 @@ def main():
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument(
-        "step", choices=["prepare", "embed", "table", "sheets", "demap", "seconds"]
-    )
+    steps = ["prepare", "embed", "table", "sheets", "blind", "demap", "seconds"]
+    options.add_argument("step", choices=steps)
     options.add_argument("folder", type=Path)
     options.add_argument("--methods", nargs="+", default=list(METHODS), metavar="METHOD")
     options.add_argument("--known-as", metavar="NAME", help="of the one method, in the folder")
     options.add_argument("--sets", nargs="+", metavar="SET")
-    options.add_argument("--split", choices=["tuning", "unseen", "fresh", "all"], default="tuning")
+    halves = ["tuning", "unseen", "fresh", "held", "all"]
+    options.add_argument("--split", choices=halves, default="tuning")
     given_help = "all sheets in one picture, or the medians of the table as CSV"
     options.add_argument("-o", "--output", type=Path, metavar="FILE", help=given_help)
     given = options.parse_args()
@@ -489,7 +530,8 @@ def main():
         import _real_data
 
         for name, split in _real_data.splits().items():
-            if given.sets is None or name in given.sets:
+            stored = (given.folder / f"{name}.npz").exists()
+            if not stored and (given.sets is None or name in given.sets):
                 kind = _real_data.SETS[name].kind
                 prepare(given.folder, name, _real_data.draw(name), kind, split)
         return
@@ -523,6 +565,12 @@ def main():
         print(said(rows))
         if given.output:
             write_medians(rows, given.output)
+    elif given.step == "blind":
+        key = {
+            name: blind(given.folder, name, given.methods, given.folder / "blind" / f"{name}.png")
+            for name in sets
+        }
+        (given.folder / "blind.json").write_text(json.dumps(key, indent=1))
     else:
         for name in sets:
             sheet(given.folder, [name], given.methods, given.folder / "sheets" / f"{name}.png")
