@@ -10,6 +10,7 @@ Run: python benchmarks/pictures.py prepare FOLDER      (draws the sets of _real_
      [--methods heatsketch UMAP ...] [--sets digits ...] [-o FILE]
      [--split tuning|unseen|fresh|held|all]
 
+LocalMAP comes with pacmap; heatgeo asks for an old scikit-learn and is installed with --no-deps.
 What has been computed lies in FOLDER and is not computed again. The measures come from outside:
 from the data and the picture alone, whatever distance a method follows.
 
@@ -26,7 +27,8 @@ cpu     processor seconds of one fit, after one of another set
 seconds (`seconds`) of a second fit of a large set in a process of its own, and their ratio to ours
         in the same run; of processors too ("cpu"), which other work changes less. UMAP has no seed,
         which would take it to one core. FOLDER holds MNIST's IDX files for "images"; the others
-        are "digits", "roll" and "overlapping"
+        are "digits", "cells", "roll", "overlapping" and "clouds", also with another number of
+        points: "overlapping:1000000"
 blind   pictures A, B, ... of each set, in an order drawn for it; FOLDER/blind.json is the key
 DEMaP   (`demap`) rank correlation with geodesics of a tree of random walks before noise is added
 """
@@ -52,6 +54,7 @@ from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 NEIGHBORS, LABEL_NEIGHBORS = 15, 10
 SOURCES, TARGETS = 200, 50
 CENTRAL, CELLS = 0.98, 50
+SPLITS = ("tuning", "unseen", "fresh", "held", "all")
 MEASURES = ("rank", "euclidean", "trust", "knn", "frame", "cells", "crowd")
 
 # --- methods ----------------------------------------------------------------------------------
@@ -295,7 +298,14 @@ def demap(method):
 
 # --- seconds ----------------------------------------------------------------------------------
 
-LARGE = {"digits": 1_797, "images": 10_000, "roll": 50_000, "overlapping": 100_000}
+LARGE = {
+    "digits": 1_797,
+    "cells": 700,
+    "images": 10_000,
+    "roll": 50_000,
+    "overlapping": 100_000,
+    "clouds": 100_000,
+}
 HOUR = 3_600
 
 
@@ -321,12 +331,13 @@ def second_fits(folder, sets, methods):
     """Yield a row of seconds, and their ratio to ours, for each large set and method."""
     import _harness as harness
 
-    for data in sets:
-        found = {}
+    for name in sets:
+        data, _, size = name.partition(":")
+        n, found = int(size or LARGE[data]), {}
         for method in dict.fromkeys(["heatsketch", *methods]):
-            task = (second_fit, method, data, LARGE[data], folder)
+            task = (second_fit, method, data, n, folder)
             found[method] = harness.run_apart(*task, limit=HOUR)
-            row = {"data": data, "points": LARGE[data], "method": method}
+            row = {"data": data, "points": n, "method": method}
             for key, ratio in (("seconds", "ratio"), ("cpu", "cpu ratio")):
                 value = found[method].get(key, np.nan)
                 row[key] = f"{value:.3g}"
@@ -520,8 +531,7 @@ def main():
     options.add_argument("--methods", nargs="+", default=list(METHODS), metavar="METHOD")
     options.add_argument("--known-as", metavar="NAME", help="of the one method, in the folder")
     options.add_argument("--sets", nargs="+", metavar="SET")
-    halves = ["tuning", "unseen", "fresh", "held", "all"]
-    options.add_argument("--split", choices=halves, default="tuning")
+    options.add_argument("--split", choices=SPLITS, default="tuning")
     given_help = "all sheets in one picture, or the medians of the table as CSV"
     options.add_argument("-o", "--output", type=Path, metavar="FILE", help=given_help)
     given = options.parse_args()
