@@ -3,10 +3,11 @@
 Run: python benchmarks/zadu_ranks.py FOLDER [--methods heatsketch UMAP ...] [--sets digits ...]
          [--split tuning|unseen|fresh|held|all] [-o FILE.csv]
 
-Each measure by its own defaults: 18 need the data and the picture, 7 labels too, which not all sets
-have. Of a large set 1,000 points are judged. A picture is scaled to the standard deviation of its
-data first, because two measures depend on its size. In each set and measure the methods get ranks
-(1 is the best, equal ones share theirs); the table has medians over the sets, and over all.
+Each measure by its own defaults: 18 values need the data and the picture, 9 labels too, which not
+all sets have. Of a large set 1,000 points are judged, of equal points one. A picture is scaled to
+the standard deviation of its data first, because two measures depend on its size. In each set and
+measure the methods get ranks (1 is the best, equal ones share theirs); the table has medians over
+the sets, and over all.
 What has been computed lies in FOLDER/zadu and is not computed again.
 """
 
@@ -37,7 +38,7 @@ def measured(X, Y, labels):
     parameters = {"snc": {"random_state": 0}, "cadi": {"random_seed": 0}}
     wanted = [m.alias for m in METRICS if labels is not None or not m.needs_label]
     specs = [{"id": alias, "params": parameters.get(alias, {})} for alias in wanted]
-    Y = Y * (X.std(axis=0) ** 2).sum() ** 0.5 / (Y.std(axis=0) ** 2).sum() ** 0.5
+    Y = Y * np.sqrt(X.var(axis=0).sum() / Y.var(axis=0).sum())
     found = zadu.ZADU(specs, X).measure(Y, labels)
     return {key: float(value) for each in found for key, value in each.items()}
 
@@ -49,10 +50,11 @@ def judged(folder, name, method):
     if made is None or path.exists():
         return None if made is None else json.loads(path.read_text())
     data = pictures.load(folder, name, ranked=False)
-    n = data["X"].shape[0]
-    rows = np.sort(np.random.default_rng(0).choice(n, min(n, MOST), replace=False))
+    X = np.asarray(pictures._dense(data["X"]), dtype=float)
+    rows = np.unique(X, axis=0, return_index=True)[1]
+    rows = np.sort(np.random.default_rng(0).permutation(rows)[:MOST])
     labels = data["labels"][rows] if "labels" in data else None
-    found = measured(np.asarray(pictures._dense(data["X"][rows]), float), made["Y"][rows], labels)
+    found = measured(X[rows], made["Y"][rows], labels)
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(found))
     return found
