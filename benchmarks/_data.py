@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse.csgraph
+from _harness import cells as blood_cells
 from _harness import mnist as mnist_digits
 from _harness import overlapping
 from scipy import sparse
@@ -63,11 +64,7 @@ def wine(n):
 
 def cells(n):
     """Return the 700 blood cells that scanpy ships, 50 principal components, 10 types."""
-    import scanpy
-
-    found = scanpy.datasets.pbmc68k_reduced()
-    label = found.obs["bulk_labels"].cat.codes.to_numpy()
-    return Data(np.asarray(found.obsm["X_pca"])[:n], label.astype(int)[:n])
+    return Data(*blood_cells(n))
 
 
 def digits(n):

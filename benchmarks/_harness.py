@@ -74,7 +74,30 @@ def digits(n):
     return X[:n], label[:n]
 
 
-DATA = {"digits": digits, "overlapping": overlapping, "roll": roll, "images": images}
+def cells(n):
+    """Return the first n of the 700 blood cells that scanpy ships, 50 principal components."""
+    import scanpy
+
+    found = scanpy.datasets.pbmc68k_reduced()
+    label = found.obs["bulk_labels"].cat.codes.to_numpy()
+    return np.asarray(found.obsm["X_pca"])[:n], label.astype(int)[:n]
+
+
+def clouds(n):
+    """200 clouds in 20 dimensions; an edge in a hundred joins two of them. float32."""
+    rng = np.random.default_rng(0)
+    centres, label = 1.5 * rng.standard_normal((200, 20)), rng.integers(0, 200, n)
+    return (centres[label] + rng.standard_normal((n, 20))).astype(np.float32), label
+
+
+DATA = {
+    "digits": digits,
+    "cells": cells,
+    "overlapping": overlapping,
+    "clouds": clouds,
+    "roll": roll,
+    "images": images,
+}
 
 
 def draw(name, n, folder=None):

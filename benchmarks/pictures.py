@@ -1,19 +1,23 @@
-"""Which default picture would one publish: ours, or that of UMAP, PHATE, PaCMAP, t-SNE?
+"""Which default picture would one publish: ours, or that of another method?
 
 Run: python benchmarks/pictures.py prepare FOLDER      (draws the sets of _real_data.py)
      python benchmarks/pictures.py embed FOLDER        (each method once, by its own defaults)
      python benchmarks/pictures.py table FOLDER
      python benchmarks/pictures.py sheets FOLDER       (a row of pictures for each set)
+     python benchmarks/pictures.py blind FOLDER        (the same in random order, without names)
      python benchmarks/pictures.py demap FOLDER
      python benchmarks/pictures.py seconds FOLDER      (of a second fit of large sets)
-     [--methods heatsketch UMAP ...] [--sets digits ...] [--split tuning|unseen|fresh|all] [-o FILE]
+     [--methods heatsketch UMAP ...] [--sets digits ...] [-o FILE]
+     [--split tuning|unseen|fresh|held|all]
 
+LocalMAP comes with pacmap; heatgeo asks for an old scikit-learn and is installed with --no-deps.
 What has been computed lies in FOLDER and is not computed again. The measures come from outside:
 from the data and the picture alone, whatever distance a method follows.
 
 rank    rank correlation of distances in the picture with geodesics of the symmetric graph of 15
         neighbours (pieces are joined by their shortest bridges), or with the true distances of
         synthetic sets: 200 points with 50 others each
+euclidean  the same with Euclidean distances of the data
 trust   trustworthiness of 15 neighbours
 knn     accuracy of labels by the 10 nearest in the picture, the point itself left out
 frame   area of the box of the 98 % of the points nearest to the centre, over that of all
@@ -23,13 +27,17 @@ cpu     processor seconds of one fit, after one of another set
 seconds (`seconds`) of a second fit of a large set in a process of its own, and their ratio to ours
         in the same run; of processors too ("cpu"), which other work changes less. UMAP has no seed,
         which would take it to one core. FOLDER holds MNIST's IDX files for "images"; the others
-        are "digits", "roll" and "overlapping"
+        are "digits", "cells", "roll", "overlapping" and "clouds", also with another number of
+        points: "overlapping:1000000"
+blind   pictures A, B, ... of each set, in an order drawn for it; FOLDER/blind.json is the key
 DEMaP   (`demap`) rank correlation with geodesics of a tree of random walks before noise is added
 """
 
 import argparse
+import contextlib
 import csv
 import json
+import string
 import sys
 import time
 from functools import lru_cache, partial
@@ -38,6 +46,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, dijkstra, minimum_spanning_tree
+from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
@@ -45,7 +54,8 @@ from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 NEIGHBORS, LABEL_NEIGHBORS = 15, 10
 SOURCES, TARGETS = 200, 50
 CENTRAL, CELLS = 0.98, 50
-MEASURES = ("rank", "trust", "knn", "frame", "cells", "crowd")
+SPLITS = ("tuning", "unseen", "fresh", "held", "all")
+MEASURES = ("rank", "euclidean", "trust", "knn", "frame", "cells", "crowd")
 
 # --- methods ----------------------------------------------------------------------------------
 
@@ -75,10 +85,55 @@ def pacmap(X):
     return package.PaCMAP(random_state=0).fit_transform(_dense(X))
 
 
+def localmap(X):
+    import pacmap as package
+
+    return package.LocalMAP(random_state=0).fit_transform(_dense(X))
+
+
 def tsne(X):
     import openTSNE
 
     return np.asarray(openTSNE.TSNE(random_state=0, n_jobs=1).fit(_dense(X)))
+
+
+def dreams(X, weight=0.1):
+    """Return t-SNE pulled to principal components, with the steps and the weight of its authors.
+
+    Kury, Kobak and Damrich (arXiv 2508.13747): (1 - λ) KL + λ/n |Y - αP|², where α gives P the
+    norm of Y. Their program multiplies the pull by λ twice, and gives it no momentum.
+    """
+    import openTSNE
+    from sklearn.decomposition import PCA
+
+    X = _dense(X)
+    P = PCA(2, random_state=0).fit_transform(X)
+    P /= P[:, 0].std()
+    affinities = openTSNE.affinity.PerplexityBasedNN(X, random_state=0)
+    Y = openTSNE.TSNEEmbedding(P, affinities, random_state=0)
+    for exaggeration, steps in ((12, 250), (1, 500)):
+        rate = len(Y) / exaggeration
+
+        def pull(step, error, Y, rate=rate):
+            Y -= weight**2 * rate * 2 / len(Y) * (Y - P * np.linalg.norm(Y) / np.linalg.norm(P))
+
+        Y = Y.optimize(
+            steps,
+            exaggeration=exaggeration,
+            learning_rate=(1 - weight) * rate,
+            max_step_norm=(1 - weight) * 5,
+            momentum=0.8,
+            callbacks=pull,
+            callbacks_every_iters=1,
+        )
+    return np.asarray(Y)
+
+
+def heatgeo(X):
+    from heatgeo.embedding import HeatGeo
+
+    with contextlib.redirect_stdout(None):
+        return HeatGeo(knn=5).fit_transform(_dense(X))  # the number that its graphs have by default
 
 
 def _dense(X):
@@ -91,7 +146,10 @@ METHODS = {
     "UMAP": umap,
     "PHATE": phate,
     "PaCMAP": pacmap,
+    "LocalMAP": localmap,
     "t-SNE": tsne,
+    "DREAMS": dreams,
+    "heatgeo": heatgeo,
 }
 
 
@@ -125,6 +183,18 @@ def bridged(graph, X):
         p, q = order[bounds[a] + k], order[bounds[b] + m]
         graph[p, q] = graph[q, p] = block[k, m]
     return graph.tocsr()
+
+
+def straight(X, i, targets):
+    """Return Euclidean distances (len(i), targets per point) of the data."""
+    X = _dense(X)
+    return np.take_along_axis(cdist(X[i], X), targets, axis=1)
+
+
+def agreement(Y, i, targets, distances):
+    """Return the rank correlation of distances in a picture with given ones."""
+    shown = np.linalg.norm(Y[i][:, None] - Y[targets], axis=2)
+    return float(spearmanr(shown.ravel(), np.ravel(distances)).statistic)
 
 
 def ranks(X):
@@ -172,11 +242,11 @@ def judge(data, Y):
     """Return the measures of a picture Y (n, 2) of a stored set."""
     Y = np.asarray(Y, dtype=float)
     i, targets = data["i"], data["targets"]
-    near = np.linalg.norm(Y[i][:, None] - Y[targets], axis=2)
     inner, outer = np.ptp(central(Y), axis=0), np.ptp(Y, axis=0)
     filled = counts(central(Y))
     return {
-        "rank": float(spearmanr(near.ravel(), data["distances"].ravel()).statistic),
+        "rank": agreement(Y, i, targets, data["distances"]),
+        "euclidean": agreement(Y, i, targets, straight(data["X"], i, targets)),
         "trust": float(trustworthiness(data["rank"], Y)),
         "knn": float(label_accuracy(data["labels"], Y)) if "labels" in data else np.nan,
         "frame": float(np.prod(inner / np.where(outer > 0, outer, 1))),
@@ -228,7 +298,14 @@ def demap(method):
 
 # --- seconds ----------------------------------------------------------------------------------
 
-LARGE = {"digits": 1_797, "images": 10_000, "roll": 50_000, "overlapping": 100_000}
+LARGE = {
+    "digits": 1_797,
+    "cells": 700,
+    "images": 10_000,
+    "roll": 50_000,
+    "overlapping": 100_000,
+    "clouds": 100_000,
+}
 HOUR = 3_600
 
 
@@ -254,12 +331,13 @@ def second_fits(folder, sets, methods):
     """Yield a row of seconds, and their ratio to ours, for each large set and method."""
     import _harness as harness
 
-    for data in sets:
-        found = {}
+    for name in sets:
+        data, _, size = name.partition(":")
+        n, found = int(size or LARGE[data]), {}
         for method in dict.fromkeys(["heatsketch", *methods]):
-            task = (second_fit, method, data, LARGE[data], folder)
+            task = (second_fit, method, data, n, folder)
             found[method] = harness.run_apart(*task, limit=HOUR)
-            row = {"data": data, "points": LARGE[data], "method": method}
+            row = {"data": data, "points": n, "method": method}
             for key, ratio in (("seconds", "ratio"), ("cpu", "cpu ratio")):
                 value = found[method].get(key, np.nan)
                 row[key] = f"{value:.3g}"
@@ -350,36 +428,59 @@ def table(folder, sets, methods):
     return rows
 
 
-def sheet(folder, names, methods, path, ours=None):
-    """Draw the pictures of sets, a row each; `ours` is (title, Y) to draw first."""
+def sheet(folder, names, methods, path):
+    """Draw the pictures of sets, a row each, with their measures."""
+    rows = []
+    for name in names:
+        data, row = load(folder, name), []
+        for method, Y in _pictures(folder, name, methods).items():
+            measured = judge(data, Y)
+            words = [f"{key} {measured[key]:.2f}" for key in MEASURES[:4]]
+            words = ", ".join(word for word in words if not word.endswith("nan"))
+            row.append((data, Y, f"{name}, {method}\n{words}"))
+        rows.append(row)
+    _draw(rows, path)
+
+
+def blind(folder, name, methods, path):
+    """Draw the pictures of a set as A, B, ... in an order of its own; return {letter: method}."""
+    data, found = load(folder, name, ranked=False), _pictures(folder, name, methods)
+    order = np.random.default_rng(list(name.encode())).permutation(sorted(found)).tolist()
+    key = dict(zip(string.ascii_uppercase, order, strict=False))
+    tiles = [(data, found[method], f"{name}, {letter}") for letter, method in key.items()]
+    half = -(-len(tiles) // 2)
+    _draw([tiles[:half], tiles[half:]], path)
+    return key
+
+
+def _pictures(folder, name, methods):
+    """Return {method: Y} of the stored pictures of a set."""
+    found = {method: picture(folder, name, method) for method in methods}
+    return {method: one["Y"] for method, one in found.items() if one is not None}
+
+
+def _draw(rows, path):
+    """Draw rows of pictures, each given as (stored set, Y, title)."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    width = len(methods) + (ours is not None)
-    size = (3.4 * width, 3.7 * len(names) + 0.2)
-    figure, axes = pyplot.subplots(len(names), width, figsize=size, squeeze=False)
-    for row, name in zip(axes, names, strict=True):
-        data = load(folder, name)
-        shown = [ours] if ours else []
-        found = {method: picture(folder, name, method) for method in methods}
-        shown += [(method, one["Y"]) for method, one in found.items() if one is not None]
-        shade, colours = data.get("labels", data.get("colour")), "viridis"
-        if "labels" in data and data["kind"] != "gradient":
-            colours = "tab10" if data["labels"].max() < 10 else "tab20"
-        elif "colour" in data:
-            shade = data["colour"]
-        for at in row:
+    width = max(map(len, rows))
+    size = (3.4 * width, 3.7 * len(rows) + 0.2)
+    figure, axes = pyplot.subplots(len(rows), width, figsize=size, squeeze=False)
+    for row, shown in zip(axes, rows, strict=True):
+        for at in row[len(shown) :]:
             at.set_axis_off()
-        for at, (title, Y) in zip(row, shown, strict=False):
-            measured = judge(data, Y)
-            at.set_axis_on()
+        for at, (data, Y, title) in zip(row, shown, strict=False):
+            shade, colours = data.get("labels", data.get("colour")), "viridis"
+            if "labels" in data and data["kind"] != "gradient":
+                colours = "tab10" if data["labels"].max() < 10 else "tab20"
+            elif "colour" in data:
+                shade = data["colour"]
             at.scatter(*Y.T, c=shade, cmap=colours, s=15_000 / (len(Y) + 1500), linewidths=0)
             at.set(xticks=[], yticks=[], aspect="equal")
-            words = [f"{key} {measured[key]:.2f}" for key in MEASURES[:3]]
-            words = [word for word in words if not word.endswith("nan")]
-            at.set_title(f"{name}, {title}\n" + ", ".join(words), size=9)
+            at.set_title(title, size=8)
     figure.tight_layout()
     Path(path).parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=80)
@@ -392,7 +493,7 @@ def sheet(folder, names, methods, path, ours=None):
 def said(rows):
     """Return the rows as lines, and the medians of each kind and method."""
     columns = (*MEASURES, "cpu")
-    lines = [f"{'':28}" + "".join(f"{column:>8}" for column in columns)]
+    lines = [f"{'':28}" + "".join(f"{column[:7]:>8}" for column in columns)]
     for row in rows:
         lines.append(f"{row['set']:16}{row['method']:12}{_short(row, columns)}")
     for kind in dict.fromkeys(row["kind"] for row in rows):
@@ -424,14 +525,13 @@ def main():
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument(
-        "step", choices=["prepare", "embed", "table", "sheets", "demap", "seconds"]
-    )
+    steps = ["prepare", "embed", "table", "sheets", "blind", "demap", "seconds"]
+    options.add_argument("step", choices=steps)
     options.add_argument("folder", type=Path)
     options.add_argument("--methods", nargs="+", default=list(METHODS), metavar="METHOD")
     options.add_argument("--known-as", metavar="NAME", help="of the one method, in the folder")
     options.add_argument("--sets", nargs="+", metavar="SET")
-    options.add_argument("--split", choices=["tuning", "unseen", "fresh", "all"], default="tuning")
+    options.add_argument("--split", choices=SPLITS, default="tuning")
     given_help = "all sheets in one picture, or the medians of the table as CSV"
     options.add_argument("-o", "--output", type=Path, metavar="FILE", help=given_help)
     given = options.parse_args()
@@ -440,7 +540,8 @@ def main():
         import _real_data
 
         for name, split in _real_data.splits().items():
-            if given.sets is None or name in given.sets:
+            stored = (given.folder / f"{name}.npz").exists()
+            if not stored and (given.sets is None or name in given.sets):
                 kind = _real_data.SETS[name].kind
                 prepare(given.folder, name, _real_data.draw(name), kind, split)
         return
@@ -474,6 +575,12 @@ def main():
         print(said(rows))
         if given.output:
             write_medians(rows, given.output)
+    elif given.step == "blind":
+        key = {
+            name: blind(given.folder, name, given.methods, given.folder / "blind" / f"{name}.png")
+            for name in sets
+        }
+        (given.folder / "blind.json").write_text(json.dumps(key, indent=1))
     else:
         for name in sets:
             sheet(given.folder, [name], given.methods, given.folder / "sheets" / f"{name}.png")
