@@ -133,3 +133,11 @@ def test_what_cannot_be_filled_is_refused():
         hs.DiffusionMap(metric="cosine").fit(FULL).transform(X)
     assert model.__sklearn_tags__().input_tags.allow_nan
     assert not hs.DiffusionMap(affinity="precomputed").__sklearn_tags__().input_tags.allow_nan
+
+
+def test_points_without_weight_do_not_judge():
+    """Weights 1 and 0 of whole copies: neighbours, of all 200 points, are those of one copy."""
+    model = hs.HeatEmbedding(random_state=0).fit(X)
+    w = np.repeat([1.0, 0.0], len(X))
+    twice = hs.HeatEmbedding(random_state=0).fit(np.vstack([X, X]), sample_weight=w)
+    assert twice.quality_.neighbors == pytest.approx(model.quality_.neighbors, abs=1e-12)

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics import euclidean_distances
+from sklearn.metrics.pairwise import nan_euclidean_distances
 
 from heatsketch._tiles import filled
 from heatsketch._typing import Array, Points, Rng
@@ -251,13 +252,19 @@ def _trust(X: Any, Y: Any, n_neighbors: Any, rng: Rng, of_data: bool = False) ->
 def losses(X: Points, Y: Points, k: int, rows: Array, *, distances: bool = False) -> Array:
     """Return the loss of trustworthiness at each of some points (m,); their mean is 1 - T.
 
-    With `distances` X (n, n) has the distances between the points.
+    With `distances` X (n, n) has the distances between the points. Missing entries of X are NaN:
+    distances are those by the entries that both points have, and a pair that shares none does not
+    count. NaN for a point that shares entries with fewer than two others.
     """
     n = X.shape[0]
     seen_cloud = centred(Y, HOST.centre(Y))
-    cloud = None if distances else centred(X, HOST.centre(X))
+    cloud = None if distances else centred(X, np.nan_to_num(HOST.centre(X)))
+    has_gaps = not sparse.issparse(X) and bool(np.isnan(X).any())
 
-    def squares(P: Points, points: Array) -> Array:
+    def squares(P: Any, points: Array) -> Array:
+        if has_gaps and P is not seen_cloud:
+            found = nan_euclidean_distances(P[points], P, squared=True)
+            return np.rint(found / (_EQUAL * float(np.nanmax(found)) or 1.0))
         if not sparse.issparse(P) and len(rows) * n * P.shape[1] <= _MOST_DIFFERENCES:
             return cdist(P[points], P, "sqeuclidean")
         # Of a product of matrices, rounded so that points equally far remain so.
@@ -270,15 +277,22 @@ def losses(X: Points, Y: Points, k: int, rows: Array, *, distances: bool = False
         far = X[points].astype(float) if cloud is None else squares(cloud, points)
         itself = np.arange(len(points)), points
         near[itself], far[itself] = np.inf, -1.0  # no point is its own neighbour
-        excess = np.empty(len(points))
+        lost = np.full(len(points), np.nan)
         for row, (seen, ranked) in enumerate(zip(near, far, strict=True)):
-            nearest = np.flatnonzero(seen <= np.partition(seen, k - 1)[k - 1])
-            nearest = nearest[np.argsort(seen[nearest], kind="stable")[:k]]
+            if has_gaps:
+                comparable = ~np.isnan(ranked)
+                seen, ranked = seen[comparable], ranked[comparable]
+            size = len(seen)
+            near_ones = min(k, (size - 1) // 2)
+            if not near_ones:
+                continue
+            nearest = np.flatnonzero(seen <= np.partition(seen, near_ones - 1)[near_ones - 1])
+            nearest = nearest[np.argsort(seen[nearest], kind="stable")[:near_ones]]
             # The point itself, which has -1, makes the count of nearer points a rank from 1.
             before = [np.count_nonzero(ranked[:j] <= ranked[j]) for j in nearest]
             after = [np.count_nonzero(ranked[j + 1 :] < ranked[j]) for j in nearest]
-            excess[row] = np.maximum(np.add(before, after) - k, 0).sum()
-        return excess
+            excess = np.maximum(np.add(before, after) - near_ones, 0).sum()
+            lost[row] = 2 / (near_ones * (2 * size - 3 * near_ones - 1)) * excess
+        return lost
 
-    scale = 2 / (k * (2 * n - 3 * k - 1))
-    return scale * filled(of_tile, (len(rows),), max(1, _TILE_DISTANCES // n))
+    return filled(of_tile, (len(rows),), max(1, _TILE_DISTANCES // n))

@@ -1,4 +1,4 @@
-"""Missing entries of points, filled by a walk to the nearest rows."""
+"""Missing entries of points, filled by a walk to the nearest rows; distances without them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from heatsketch._random import content_order
-from heatsketch._tiles import for_each_tile
+from heatsketch._tiles import filled, for_each_tile
 from heatsketch._typing import Array
 
 MOST_DONORS = 4096  # rows that others are compared with: each with all of them
@@ -142,6 +142,23 @@ class Donors:
         if not parts:
             return X, np.empty((0, self.n_neighbors), int)
         return tuple(np.vstack(part) for part in zip(*parts, strict=True))  # type: ignore[return-value]
+
+
+def observed_distances(X: Array, i: Array, j: Array) -> Array:
+    """Return the distances (m,) of rows i and j of X (n, d) by the entries that both have.
+
+    √(Σ_both (x_i - x_j)² d / n_both), as scikit-learn's `nan_euclidean_distances`, from
+    differences; NaN where they share no entry.
+    """
+    d = X.shape[1]
+
+    def of_pairs(tile: slice) -> Array:
+        apart = X[i[tile]] - X[j[tile]]
+        both = np.count_nonzero(~np.isnan(apart), axis=1)
+        mean = np.nansum(apart**2, axis=1) / np.where(both, both, np.nan)
+        return np.sqrt(mean * d)  # type: ignore[no-any-return]
+
+    return filled(of_pairs, i.shape, max(1, _ENTRIES // d))
 
 
 def _keys(X: Array) -> Array:
