@@ -271,7 +271,7 @@ def read_column(column: Any, name: Any, as_text: bool = False) -> tuple[Array, A
         values = np.asarray(column.astype(object), dtype=object)
         return values, np.array([is_missing(value) for value in values], bool), order
     if hasattr(column, "combine_chunks") or hasattr(column, "dictionary"):  # of Arrow
-        whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+        whole = in_one_piece(column)
         if hasattr(whole, "dictionary"):
             order = whole.dictionary.to_pylist() if whole.type.ordered else None
             values = np.array(whole.to_pylist(), dtype=object)
@@ -373,6 +373,11 @@ def as_numbers(values: Array, name: Any, dtype: str) -> Array:
 
 
 # Tables
+
+
+def in_one_piece(column: Any) -> Any:
+    """Return a column of Arrow in one piece, with one dictionary."""
+    return column.combine_chunks() if hasattr(column, "combine_chunks") else column
 
 
 def columns_of(X: Any) -> dict[Any, Any]:

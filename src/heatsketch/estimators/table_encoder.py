@@ -21,6 +21,7 @@ from heatsketch.estimators.table_columns import (
     fitted_column,
     read_column,
 )
+from heatsketch.estimators.table_frames import Frame
 
 _MOST_SHOWN = 5  # names in a message
 
@@ -137,6 +138,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 "pass more rows, or a smaller min_frequency."
             )
         self.columns_: dict[Any, Column] = found
+        self._frame = Frame.of(X, table)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -167,8 +169,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ]
         return np.hstack(blocks)
 
-    def inverse_transform(self, X: Any) -> dict[Any, Array]:
-        """Return the columns of rows of numbers, each value the nearest that there is.
+    def inverse_transform(self, X: Any) -> Any:
+        """Return the table of rows of numbers, each value the nearest that there is.
 
         Parameters
         ----------
@@ -177,10 +179,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        dict
-            The columns (n_new_samples,) by name, for ``pandas.DataFrame`` and others. Missing are
-            NaN, NaT or None, and None is a category that was rare. Columns that were left out have
-            no inverse.
+        data frame, Arrow table, dict or ndarray
+            A table of the kind of the fit (of a frame of another library than pandas, polars and
+            Arrow a dict of arrays), whose columns have the types that they had. A column keeps
+            another type where its own does not hold missing entries, and dates that were read from
+            text stay dates. Missing is also a category that was rare. Columns that were left out
+            have no inverse: a frame lacks them, and an array has missing entries there.
 
         Raises
         ------
@@ -196,7 +200,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 "returns them."
             )
         pairs = zip(self.columns_.items(), self._blocks(X), strict=True)
-        return {name: column.values(x) for (name, column), x in pairs if column.kind != "left out"}
+        found = {name: column.values(x) for (name, column), x in pairs if column.kind != "left out"}
+        return self._frame.made(found, list(self.columns_))
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the numbers: that of the column, or column=category.
