@@ -136,7 +136,8 @@ class DiffusionEstimator(Embedder, Weighed):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Points. Missing entries, NaN, become means of the entries of the nearest rows, found by
-            the entries that both have, and again by the entries of the row until these stay;
+            the entries that both have, and again by the entries of the row until these stay. Up to
+            256 columns a trend is added, by the other entries of the row, as far as it helps;
             ``diagnostics_["filled"]`` has them in the order of ``np.isnan(X).nonzero()``. With
             ``affinity="precomputed"`` X is a symmetric affinity or graph of shape (n_samples,
             n_samples), a graph of networkx or igraph, a `heatsketch.graph`, an operator, or a
