@@ -301,6 +301,12 @@ def read_column(column: Any, name: Any, as_text: bool = False) -> tuple[Array, A
 def _of_objects(values: Array, name: Any, as_text: bool) -> tuple[Array, Array]:
     """Return objects (n,) as values of one type, if they have one, and which are missing (n,)."""
     listed = values.tolist()
+    kinds = set(map(type, listed)) - {type(None)}
+    if kinds and kinds <= {float, int, np.float64, np.int64} and not as_text:
+        made: Array = np.array(listed, float)
+        missing = ~np.isfinite(made)
+        made[missing] = np.nan
+        return made, missing
     try:
         different = dict.fromkeys(listed)
     except TypeError as error:
@@ -317,7 +323,7 @@ def _of_objects(values: Array, name: Any, as_text: bool) -> tuple[Array, Array]:
                 raise _other_type(name, "text", value)
         return values, missing
     if there and all(isinstance(value, bool | np.bool_) for value in there):
-        made: Array = np.zeros(len(listed), bool)
+        made = np.zeros(len(listed), bool)
         made[~missing] = values[~missing].astype(bool)
         return made, missing
     if there and all(isinstance(value, numbers.Number) for value in there):  # also Decimal
