@@ -1,7 +1,7 @@
 """From a table of mixed columns to numbers whose Euclidean distances make sense."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -122,15 +122,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Not a table, or no column with two different values; a column of several types, with
             infinity or with objects; parameters out of range, or that name no column.
         """
-        least = check_number(self.min_frequency, "min_frequency", low=0)
         table = self._read(X, reset=True)
-        asked = self._asked(table)
-        n = len(next(iter(table.values())))
-        count = max(2, math.ceil(least if least >= 1 else least * n))
-        found = {
-            name: fitted_column(name, column, asked.get(name), count)
-            for name, column in table.items()
-        }
+        self._frame = Frame.of(X, table)
+        self._fit_parts([table], self._asked(table))
+        return self
+
+    def _fit_parts(self, parts: Iterable[Mapping[Any, Any]], asked: Mapping[Any, Any]) -> None:
+        """Choose what columns become that come in parts: dicts of whole columns."""
+        least, found = check_number(self.min_frequency, "min_frequency", low=0), {}
+        for part in parts:
+            n = len(next(iter(part.values())))
+            count = max(2, math.ceil(least if least >= 1 else least * n))
+            for name, column in part.items():
+                found[name] = fitted_column(name, column, asked.get(name), count)
         if {column.kind for column in found.values()} == {"left out"}:
             reasons = [f"{name}: {column.why}" for name, column in found.items()][:_MOST_SHOWN]
             raise ValueError(
@@ -138,8 +142,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 "pass more rows, or a smaller min_frequency."
             )
         self.columns_: dict[Any, Column] = found
-        self._frame = Frame.of(X, table)
-        return self
+
+    @classmethod
+    def _of_parts(cls, parts: Iterable[Mapping[Any, Any]]) -> Self:
+        """Return an encoder fitted to a dict of columns that comes in parts, to save memory."""
+        encoder = cls()
+        encoder._frame = Frame("dict")
+        encoder._fit_parts(parts, {})
+        encoder.n_features_in_ = len(encoder.columns_)
+        encoder._set_names(list(encoder.columns_))
+        return encoder
 
     def transform(self, X: Any) -> Array:
         """Encode rows, old or new; the numbers of a row depend on that row alone.
