@@ -196,12 +196,14 @@ class HeatEmbedding(DiffusionEstimator):
     most half of the spectrum. w is 1 - m (1 - `path_weight`), and a is `neighbor_weight`, or
     2 m times it for m < ½: a strip follows its paths alone.
     T moves logarithms by `spread` towards the quantiles of distances of random points of a disc
-    [2]_, which have the same order [3]_. Far sums of q are taken by a tree [4]_, on a device by a
-    grid. The start is landmark multidimensional scaling of g [5]_. Without paths there are 20
-    random pairs for each point, and the start is the linear layout. No step is random, and
-    landmarks and pairs are chosen by content: the picture is the same for every seed, and for every
-    order of the rows, up to rounding. Components of fewer than ten points stay linear, and so do
-    operators whose entries are not known.
+    [2]_, which have the same order [3]_. With `sample_weight` w a pair counts w_i w_j times in both
+    terms, as so many copies of the points would; pairs, start and T are chosen without weights. Far
+    sums of q are taken by a tree [4]_, on a device by a grid. The start is landmark
+    multidimensional scaling of g [5]_. Without paths there are 20 random pairs for each point, and
+    the start is the linear layout. No step is random, and landmarks and pairs are chosen by
+    content: the picture is the same for every seed, and for every order of the rows, up to
+    rounding. Components of fewer than ten points stay linear, and so do operators whose entries are
+    not known.
 
     A new point gets the weighted geometric median of the positions of its neighbours (up to 32),
     with weights K(x, x_j) / |x - x_j|; a training point its own position exactly. Given affinities
