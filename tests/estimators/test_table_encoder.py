@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 
 import heatsketch as hs
+from heatsketch._validation import is_missing
 from problems.checks import estimator_checks
 
 N = 240
@@ -136,6 +137,110 @@ def test_every_library_gives_the_same_numbers(library):
     make = frames.table if library == "pyarrow" else frames.DataFrame
     want = hs.TableEncoder(ORDER).fit_transform(COLUMNS)
     assert_allclose(hs.TableEncoder(ORDER).fit_transform(make(COLUMNS)), want, rtol=1e-12)
+
+
+def frames():
+    """Yield frames of three libraries with a column of each type that they have."""
+    days = np.datetime64("2024-01-01", "us") + np.arange(36).astype("m8[D]")
+    size, gap = ["lo", "hi", "mid", "hi"] * 9, ["lo", "hi", "mid", None] * 9
+    plain = {
+        "float": np.arange(36.0),
+        "whole": np.arange(36) % 5,
+        "yes": np.arange(36) % 2 == 0,
+        "word": size,
+        "gap": gap,
+        "day": days,
+        "wait": np.arange(36).astype("m8[s]").astype("m8[us]"),
+    }
+    pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    of_pandas = pd.DataFrame(plain).assign(
+        small=np.arange(36, dtype="float32"),
+        ordered=pd.Categorical(gap, ["lo", "mid", "hi", "never"], ordered=True),
+        plain=pd.Categorical(gap, ["lo", "never", "mid", "hi"]),
+        nullable=pd.array([1, 2, 3, None] * 9, dtype="Int64"),
+        maybe=pd.array([True, None, False, True] * 9, dtype="boolean"),
+        text=pd.array(gap, dtype="string"),
+        zone=pd.date_range("2024-03-01", periods=36, tz="Europe/Berlin"),
+    )
+    of_polars = pl.DataFrame(plain).with_columns(
+        pl.Series("date", days).cast(pl.Date),
+        pl.Series("zone", days)
+        .dt.replace_time_zone("Europe/Berlin")
+        .cast(pl.Datetime("ms", "Europe/Berlin")),
+        pl.Series("enum", gap, dtype=pl.Enum(["lo", "mid", "hi"])),
+        pl.Series("cat", gap, dtype=pl.Categorical),
+        pl.Series("nullable", [1, 2, None] * 12, dtype=pl.Int16),
+        pl.Series("maybe", [True, None, False] * 12),
+    )
+    coded = pa.array(gap).dictionary_encode()
+    of_arrow = pa.table(
+        plain
+        | {
+            "coded": coded,
+            "ordered": pa.DictionaryArray.from_arrays(
+                pa.array([1, 0, 2, None] * 9, pa.int8()), ["lo", "mid", "hi"], ordered=True
+            ),
+            "date": pa.array(days).cast(pa.date32()),
+            "nullable": pa.array([1, 2, None] * 12, pa.int16()),
+            "zone": pa.array(days).cast(pa.timestamp("ms", "Europe/Berlin")),
+        }
+    )
+    return {"pandas": of_pandas, "polars": of_polars, "pyarrow": of_arrow}
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_a_frame_comes_back_as_it_was(library, tmp_path):
+    frame = frames()[library]
+    encoder = hs.TableEncoder().fit(frame)
+    hs.save_model(encoder, tmp_path / "encoder.model")
+    for one in (encoder, hs.load_model(tmp_path / "encoder.model")):
+        found = one.inverse_transform(one.transform(frame))
+        assert type(found) is type(frame)
+        if library == "pandas":
+            pytest.importorskip("pandas").testing.assert_frame_equal(found, frame)
+        elif library == "polars":
+            pytest.importorskip("polars.testing").assert_frame_equal(found, frame)
+        else:
+            assert found.equals(frame)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_what_a_type_does_not_hold_has_another_one(library):
+    """A row without entries, and one between others: whole numbers and days stay whole."""
+    frame = frames()[library]
+    encoder = hs.TableEncoder().fit(frame)
+    Z = encoder.transform(frame)
+    lost = encoder.inverse_transform(np.full((1, Z.shape[1]), np.nan))
+    for name in encoder.columns_:
+        value = lost[name].to_pylist() if library == "pyarrow" else list(lost[name])
+        assert is_missing(value[0]), name
+    between = encoder.inverse_transform(0.6 * Z[:1] + 0.4 * Z[2:3])
+    types = "dtypes" if library == "pandas" else "schema"
+    assert str(getattr(between, types)) == str(getattr(frame, types))
+
+
+def test_dates_from_text_stay_dates_and_categories_that_were_left_out_are_gone():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"day": ["2024-01-01", "2024-01-02"] * 5, "one": 1, "x": range(10)})
+    encoder = hs.TableEncoder().fit(frame)
+    found = encoder.inverse_transform(encoder.transform(frame))
+    assert list(found.columns) == ["day", "x"]
+    assert (found["day"] == pd.to_datetime(frame["day"])).all()
+
+
+def test_an_array_comes_back_as_an_array():
+    whole = np.random.default_rng(0).integers(0, 9, (30, 3))
+    encoder = hs.TableEncoder().fit(whole)
+    found = encoder.inverse_transform(encoder.transform(whole))
+    assert_array_equal(found, whole)
+    assert found.dtype == whole.dtype
+    whole[:, 1] = 4  # left out
+    encoder = hs.TableEncoder().fit(whole)
+    found = encoder.inverse_transform(encoder.transform(whole))
+    assert_array_equal(found, np.where([True, False, True], whole, np.nan))
+    mixed = np.array([["a", 1.5], ["b", 2.5], ["a", 3.5], ["b", 4.5]], object)
+    encoder = hs.TableEncoder().fit(mixed)
+    assert_array_equal(encoder.inverse_transform(encoder.transform(mixed)), mixed)
 
 
 def test_types_of_pandas_say_what_columns_are():

@@ -96,11 +96,88 @@ def test_words_that_look_like_numbers_in_another_file_stay_words(tmp_path):
     assert_array_equal(new.values, table.values[rows])
 
 
-def test_blocks_and_standardised_columns_are_refused(file):
+def test_standardised_columns_and_blocks_of_arrays_are_refused(file, tmp_path):
     with pytest.raises(ValueError, match="leave out standardize"):
         io.read_table(file, encode=True, standardize=True)
-    with pytest.raises(ValueError, match="needs the whole"):
-        io.formats.open_blocks(file, Reading(encode=True))
+    np.save(tmp_path / "X.npy", np.eye(9))
+    for source in (tmp_path / "X.npy", tmp_path, np.eye(9)):
+        with pytest.raises(ValueError, match="for one text or"):
+            io.formats.open_blocks(source, Reading(encode=True))
+
+
+def long_table(n=4_000):
+    """Return columns that look otherwise in some of their blocks than in all rows."""
+    rng = np.random.default_rng(1)
+    codes = np.array(list("vwxyz"))[rng.integers(0, 5, n)]
+    codes[: n // 3] = rng.integers(0, 2, n // 3)
+    late = np.array([""] * (n - 900) + ["north", "south", "west"] * 300, object)
+    words = np.array([f"rare {i % 97}" if i % 50 == 0 else "ab"[i % 2] for i in range(n)], object)
+    return {
+        "weight": rng.normal(70, 9, n).round(3).astype(str),
+        "gaps": np.where(rng.random(n) < 0.2, "NA", rng.integers(0, 99, n).astype(str)),
+        "code": codes,  # numbers in the first blocks
+        "late": late,  # nothing in these
+        "word": words,
+        "born": np.datetime_as_string(np.datetime64("1950-01-01") + rng.integers(0, 9999, n)),
+        "smokes": np.array(["true", "false"])[rng.integers(0, 2, n)],
+        "name": np.array([f"person {i}" for i in range(n)]),
+        "outcome": np.array(["ill", "well"])[rng.integers(0, 2, n)],
+    }
+
+
+@pytest.fixture(params=[".csv", ".parquet"])
+def long_file(request, tmp_path, limits):
+    """Return a file that is read by many blocks."""
+    limits(block_bytes=2**15)
+    columns, path = long_table(), tmp_path / f"people{request.param}"
+    if request.param == ".csv":
+        lines = [",".join(columns), *map(",".join, zip(*columns.values(), strict=True))]
+        path.write_text("\n".join(lines) + "\n")
+    else:
+        from pyarrow import parquet
+
+        typed = columns | {"weight": columns["weight"].astype(float)}
+        parquet.write_table(pa.table(typed), path)
+    return path
+
+
+@pytest.mark.parametrize("room", [2**40, 2**10])  # columns together, or one by one
+def test_blocks_have_the_numbers_of_the_whole_table(long_file, room, limits):
+    want = io.read_table(long_file, label="outcome", encode=True)
+    limits(available=lambda: room)
+    points = io.formats.open_blocks(long_file, Reading(label="outcome", encode=True))
+    found = list(points.read(0))
+    assert len(found) > 5
+    assert_array_equal(np.vstack([block.values for block in found]), want.values)
+    assert points.columns == want.columns
+    assert points.notes[-1] == want.notes[-1]
+    assert "code: 7 categories" in want.notes[-1]
+    start = sum(len(block.values) for block in found[:3])
+    rest = np.vstack([block.values for block in points.read(start)])
+    assert_array_equal(rest, want.values[start:])
+
+
+@pytest.mark.parametrize("missing", ["median", "keep"])
+def test_a_map_by_blocks_is_that_of_the_encoded_table(long_file, missing, tmp_path):
+    """All points are fitted, so that the sample is no other set."""
+    out, model = tmp_path / "map.npy", str(tmp_path / "m.model")
+    how = {"label": "outcome", "encode": True, "missing": missing}
+    method = hs.DiffusionMap(2, 2)
+    hs.distributed.embed(long_file, out, method, fit_points=4_000, model=model, **how)
+    want = method.fit_transform(io.read_table(long_file, **how).values)
+    assert_array_equal(np.load(out), want)
+    assert main(["transform", model, str(long_file), "-o", str(tmp_path / "again.npy"), "-q"]) == 0
+    np.testing.assert_allclose(np.load(tmp_path / "again.npy"), want, atol=1e-9)
+
+
+def test_the_command_reads_by_blocks(long_file, tmp_path, capsys):
+    how = ["--encode", "--label", "outcome", "--missing", "keep", "--method", "diffusion-map"]
+    out = str(tmp_path / "map.npy")
+    assert main(["embed", str(long_file), "-o", out, *how, "--fit-points", "1000", "-q"]) == 0
+    said = capsys.readouterr().out
+    assert "read by blocks" in said
+    assert "code: 7 categories" in said
+    assert len(np.load(out)) == 4_000
 
 
 def test_a_model_encodes_new_rows_as_its_own(file, tmp_path, capsys):

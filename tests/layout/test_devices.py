@@ -9,12 +9,12 @@ from scipy import sparse
 from scipy.stats import spearmanr
 
 import heatsketch as hs
-from heatsketch.backend import blocks_of, blocks_on
+from heatsketch.backend import HOST, blocks_of, blocks_on
 from heatsketch.backend.device import DeviceBlocks, device_csr
 from heatsketch.backend.grid import Grid
 from heatsketch.backend.tree import OPENING
 from heatsketch.layout import free
-from heatsketch.layout.terms import edges_of
+from heatsketch.layout.terms import LogDistances, Neighbors, edges_of
 from layout.test_free import draws, gradient_of, problem, terms_of, weights_of
 from layout.test_free_loops import SHAPES, sums
 from problems.clouds import cloud
@@ -53,6 +53,33 @@ def test_the_grid_is_within_a_thousandth(name, dtype, device):
     # No force from within moves the whole, whatever the grid.
     rounding = 1e-3 if dtype == np.float32 else 1e-12
     assert_allclose(found.sum(axis=0), 0, atol=rounding * np.abs(found).sum())
+
+
+@every_device
+@dimensions
+def test_terms_with_masses_are_those_of_the_host(device, c):
+    M, _, Y, pairs, logs = problem(400, c)
+    mass = np.random.default_rng(1).uniform(0.1, 5, 400)
+    blocks = blocks_on(device)
+    m = device_csr(M, device)
+    there = blocks.native(mass, np.float64)
+    own = Neighbors(edges_of(M, float, mass), 0.3, 0.0, mass)
+    other = Neighbors(edges_of(m, np.float64, there), 0.3, 0.0, there)
+    by_grid = Neighbors(edges_of(m, np.float64, there), 0.3, 0.25, there)
+    terms = (
+        (own, other, 1e-10),
+        (own, by_grid, 3e-3),
+        (
+            LogDistances(400, pairs, logs, HOST, float, mass),
+            LogDistances(400, pairs, logs, blocks, np.float64, mass),
+            1e-10,
+        ),
+    )
+    for here, elsewhere, error in terms:
+        Z = blocks.native(Y, np.float64)
+        want, found = here.gradient(Y, 0.7), blocks.host(elsewhere.gradient(Z, 0.7))
+        assert np.linalg.norm(found - want) <= error * np.linalg.norm(want)
+        assert elsewhere.value(Z, 0.7) == pytest.approx(here.value(Y, 0.7), rel=error)
 
 
 @dimensions

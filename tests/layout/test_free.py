@@ -11,6 +11,7 @@ from scipy import sparse
 from scipy.spatial import cKDTree
 from scipy.stats import spearmanr
 
+import heatsketch as hs
 from heatsketch._tiles import in_one_thread
 from heatsketch.backend import HOST, blocks_of, pair_loops
 from heatsketch.layout.free import (
@@ -370,3 +371,92 @@ def test_places_are_continuous_at_training_points():
             weights = np.exp(-(distances**2)) / distances
         place = geometric_medians(Y, sparse.csr_matrix(weights[None]))[0]
         assert_array_equal(place, Y[0])
+
+
+@dimensions
+def test_a_mass_is_so_many_copies_at_one_place(c):
+    """Of both terms, over pairs at different places: values, and gradients summed over copies."""
+    M, _, Y, pairs, logs = problem(90, c)
+    mass = np.random.default_rng(3).integers(1, 5, 90)
+    of = np.repeat(np.arange(90), mass)
+    first = np.r_[0, np.cumsum(mass)[:-1]]
+    p, s = edges_of(M, float, mass.astype(float)), 0.7
+    copies = p.toarray()[np.ix_(of, of)] / np.outer(mass[of], mass[of])
+    u = Y[of][:, None] - Y[of]
+    squares = np.square(u).sum(axis=2)
+    q = (of[:, None] != of) / (1 + squares / s**2)
+    used = copies > 0
+    want = 0.3 * np.sum(copies[used] * np.log(copies[used] / (q[used] / q.sum())))
+    term = Neighbors(p, 0.3, 0.0, mass.astype(float))
+    assert term.value(Y, s) == pytest.approx(want, rel=1e-10)
+    forces = 4 * 0.3 / s**2 * np.einsum("ij,ijk->ik", (copies - q / q.sum()) * q, u)
+    forces = np.add.reduceat(forces, first)
+    assert_allclose(term.gradient(Y, s), forces, atol=1e-10 * np.abs(forces).max())
+    i, j = (np.concatenate(side) for side in zip(*map(np.nonzero, both(of, pairs)), strict=True))
+    off = np.log(squares[i, j]) / 2 - np.concatenate(
+        [np.full(mass[a] * mass[b], t) for a, b, t in zip(*pairs, logs, strict=True)]
+    )
+    term = LogDistances(90, pairs, logs, HOST, float, mass)
+    want = np.mean(np.where(abs(off) <= 1, off**2 / 2, abs(off) - 0.5))
+    assert term.value(Y, s) == pytest.approx(want, rel=1e-10)
+    pull = (np.clip(off, -1, 1) / squares[i, j] / len(i))[:, None] * u[i, j]
+    forces = np.zeros((90, c))
+    np.add.at(forces, of[i], pull)
+    np.add.at(forces, of[j], -pull)
+    assert_allclose(term.gradient(Y, s), forces, atol=1e-10 * np.abs(forces).max())
+
+
+def both(of, pairs):
+    """Yield for each pair of points which pairs of their copies there are, (copies, copies)."""
+    for a, b in zip(*pairs, strict=True):
+        yield np.outer(of == a, of == b)
+
+
+def test_edges_of_masses_are_those_of_repeated_rows():
+    """Without those between copies: rows of sum 1 each, added up over the copies."""
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    mass = np.random.default_rng(1).integers(1, 4, 60)
+    of = np.repeat(np.arange(60), mass)
+    how = {"affinity": "dense", "epsilon": 2.0}
+    one = hs.diffusion(X, **how, sample_weight=mass)
+    many = hs.diffusion(X[of], **how)
+    A = many.operator @ np.eye(len(of))
+    A = A[np.ix_(many.vertex, many.vertex)] * (of[:, None] != of)
+    A /= A.sum(axis=1, keepdims=True)
+    first = np.r_[0, np.cumsum(mass)[:-1]]
+    want = np.add.reduceat(np.add.reduceat((A + A.T) / (2 * len(of)), first), first, axis=1)
+    weights = one.scaling.weights
+    found = edges_of(sparse.csr_matrix(one.operator @ np.eye(60)), float, weights).toarray()
+    found = found[np.ix_(one.vertex, one.vertex)]
+    assert_allclose(found, want, atol=1e-12)
+
+
+def test_a_tree_and_compiled_loops_count_masses(monkeypatch):
+    _, _, Y, pairs, logs = problem(900)
+    mass = np.random.default_rng(1).uniform(0.1, 5, 900)
+    exact = HOST.all_repulsion(Y, 0.7, mass)
+    for opening, error in ((0.0, 1e-11), (0.25, 1e-3)):
+        force, total = HOST.repulsion(opening, mass)(Y, 0.7)
+        assert np.linalg.norm(force - exact[0]) <= error * np.linalg.norm(exact[0])
+        assert total == pytest.approx(exact[1], rel=error)
+    term, found = LogDistances(900, pairs, logs, HOST, float, mass), []
+    for limit in (0, 900):
+        set_limits(monkeypatch, uncompiled_points=limit)
+        found.append(term.gradient(Y, 0.7))
+    assert_allclose(found[0], found[1], rtol=0, atol=1e-11 * np.abs(found[1]).max())
+
+
+def test_weights_of_a_fit_count_in_its_layout():
+    """A group whose points count ten times takes more of the picture, as one of more points."""
+    X = np.random.default_rng(0).normal(size=(300, 4)) + 4.0 * (np.arange(300) % 2)[:, None]
+    heavy = np.arange(300) % 2 == 1
+    sizes = []
+    for weight in (1.0, 10.0):
+        w = np.where(heavy, weight, 1.0)
+        Y = hs.HeatEmbedding(random_state=0).fit_transform(X, sample_weight=w)
+        spread = [
+            np.median(np.linalg.norm(G - np.median(G, axis=0), axis=1))
+            for G in (Y[heavy], Y[~heavy])
+        ]
+        sizes.append(spread[0] / spread[1])
+    assert sizes[1] > sizes[0]

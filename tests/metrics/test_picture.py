@@ -4,8 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
+from scipy.stats import rankdata, spearmanr
 from sklearn.manifold import trustworthiness
+from sklearn.metrics.pairwise import nan_euclidean_distances
 
 import heatsketch as hs
 from heatsketch.metrics import picture as module
@@ -191,3 +195,65 @@ def test_a_crowded_picture_says_so():
     crowded = PictureQuality(0.97, 0.92, 0, 0.89, crowding=0.8).describe()
     assert "Most points are crowded in 1 % of the frame." in crowded
     assert "crowded" not in PictureQuality(0.97, 0.92, 0, 0.89, crowding=0.4).describe()
+
+
+def helix_with_gaps():
+    """Return points of a curve in five dimensions, and some of their entries to delete."""
+    rng = np.random.default_rng(5)
+    t = np.sort(rng.uniform(0, 9, 250))
+    X = np.c_[np.cos(t), np.sin(t), np.cos(2 * t), t / 3, t**2 / 30] + 7.0
+    gaps = rng.random(X.shape) < 0.35
+    gaps[gaps.all(axis=1), 0] = False
+    return X, gaps
+
+
+def test_a_picture_is_judged_by_the_entries_that_both_points_have():
+    X, gaps = helix_with_gaps()
+    model = hs.HeatEmbedding(random_state=0).fit(np.where(gaps, np.nan, X))
+    D = nan_euclidean_distances(np.where(gaps, np.nan, X))
+    assert np.isnan(D).any()  # some pairs share no entry: they do not count
+    between, lost = cdist(model.embedding_, model.embedding_), []
+    for i in range(250):
+        others = np.flatnonzero(~np.isnan(D[i]) & (np.arange(250) != i))
+        rank = rankdata(D[i, others])
+        near = np.argsort(between[i, others])[:15]
+        n = len(others) + 1
+        lost.append(2 / (15 * (2 * n - 46)) * np.maximum(rank[near] - 15, 0).sum())
+    assert model.quality_.neighbors == pytest.approx(1 - np.mean(lost), abs=1e-10)
+    step = model.diffusion_.directed_step.tocoo()
+    first = model.diffusion_.first_points
+    edges = {*zip(first[step.row], first[step.col], strict=True)}
+    i, j = np.array([(a, b) for a, b in edges if a != b and not np.isnan(D[a, b])]).T
+    assert len(i) < len([1 for a, b in edges if a != b])
+    graph = csr_matrix((D[i, j], (i, j)), D.shape)
+    sources = first[model.diffusion_.sample(50)]
+    paths = dijkstra(graph.maximum(graph.T), indices=sources)
+    known = np.isfinite(paths) & (paths > 0)
+    want = spearmanr(paths[known], between[sources][known])[0]
+    assert model.quality_.distances == pytest.approx(want, abs=1e-9)
+    assert model.diagnostics_["judged_by"] == "entries that both points have"
+    of_filled = hs.HeatEmbedding(random_state=0).fit(model.diffusion_.out_of_sample.points)
+    assert of_filled.quality_.neighbors > model.quality_.neighbors  # an estimate repeats itself
+    assert "judged_by" not in of_filled.diagnostics_
+
+
+def test_without_gaps_the_verdict_has_the_same_bits(sheet):
+    Y = sheet + 0.05 * np.random.default_rng(1).normal(size=sheet.shape)
+    d, none = hs.diffusion(sheet), np.zeros(sheet.shape, bool)
+    distortion = hs.metrics.diffusion_distortion(Y, d)
+    geodesics = module.sampled_geodesics(d, gaps=none)
+    np.testing.assert_array_equal(geodesics[1], module.sampled_geodesics(d)[1])
+    assert module.picture_quality(Y, d, distortion, geodesics, gaps=none) == quality(sheet, Y)
+
+
+def test_points_that_share_entries_with_few_others_judge_by_these():
+    """Two groups that share no entry, one of three points: each judges within itself."""
+    X = np.full((63, 2), np.nan)
+    X[:60, 0], X[60:, 1] = np.arange(60.0), np.arange(3.0)
+    lost = module.losses(*module.excess_ranks(X, np.arange(63.0)[:, None], 15, np.arange(63)))
+    np.testing.assert_array_equal(lost, 0.0)
+    X[60:, 1] = 0, 2, 3
+    moved = np.r_[np.arange(60.0), 60, 62, 61.5][:, None]
+    # Point 60 is next to 62, which has the rank 2 among two: 2 / (6 - 4) is lost.
+    lost = module.losses(*module.excess_ranks(X, moved, 15, np.arange(60, 63)))
+    np.testing.assert_array_equal(lost, [1, 0, 0])

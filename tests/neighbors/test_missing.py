@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import pairwise_distances
 
 import heatsketch as hs
-from heatsketch.neighbors.missing import Donors
+from heatsketch.neighbors.missing import Donors, _slopes
 
 RNG = np.random.default_rng(0)
 T = RNG.uniform(0, 2 * np.pi, 200)
@@ -31,7 +31,7 @@ def test_entries_on_a_curve_come_back():
 
 
 def test_the_first_round_weighs_the_entries_that_both_have(limits):
-    limits(fill_rounds=1)
+    limits(fill_rounds=1, trended=0)
     filled = Donors.of(X, 9).fill(X)
     squared = pairwise_distances(X, metric="nan_euclidean") ** 2
     squared[np.isnan(squared)] = np.inf
@@ -43,6 +43,47 @@ def test_the_first_round_weighs_the_entries_that_both_have(limits):
         want = w[there] @ X[nearest[there], j] / w[there].sum() if there.any() else np.nan
         want = np.nanmean(X[:, j]) if np.isnan(want) else want
         assert filled[i, j] == pytest.approx(want, abs=1e-9)
+
+
+def plane(n=400, noise=0.0):
+    """Return points of a tilted plane in four dimensions, and a tenth of the entries to delete."""
+    rng = np.random.default_rng(3)
+    P = rng.normal(size=(n, 2)) @ rng.normal(size=(2, 4)) + noise * rng.normal(size=(n, 4))
+    gaps = rng.random(P.shape) < 0.1
+    gaps[gaps.sum(axis=1) > 1] = False  # three entries determine the fourth
+    return P, gaps
+
+
+def test_on_a_plane_trends_find_what_means_of_neighbours_miss(limits):
+    P, gaps = plane()
+    holes = np.where(gaps, np.nan, P)
+    trended = Donors.of(holes, 15)
+    assert_allclose(trended.share, 1.0, atol=0.05)
+    error = np.sqrt(np.mean((trended.fill(holes) - P)[gaps] ** 2))
+    limits(trended=0)
+    of_means = np.sqrt(np.mean((Donors.of(holes, 15).fill(holes) - P)[gaps] ** 2))
+    assert error < of_means / 4
+
+
+def test_slopes_are_those_of_regression():
+    """B has for each column the coefficients of a ridge on all others."""
+    P, _ = plane(noise=0.5)
+    Z = P - P.mean(axis=0)
+    B, ridge = _slopes(Z), 4 / 400 * (Z**2).sum(axis=0)
+    for j in range(4):
+        others = np.arange(4) != j
+        root = np.diag(np.sqrt(ridge[others]))
+        A, b = np.vstack([Z[:, others], root]), np.r_[Z[:, j], np.zeros(3)]
+        assert_allclose(B[j, others], np.linalg.lstsq(A, b)[0], rtol=1e-9)
+        assert B[j, j] == 0
+
+
+def test_noise_gets_no_trend():
+    noise = np.where(RNG.random((600, 5)) < 0.1, np.nan, RNG.normal(size=(600, 5)))
+    donors = Donors.of(noise[~np.isnan(noise).all(axis=1)], 15)
+    scale = np.abs(donors.slopes).max()
+    assert scale < 0.2  # correlations of 600 rows: 0.04, below 5 of their errors
+    assert (donors.share * scale < 0.2).all()
 
 
 def test_a_row_is_filled_alike_with_others_or_alone():
@@ -133,3 +174,11 @@ def test_what_cannot_be_filled_is_refused():
         hs.DiffusionMap(metric="cosine").fit(FULL).transform(X)
     assert model.__sklearn_tags__().input_tags.allow_nan
     assert not hs.DiffusionMap(affinity="precomputed").__sklearn_tags__().input_tags.allow_nan
+
+
+def test_points_without_weight_do_not_judge():
+    """Weights 1 and 0 of whole copies: neighbours, of all 200 points, are those of one copy."""
+    model = hs.HeatEmbedding(random_state=0).fit(X)
+    w = np.repeat([1.0, 0.0], len(X))
+    twice = hs.HeatEmbedding(random_state=0).fit(np.vstack([X, X]), sample_weight=w)
+    assert twice.quality_.neighbors == pytest.approx(model.quality_.neighbors, abs=1e-12)

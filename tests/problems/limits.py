@@ -46,6 +46,7 @@ LIMITS = {
     "mixture_rounds": "mixture.marginal._MOST_ROUNDS",
     "exact_points": "neighbors.placed._EXACT_POINTS",
     "donors": "neighbors.missing.MOST_DONORS",
+    "trended": "neighbors.missing._MOST_TRENDED",
     "fill_rounds": "neighbors.missing._MOST_ROUNDS",
     "mixture_rank": "mixture.mixture_kernel._MAX_RANK",
     "small_component": "graphs.links._SMALL_COMPONENT_FACTOR",

@@ -52,7 +52,7 @@ class Place:
         matrix: Any,
         weights: Callable[[Block, Block], Block],
         loop: str,
-        *numbers: float,
+        *numbers: Any,
     ) -> Block:
         """Return Σ_j weights(|y_i - y_j|², value) (y_i - y_j) (n, c) over entries of a matrix.
 
@@ -62,13 +62,19 @@ class Place:
         differences *= weights(squares, matrix.data)
         return self.xp.stack([self.sums_by_row(each, matrix) for each in differences], axis=1)
 
-    def all_repulsion(self: Any, Y: Block, s: float) -> tuple[Block, float]:
+    def all_repulsion(
+        self: Any, Y: Block, s: float, mass: Block | None = None
+    ) -> tuple[Block, float]:
         """Return Σ_j q_ij² (y_i - y_j) / s (n, c), and Σ q over all i != j, pair by pair.
 
-        q = 1 / (1 + |y_i - y_j|² / s²).
+        q = 1 / (1 + |y_i - y_j|² / s²). With `mass` (n,) a pair counts m_i m_j times.
         """
         differences = [(column[:, None] - column) / s for column in Y.T]
         q = 1 / (1 + sum(d**2 for d in differences))
         # Sums of products, not matrix products, which autocast and TensorFloat-32 shorten.
-        forces = [(q**2 * d).sum(axis=1) for d in differences]
-        return self.xp.stack(forces, axis=1), float(q.sum()) - len(Y)
+        if mass is None:
+            forces = [(q**2 * d).sum(axis=1) for d in differences]
+            return self.xp.stack(forces, axis=1), float(q.sum()) - len(Y)
+        forces = [mass * (mass * q**2 * d).sum(axis=1) for d in differences]
+        total = (mass * (mass * q).sum(axis=1)).sum() - (mass**2).sum()
+        return self.xp.stack(forces, axis=1), float(total)

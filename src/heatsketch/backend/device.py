@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -141,14 +141,17 @@ class DeviceBlocks(Place):
         squares = self.differences(Y, matrix)[1]
         return math.sqrt(float(squares.median() - (-squares).median()) / 2)
 
-    def repulsion(self, opening: float) -> Callable[[Block, float], tuple[Block, float]]:
+    def repulsion(
+        self, opening: float, mass: Block | None = None
+    ) -> Callable[[Block, float], tuple[Block, float]]:
         """Sum by a grid; where that would be too large, on the host."""
         if opening == 0:
-            return self.all_repulsion
-        by_grid, by_tree = Grid(self).repulsion, HOST.repulsion(opening)
+            return partial(self.all_repulsion, mass=mass)
+        of_host = None if mass is None else self.host(mass).astype(float)
+        by_grid, by_tree = Grid(self).repulsion, HOST.repulsion(opening, of_host)
 
         def sums(Y: Block, s: float) -> tuple[Block, float]:
-            found = by_grid(Y / s)
+            found = by_grid(Y / s, mass)
             if found is None:
                 force, total = by_tree(self.host(Y).astype(float), s)
                 found = self.native(force, Y.dtype), total

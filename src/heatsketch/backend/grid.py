@@ -29,7 +29,7 @@ class Grid:
         self._shape: tuple[int, ...] = ()
         self._kernels: list[Block] = []
 
-    def repulsion(self, U: Block) -> tuple[Block, float] | None:
+    def repulsion(self, U: Block, mass: Block | None = None) -> tuple[Block, float] | None:
         """Return what `tree.repulsion` returns of U (n, c), or None if the grid is too large."""
         xp, (n, c) = self.blocks.xp, U.shape
         U = (U - U.amin(0)) / _SPACING
@@ -45,6 +45,7 @@ class Grid:
         grid = U.new_zeros(size)
         for rows in tiles:
             at, weight = _nodes_of(U[rows], shape, xp)
+            weight = weight if mass is None else weight * mass[rows]
             grid.index_add_(0, at.flatten(), weight.flatten())
         density = xp.fft.rfftn(grid.view(shape))
         del grid
@@ -57,7 +58,9 @@ class Grid:
             for rows in tiles:
                 at, weight = _nodes_of(U[rows], shape, xp)
                 forces[rows, a] = (weight * field[at]).sum(0)
-        return forces, float(total) / size - n
+        if mass is None:
+            return forces, float(total) / size - n
+        return forces * mass[:, None], float(total) / size - float(mass.square().sum())
 
     def _transformed_kernels(self, shape: tuple[int, ...], dtype: Any) -> list[Block]:
         """Return the transforms of q, and of q² u_a without their factor i.

@@ -159,7 +159,7 @@ class HostBlocks(Place):
         matrix: Any,
         weights: Callable[[Block, Block], Block],
         loop: str,
-        *numbers: float,
+        *numbers: Any,
     ) -> Block:
         """Sum by compiled loops, but for few points."""
         if len(Y) <= _UNCOMPILED_UP_TO:
@@ -175,17 +175,19 @@ class HostBlocks(Place):
         for_each_tile(work, len(Y), tile_of(len(Y)))
         return out
 
-    def repulsion(self, opening: float) -> Callable[[Block, float], tuple[Block, float]]:
+    def repulsion(
+        self, opening: float, mass: Block | None = None
+    ) -> Callable[[Block, float], tuple[Block, float]]:
         """Return the function of (Y, s) that returns what `all_repulsion` returns.
 
-        By a tree with this θ; 0: without error.
+        By a tree with this θ; 0: without error. `mass` (n,) as there.
         """
 
         def sums(Y: Block, s: float) -> tuple[Block, float]:
             is_tree = len(Y) > _UNCOMPILED_UP_TO and Y.shape[1] in (2, 3)
             if opening == 0 and not is_tree:
-                return self.all_repulsion(Y, s)
-            return repulsion(Y / s, opening)
+                return self.all_repulsion(Y, s, mass)
+            return repulsion(Y / s, opening, mass)
 
         return sums
 

@@ -2,8 +2,9 @@
 
 All pairs repel each other through q = 1 / (1 + |u|²), u the difference in units of the length s.
 Sums over far points are taken by the nodes of a tree (Barnes and Hut 1986): of a node count its
-number of points m, its centre and its second moments C. A node is far enough if its radius is at
-most θ √(1 + distance²), so that a dense dot counts as one place. θ = 0 gives exact sums.
+mass m (of points without weights their number), its centre and its second moments C. A node is far
+enough if its radius is at most θ √(1 + distance²), so that a dense dot counts as one place. θ = 0
+gives exact sums. Loops without masses, None, are compiled apart.
 """
 
 from math import log
@@ -88,8 +89,8 @@ def divide(codes: Array, low: Array, high: Array, skip: Array, leaf: Array) -> i
 
 
 @compiled
-def measure(U: Array, tree: Tree, axes: Axes) -> None:
-    """Write boxes and moments of the nodes over points U (n, c), see `Tree`."""
+def measure(U: Array, mass: Array | None, tree: Tree, axes: Axes) -> None:
+    """Write boxes and moments of the nodes over points U (n, c) of a mass (n,), see `Tree`."""
     c = len(axes)
     for i in range(len(tree.low) - 1, -1, -1):
         low, high = tree.low[i], tree.high[i]
@@ -97,13 +98,16 @@ def measure(U: Array, tree: Tree, axes: Axes) -> None:
         two = tree.skip[one] if not tree.leaf[i] else i
         box, moments = tree.box, tree.moments
         m = high - low
+        if mass is not None:
+            m = mass[low:high].sum()
         moments[i, 1] = m
         radius = 0.0
         for a in range(c):
             if tree.leaf[i]:
                 total, least, most = 0.0, np.inf, -np.inf
                 for p in range(low, high):
-                    total += U[p, a] - U[low, a]  # equal points have no second moments
+                    apart = U[p, a] - U[low, a]  # equal points have no second moments
+                    total += apart if mass is None else mass[p] * apart
                     least, most = min(least, U[p, a]), max(most, U[p, a])
                 centre = U[low, a] + total / m
                 box[i, 0, a] = least
@@ -122,7 +126,8 @@ def measure(U: Array, tree: Tree, axes: Axes) -> None:
                 total = 0.0
                 if tree.leaf[i]:
                     for p in range(low, high):
-                        total += (U[p, a] - moments[i, 2 + a]) * (U[p, b] - moments[i, 2 + b])
+                        apart = (U[p, a] - moments[i, 2 + a]) * (U[p, b] - moments[i, 2 + b])
+                        total += apart if mass is None else mass[p] * apart
                 else:
                     total = moments[one, at] + moments[two, at]
                     step = moments[two, 2 + a] - moments[one, 2 + a]
@@ -172,9 +177,17 @@ def _add(
 
 @compiled
 def repulsion(
-    U: Array, tree: Tree, theta: float, axes: Axes, start: int, stop: int, force: Array, q: Array
+    U: Array,
+    mass: Array | None,
+    tree: Tree,
+    theta: float,
+    axes: Axes,
+    start: int,
+    stop: int,
+    force: Array,
+    q: Array,
 ) -> None:
-    """Write Σ q² u (n, c) and Σ q (n,) over all points to those of the leaves start to stop."""
+    """Write Σ m q² u (n, c) and Σ m q (n,) over all points to those of the leaves start to stop."""
     c = len(axes)
     size = 1 + c + c * c
     nodes = np.empty((size, _LIST))
@@ -203,7 +216,7 @@ def repulsion(
                     for row in range(size):
                         nodes[row, count] = tree.moments[j, 1 + row] if taken else 0.0
                     if not taken:
-                        nodes[0, count] = 1.0
+                        nodes[0, count] = 1.0 if mass is None else mass[tree.low[j] + p]
                         for a in range(c):
                             nodes[1 + a, count] = U[tree.low[j] + p, a]
                     count += 1
@@ -237,9 +250,16 @@ def along_edges(
 
 @compiled
 def between_pairs(
-    Y: Array, pairs: Csr, scale: float, axes: Axes, start: int, stop: int, G: Array
+    Y: Array,
+    pairs: Csr,
+    scale: float,
+    mass: Array | None,
+    axes: Axes,
+    start: int,
+    stop: int,
+    G: Array,
 ) -> None:
-    """Write Σ_j scale huber'(log |y_i - y_j| - T_ij) (y_i - y_j) / |y_i - y_j|² to G (n, c).
+    """Write Σ_j scale m_j huber'(log |y_i - y_j| - T_ij) (y_i - y_j) / |y_i - y_j|² to G (n, c).
 
     Over the entries of a symmetric matrix T.
     """
@@ -253,5 +273,6 @@ def between_pairs(
             for a in range(c):
                 square += (Y[i, a] - Y[j, a]) ** 2
             slope = min(max(0.5 * log(square) - targets[e], -1.0), 1.0) * scale / square
+            slope = slope if mass is None else slope * mass[j]
             for a in range(c):
                 G[i, a] += slope * (Y[i, a] - Y[j, a])

@@ -18,10 +18,11 @@ def tile_of(n: int, limits: tuple[int, int] = ROWS) -> int:
     return min(max(n // _TILES, least), most)
 
 
-def repulsion(U: Array, theta: float = OPENING) -> tuple[Array, float]:
+def repulsion(U: Array, theta: float = OPENING, mass: Array | None = None) -> tuple[Array, float]:
     """Return Σ_j q_ij² (u_i - u_j) (n, c), and Σ q over all i != j; q = 1 / (1 + |u_i - u_j|²).
 
-    By a tree over the points, see `pair_loops`; exact with θ = 0.
+    By a tree over the points, see `pair_loops`; exact with θ = 0. With `mass` (n,) a pair counts
+    m_i m_j times.
     """
     from heatsketch.backend import pair_loops  # imports numba
 
@@ -39,19 +40,21 @@ def repulsion(U: Array, theta: float = OPENING) -> tuple[Array, float]:
     order = np.argsort(codes)
     if np.any(codes[order[1:]] == codes[order[:-1]]):  # else any sort gives this order, the fastest
         order = np.argsort(codes, kind="stable")
-    points = U[order]
+    points, mass = U[order], None if mass is None else mass[order]
     nodes = [np.empty(2 * n, kind) for kind in (np.int32, np.int32, np.int32, bool)]
     count = pair_loops.divide(codes[order], *nodes)
     sizes = (count, 2, c), (count, 2 + c + c**2)
     tree = pair_loops.Tree(*(each[:count] for each in nodes), *map(np.empty, sizes))
     axes = tuple(range(c))
-    pair_loops.measure(points, tree, axes)
+    pair_loops.measure(points, mass, tree, axes)
     force, q = np.empty_like(points), np.empty(n)
 
     def work(rows: slice) -> None:
-        pair_loops.repulsion(points, tree, theta, axes, rows.start, rows.stop, force, q)
+        pair_loops.repulsion(points, mass, tree, theta, axes, rows.start, rows.stop, force, q)
 
     for_each_tile(work, count, tile_of(count, _NODES))
     forces = np.empty_like(force)
-    forces[order] = force
-    return forces, float(q.sum()) - n
+    forces[order] = force if mass is None else mass[:, None] * force
+    if mass is None:
+        return forces, float(q.sum()) - n
+    return forces, float((mass * q).sum() - (mass**2).sum())

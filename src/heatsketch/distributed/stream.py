@@ -150,10 +150,12 @@ def embed(
         folders that all workers share under the same path; the model is fitted here. For a Dask
         array write ``model.transform(X)``, which is lazy.
     **reading
-        `key`, `features`, `exclude`, `label`, `ids`, `missing` ("error" by default) and
-        `standardize` of `io.read_table`. Medians, means and scales are those of the sample. With
-        ``missing="drop"`` the rows that stay keep their order, and a .parquet output has their
-        numbers in the source as the column `row` (`row_in_source` if there is one of that name).
+        `key`, `features`, `exclude`, `label`, `ids`, `missing` ("error" by default; "keep" for
+        estimators that take gaps), `standardize` and, for one text or .parquet file, `encode` of
+        `io.read_table`. Medians, means and scales are those of the sample; `TableEncoder` sees all
+        rows, some columns at a time. With ``missing="drop"`` the rows that stay keep their order,
+        and a .parquet output has their numbers in the source as the column `row` (`row_in_source`
+        if there is one of that name).
 
     Returns
     -------
@@ -276,8 +278,8 @@ def fit(source: Any, estimator: Any, *, fit_points: int | None = None, **reading
         Size of the sample; by default about as many as fit, with the work of their fit, in half of
         the available memory.
     **reading
-        `key`, `features`, `exclude`, `label`, `ids`, `missing` ("error" by default) and
-        `standardize` of `io.read_table`.
+        `key`, `features`, `exclude`, `label`, `ids`, `missing` ("error" by default), `standardize`
+        and `encode` of `io.read_table`, as in `embed`.
 
     Returns
     -------
@@ -326,7 +328,9 @@ def _opened(source: Any, estimator: Any, options: dict[str, Any]) -> tuple[Readi
             f"{name} is fitted to labels, which are not read by blocks; pass another estimator."
         )
     how = Reading(**{"missing": "error"} | options)
-    check_choice(how.missing, "missing", MISSING)  # gaps have no place on a map
+    # Gaps have no place on a map, unless it fills them.
+    fills = get_tags(estimator).input_tags.allow_nan
+    check_choice(how.missing, "missing", (*MISSING, "keep") if fills else MISSING)
     points = open_blocks(source, how)
     if points.n == 0:
         raise ValueError(f"{points.source} has no rows; pass at least 2 points.")
@@ -342,7 +346,8 @@ def _fit(
         table, held_out = gather(points, estimator, fit_points, how, rows)
         half = table.extra["half"]
         cost, of_points = half_discrepancy(estimator, table.values, half, held_out.values)
-        record = {"suffix": suffix_of(points.source), "options": how.as_record()}
+        options = how.as_record() | {"missing": how.missing}
+        record = {"suffix": suffix_of(points.source), "options": options}
         model = clone(estimator).fit(table.values)
         write_model(model, run.model, table.learned | record, force=True)
     except BaseException:

@@ -124,8 +124,8 @@ class DiffusionEstimator(Embedder, Weighed):
         step = diffusion.step()
         return LinearMap(step.beside_root(H), step.is_markov)
 
-    def _judge(self, judged_by: Any) -> None:
-        """Keep what is needed to say how good `embedding_` is."""
+    def _judge(self, judged_by: Any, gaps: Array | None) -> None:
+        """Keep what is needed to say how good `embedding_` is; `gaps` are the entries filled."""
 
     @device_memory()
     def fit(self, X: Any, y: Any = None, *, ids: Any = None, sample_weight: Any = None) -> Self:
@@ -135,12 +135,12 @@ class DiffusionEstimator(Embedder, Weighed):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Points. Missing entries, NaN, become means of the entries of the nearest rows, found by
-            the entries that both have, and again by the entries of the row until these stay;
-            ``diagnostics_["filled"]`` has them in the order of ``np.isnan(X).nonzero()``. Measures
-            of quality are those of the points filled so. With ``affinity="precomputed"`` X is a
-            symmetric affinity or graph of shape (n_samples, n_samples), a graph of networkx or
-            igraph, a `heatsketch.graph`, an operator, or a `Diffusion` of the same normalization,
-            which is used without change.
+            the entries that both have, and again by the entries of the row until these stay. Up to
+            256 columns a trend is added, by the other entries of the row, as far as it helps;
+            ``diagnostics_["filled"]`` has them in the order of ``np.isnan(X).nonzero()``. With
+            ``affinity="precomputed"`` X is a symmetric affinity or graph of shape (n_samples,
+            n_samples), a graph of networkx or igraph, a `heatsketch.graph`, an operator, or a
+            `Diffusion` of the same normalization, which is used without change.
         y : ignored
             Present for the interface of scikit-learn.
         ids : array-like of shape (n_samples,), default=None
@@ -208,7 +208,7 @@ class DiffusionEstimator(Embedder, Weighed):
         self.embedding_ = diffusion.expand(self._checked(Y, dtype))
         if A.device is not None:  # a model may be used without its device
             self.diffusion_ = diffusion.landed()
-        self._judge(judged_by)
+        self._judge(judged_by, given.gaps)
         if counted is not None:
             whole = np.empty((len(counted), self._n_features_out), self.embedding_.dtype)
             whole[counted] = self.embedding_

@@ -32,25 +32,36 @@ class Given:
     diffusion : Diffusion
     counted : array of bool (n,) or None
         The points that count, where some have the weight 0.
+    gaps : array of bool (points that count, d) or None
+        The entries of the points that were missing, and are filled.
     """
 
     X: Any
     diffusion: Diffusion
     counted: Array | None = None
+    gaps: Array | None = None
 
 
 def read_filled(est: Any, X: Any, reset: bool) -> Any:
     """Return points as they are read, their missing entries filled; affinities have none."""
+    return _read(est, X, reset)[0]
+
+
+def _read(est: Any, X: Any, reset: bool) -> tuple[Any, Array | None]:
+    """Return points as `read_filled`, and which entries were missing (n, d), if any were."""
     parameters = est if reset else est._fitted_as
     has_points = "precomputed" not in (parameters.affinity, parameters.metric)
     points = read_points(est, X, reset, accept_sparse=True, allow_nan=has_points)
     if reset:
         est._donors = est._filled = None
-    if not has_points or sparse.issparse(points) or not np.isnan(points).any():
-        return points
+    if not has_points or sparse.issparse(points):
+        return points, None
+    gaps = np.isnan(points)
+    if not gaps.any():
+        return points, None
     donors = est._donors
     if reset:
-        empty = np.flatnonzero(np.isnan(points).all(axis=0))
+        empty = np.flatnonzero(gaps.all(axis=0))
         if len(empty):
             raise ValueError(
                 f"X has {len(empty)} column(s) without any entry, the first is column "
@@ -67,8 +78,8 @@ def read_filled(est: Any, X: Any, reset: bool) -> Any:
         donors = Donors.of(np.asarray(training.points), parameters.n_neighbors)
     filled = donors.fill(points)
     if reset:
-        est._filled = filled[np.isnan(points)]
-    return filled
+        est._filled = filled[gaps]
+    return filled, gaps
 
 
 def read_input(est: Any, X: Any, weights: Any) -> Given:
@@ -89,19 +100,20 @@ def read_input(est: Any, X: Any, weights: Any) -> Given:
     if est.affinity != "precomputed":
         names = ["metric", "affinity", "epsilon", "n_neighbors", "neighbors", "cut"]
         options |= {name: getattr(est, name) for name in names}
-        points = read_filled(est, X, reset=True)
+        points, gaps = _read(est, X, reset=True)
         training, counted = points, None
         if weights is not None:
             weights = check_weights(weights, points.shape[0], low=0)
             counted = weights > 0
             training, weights = points[counted], weights[counted]
+            gaps = None if gaps is None else gaps[counted]
         options["sample_weight"] = weights
         build = check_memory(est.memory).cache(Diffusion.from_points)
         try:
             with features_named(est._result("feature_names_in_")):
                 diffusion = build(training, **options)
                 is_whole = counted is None or counted.all()
-                return Given(points, diffusion, None if is_whole else counted)
+                return Given(points, diffusion, None if is_whole else counted, gaps)
         except PicklingError as error:
             raise TypeError(
                 "memory stores results by their parameters, but metric or neighbors cannot be "

@@ -133,15 +133,18 @@ class HeatEmbedding(DiffusionEstimator):
         How well the picture agrees with the data X rather than with diffusion distances:
         neighbours, path lengths, far points. It is computed at the first look, as is
         `distortion_`; a model that is pickled or saved is judged first. `quality_.describe()`
-        says it in words. None for precomputed affinities, for metrics other than
-        "euclidean", "cosine", "correlation" and "precomputed", and if all points have the same
-        affinities.
+        says it in words. Where entries are missing, not the filled points count: the distance of
+        two points, and the length of an edge, is that by the entries that both have,
+        √(Σ (x_i - y_i)² n_features / n_both); a pair that shares none does not count. None for
+        precomputed affinities, for metrics other than "euclidean", "cosine", "correlation" and
+        "precomputed", and if all points have the same affinities.
     distortion_ : Distortion
         How well the diffusion distances of `Diffusion.rows` are kept, by `diffusion_distortion`,
         which ``heatsketch score`` computes too; `distortion_.describe()` summarises it in one line.
         `held_out_log_L` is log L of points that took part in the diffusion but not in learning the
         map. It is NaN with ``objective="worst"``, in a free layout, or if no component has 500
         points to learn from.
+        Where entries are missing, these are the distances of the walk between filled points.
         `distortion_` is None if all points have the same affinities.
     time_ : float
         The time used.
@@ -149,8 +152,9 @@ class HeatEmbedding(DiffusionEstimator):
         The numbers of directions by which ``time="auto"`` chose; `heatsketch.plot.time_curve` draws
         them. None for a given time.
     diagnostics_ : dict
-        What was chosen and measured: neighbours, components, recall, seconds, and "layout"
-        ("components side by side") if the gaps between components mean nothing, see Notes.
+        What was chosen and measured: neighbours, components, recall, seconds; "layout"
+        ("components side by side") if the gaps between components mean nothing, see Notes; and
+        "judged_by" ("entries that both points have") if `quality_` is not that of filled points.
     diffusion_ : Diffusion
         Operator, stationary measure and rows for new points.
     epsilon_ : float or ndarray of shape (n_samples,)
@@ -192,12 +196,14 @@ class HeatEmbedding(DiffusionEstimator):
     most half of the spectrum. w is 1 - m (1 - `path_weight`), and a is `neighbor_weight`, or
     2 m times it for m < ½: a strip follows its paths alone.
     T moves logarithms by `spread` towards the quantiles of distances of random points of a disc
-    [2]_, which have the same order [3]_. Far sums of q are taken by a tree [4]_, on a device by a
-    grid. The start is landmark multidimensional scaling of g [5]_. Without paths there are 20
-    random pairs for each point, and the start is the linear layout. No step is random, and
-    landmarks and pairs are chosen by content: the picture is the same for every seed, and for every
-    order of the rows, up to rounding. Components of fewer than ten points stay linear, and so do
-    operators whose entries are not known.
+    [2]_, which have the same order [3]_. With `sample_weight` w a pair counts w_i w_j times in both
+    terms, as so many copies of the points would; pairs, start and T are chosen without weights. Far
+    sums of q are taken by a tree [4]_, on a device by a grid. The start is landmark
+    multidimensional scaling of g [5]_. Without paths there are 20 random pairs for each point, and
+    the start is the linear layout. No step is random, and landmarks and pairs are chosen by
+    content: the picture is the same for every seed, and for every order of the rows, up to
+    rounding. Components of fewer than ten points stay linear, and so do operators whose entries are
+    not known.
 
     A new point gets the weighted geometric median of the positions of its neighbours (up to 32),
     with weights K(x, x_j) / |x - x_j|; a training point its own position exactly. Given affinities
@@ -385,7 +391,7 @@ class HeatEmbedding(DiffusionEstimator):
         """How well the picture agrees with the data."""
         return self._verdict.found[1]
 
-    def _judge(self, judged_by: Any) -> None:
+    def _judge(self, judged_by: Any, gaps: Array | None) -> None:
         """Keep what `embedding_` is judged by: the distances it should keep, and the points."""
         self._verdict = Verdict(lambda: (None, None))
         if judged_by is None:
@@ -399,14 +405,18 @@ class HeatEmbedding(DiffusionEstimator):
         is_free = self._has_free_layout
         held_out_log_L = math.nan if is_free else held_out_log_L
         of_points = self.affinity != "precomputed" and is_measurable(diffusion)
+        if of_points and gaps is not None:
+            self.diagnostics_["judged_by"] = "entries that both points have"
 
         def judge() -> tuple[Distortion, PictureQuality | None]:
             distortion = compare_distances(Y, diffusion.expand(F), wanted, error)
             distortion = distortion._replace(held_out_log_L=held_out_log_L)
             if not of_points:
                 return distortion, None
-            geodesics = sampled_geodesics(diffusion, paths)
-            return distortion, picture_quality(Y, diffusion, distortion, geodesics, is_free=is_free)
+            geodesics = sampled_geodesics(diffusion, paths, gaps)
+            return distortion, picture_quality(
+                Y, diffusion, distortion, geodesics, is_free=is_free, gaps=gaps
+            )
 
         self._verdict = Verdict(judge)
 

@@ -271,7 +271,7 @@ def read_column(column: Any, name: Any, as_text: bool = False) -> tuple[Array, A
         values = np.asarray(column.astype(object), dtype=object)
         return values, np.array([is_missing(value) for value in values], bool), order
     if hasattr(column, "combine_chunks") or hasattr(column, "dictionary"):  # of Arrow
-        whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+        whole = in_one_piece(column)
         if hasattr(whole, "dictionary"):
             order = whole.dictionary.to_pylist() if whole.type.ordered else None
             values = np.array(whole.to_pylist(), dtype=object)
@@ -301,6 +301,12 @@ def read_column(column: Any, name: Any, as_text: bool = False) -> tuple[Array, A
 def _of_objects(values: Array, name: Any, as_text: bool) -> tuple[Array, Array]:
     """Return objects (n,) as values of one type, if they have one, and which are missing (n,)."""
     listed = values.tolist()
+    kinds = set(map(type, listed)) - {type(None)}
+    if kinds and kinds <= {float, int, np.float64, np.int64} and not as_text:
+        made: Array = np.array(listed, float)
+        missing = ~np.isfinite(made)
+        made[missing] = np.nan
+        return made, missing
     try:
         different = dict.fromkeys(listed)
     except TypeError as error:
@@ -317,7 +323,7 @@ def _of_objects(values: Array, name: Any, as_text: bool) -> tuple[Array, Array]:
                 raise _other_type(name, "text", value)
         return values, missing
     if there and all(isinstance(value, bool | np.bool_) for value in there):
-        made: Array = np.zeros(len(listed), bool)
+        made = np.zeros(len(listed), bool)
         made[~missing] = values[~missing].astype(bool)
         return made, missing
     if there and all(isinstance(value, numbers.Number) for value in there):  # also Decimal
@@ -373,6 +379,11 @@ def as_numbers(values: Array, name: Any, dtype: str) -> Array:
 
 
 # Tables
+
+
+def in_one_piece(column: Any) -> Any:
+    """Return a column of Arrow in one piece, with one dictionary."""
+    return column.combine_chunks() if hasattr(column, "combine_chunks") else column
 
 
 def columns_of(X: Any) -> dict[Any, Any]:

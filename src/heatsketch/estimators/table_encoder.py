@@ -1,7 +1,7 @@
 """From a table of mixed columns to numbers whose Euclidean distances make sense."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -21,6 +21,7 @@ from heatsketch.estimators.table_columns import (
     fitted_column,
     read_column,
 )
+from heatsketch.estimators.table_frames import Frame
 
 _MOST_SHOWN = 5  # names in a message
 
@@ -121,15 +122,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Not a table, or no column with two different values; a column of several types, with
             infinity or with objects; parameters out of range, or that name no column.
         """
-        least = check_number(self.min_frequency, "min_frequency", low=0)
         table = self._read(X, reset=True)
-        asked = self._asked(table)
-        n = len(next(iter(table.values())))
-        count = max(2, math.ceil(least if least >= 1 else least * n))
-        found = {
-            name: fitted_column(name, column, asked.get(name), count)
-            for name, column in table.items()
-        }
+        self._frame = Frame.of(X, table)
+        self._fit_parts([table], self._asked(table))
+        return self
+
+    def _fit_parts(self, parts: Iterable[Mapping[Any, Any]], asked: Mapping[Any, Any]) -> None:
+        """Choose what columns become that come in parts: dicts of whole columns."""
+        least, found = check_number(self.min_frequency, "min_frequency", low=0), {}
+        for part in parts:
+            n = len(next(iter(part.values())))
+            count = max(2, math.ceil(least if least >= 1 else least * n))
+            for name, column in part.items():
+                found[name] = fitted_column(name, column, asked.get(name), count)
         if {column.kind for column in found.values()} == {"left out"}:
             reasons = [f"{name}: {column.why}" for name, column in found.items()][:_MOST_SHOWN]
             raise ValueError(
@@ -137,7 +142,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 "pass more rows, or a smaller min_frequency."
             )
         self.columns_: dict[Any, Column] = found
-        return self
+
+    @classmethod
+    def _of_parts(cls, parts: Iterable[Mapping[Any, Any]]) -> Self:
+        """Return an encoder fitted to a dict of columns that comes in parts, to save memory."""
+        encoder = cls()
+        encoder._frame = Frame("dict")
+        encoder._fit_parts(parts, {})
+        encoder.n_features_in_ = len(encoder.columns_)
+        encoder._set_names(list(encoder.columns_))
+        return encoder
 
     def transform(self, X: Any) -> Array:
         """Encode rows, old or new; the numbers of a row depend on that row alone.
@@ -167,8 +181,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ]
         return np.hstack(blocks)
 
-    def inverse_transform(self, X: Any) -> dict[Any, Array]:
-        """Return the columns of rows of numbers, each value the nearest that there is.
+    def inverse_transform(self, X: Any) -> Any:
+        """Return the table of rows of numbers, each value the nearest that there is.
 
         Parameters
         ----------
@@ -177,10 +191,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        dict
-            The columns (n_new_samples,) by name, for ``pandas.DataFrame`` and others. Missing are
-            NaN, NaT or None, and None is a category that was rare. Columns that were left out have
-            no inverse.
+        data frame, Arrow table, dict or ndarray
+            A table of the kind of the fit (of a frame of another library than pandas, polars and
+            Arrow a dict of arrays), whose columns have the types that they had. A column keeps
+            another type where its own does not hold missing entries, and dates that were read from
+            text stay dates. Missing is also a category that was rare. Columns that were left out
+            have no inverse: a frame lacks them, and an array has missing entries there.
 
         Raises
         ------
@@ -196,7 +212,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 "returns them."
             )
         pairs = zip(self.columns_.items(), self._blocks(X), strict=True)
-        return {name: column.values(x) for (name, column), x in pairs if column.kind != "left out"}
+        found = {name: column.values(x) for (name, column), x in pairs if column.kind != "left out"}
+        return self._frame.made(found, list(self.columns_))
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the numbers: that of the column, or column=category.

@@ -7,16 +7,20 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from heatsketch import _memory
 from heatsketch._input_warnings import is_counter
 from heatsketch._typing import Array
+from heatsketch.estimators.table_encoder import TableEncoder
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import listed
+from heatsketch.io.refine import Learned, in_numbers
 from heatsketch.io.table import (
     Names,
     Reading,
@@ -49,6 +53,7 @@ _CELL = re.compile(
 _NOT_ONLY_NUMBERS = r"^[+-]?0[0-9]|^[+-]?[0-9]{17}|^\s*(?i:true|false)"  # 007, accounts, words
 _PLAIN_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"  # prints the same text again
 _PERHAPS = r"(?i)^\W*[0-9]|^\W*(inf|true|false)"  # how all of these but gaps begin
+_CELL_BYTES = 120  # of a cell that is read to be encoded, beside its text
 _BOOLEANS = {"true": "1", "false": "0"}
 _NOT_A_NUMBER = (
     "the column looks numeric but this is not a number. Correct it; or count such cells as missing "
@@ -313,26 +318,48 @@ def rows_from(batches: Iterable[Any], start: int) -> Iterator[Any]:
 
 
 def blocks_of(
-    batches: Callable[[int], Iterator[Any]], n: int, schema: Any, how: Reading, path: Path
+    batches: Callable[..., Iterator[Any]], n: int, schema: Any, how: Reading, path: Path
 ) -> Blocks:
-    """Return points by blocks of Arrow batches; the first batch decides on the features."""
+    """Return points by blocks of Arrow batches; the first batch decides on the features.
+
+    Their encoder, if one is wanted, is that of all rows, as of the whole table.
+    """
     import pyarrow as pa
 
-    if how.encode:
-        given = "encode=True (--encode)"
-        raise ValueError(f"{path} is to be read by blocks, but {given} needs the whole of it.")
     head = pa.Table.from_batches([*islice(batches(0), 1)], schema)
     first = table_of(head, how, path)
     like_it = replace(how, features=first.columns, exclude=())
+    notes = tuple(note for note in first.notes if note.endswith(_UNLESS_NAMED))
+    learned: Learned = {}
+    if how.encode:
+        columns = first.columns
+        each = n * (_CELL_BYTES + head.nbytes / max(1, head.num_rows * head.num_columns))
+        size = max(1, int(_memory.available_memory() / 4 / max(1, each)))
+        parts = (columns[at : at + size] for at in range(0, len(columns), size))
+        encoder = TableEncoder._of_parts(map(partial(_whole, batches, like_it, path), parts))
+        learned = {"columns": columns, "encoder": encoder}
+        like_it = replace(like_it, texts=encoder._texts)
+        first = in_numbers(table_of(head, like_it, path), learned)
+        notes = (*notes, first.notes[-1])
 
     def tables(start: int) -> Iterator[Table]:
         for batch in batches(start):
             rows = pa.Table.from_batches([batch])
-            yield replace(table_of(rows, like_it, path, first_row=start), notes=())
+            found = table_of(rows, like_it, path, first_row=start)
+            found = in_numbers(found, learned) if learned else found
+            yield replace(found, notes=(), learned=learned)
             start += batch.num_rows
 
-    notes = tuple(note for note in first.notes if note.endswith(_UNLESS_NAMED))
     return Blocks(n, first.columns, first.values.dtype, str(path), tables, notes=notes)
+
+
+def _whole(batches: Any, how: Reading, path: Path, names: Names) -> dict[str, Any]:
+    """Return all rows of some of the columns that are to be encoded."""
+    import pyarrow as pa
+
+    rows = pa.Table.from_batches(list(batches(0, names)))
+    found = table_of(rows, replace(how, features=names), path)
+    return found.mixed or {}
 
 
 def arrow_table(embedding: Array, names: Sequence[str], table: Table) -> Any:

@@ -251,7 +251,15 @@ def open_blocks(source: Any, how: Reading) -> Blocks:
     ValueError
         If its format can only be read whole; other errors as in `read_table`.
     """
-    if not isinstance(source, str | Path):
+    is_named = isinstance(source, str | Path)
+    form = FORMATS.get(suffix_of(Path(source))) if is_named else None
+    if how.encode and (form is None or not form.has_columns):
+        raise ValueError(
+            f"{source if is_named else 'the array'} is read by blocks, but encode=True (--encode) "
+            "is then for one text or .parquet file; write one, or pass standardize=True "
+            "(--standardize)."
+        )
+    if not is_named:
         return of_array(source)
     path = Path(source)
     if parts := parts_of(path):

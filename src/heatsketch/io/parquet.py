@@ -31,12 +31,13 @@ def blocks(path: Path, how: Reading) -> Blocks:
     counts = [facts.row_group(group).num_rows for group in range(facts.num_row_groups)]
     ends, rows = np.cumsum([0, *counts]), rows_in(BLOCK_BYTES, facts.num_columns)
 
-    def batches(start: int) -> Iterator[Any]:
+    def batches(start: int, included: Names = ()) -> Iterator[Any]:
         first_group = int(np.searchsorted(ends[1:], start, side="right"))
         # Without buffers, because these hold whole row groups.
         with _opened(path, pre_buffer=False, buffer_size=2**20) as file:
             groups = list(range(first_group, len(counts)))
-            found = file.iter_batches(rows, groups, use_threads=False)
+            some = list(included) or None
+            found = file.iter_batches(rows, groups, some, use_threads=False)
             yield from rows_from(found, start - int(ends[first_group]))
 
     return blocks_of(batches, facts.num_rows, schema, _with_index(how, schema), path)

@@ -31,18 +31,13 @@ def refined(
     Medians, means and scales come from `given`, those of another table, if given. For a block of a
     larger table `first_row` is the number of its first row, and it may lose all rows.
     """
-    check_names(how.features, table.columns, table.source)
-    check_names(how.exclude, [*table.columns, *table.extra], table.source)
-    columns = how.features or tuple(name for name in table.columns if name not in how.exclude)
-    if not columns:
-        raise ValueError(f"all columns of {table.source} are excluded; leave one as a feature.")
-    learned = (given or {}) | {"columns": columns}
-    if columns != table.columns:  # of an array; readers of named columns have chosen already
-        position = {name: j for j, name in enumerate(table.columns)}
-        values = table.values[:, [position[name] for name in columns]]
-        table = replace(table, values=values, columns=columns)
-    if how.encode:
-        table = _encoded(table, learned)
+    learned = given or {}
+    if "encoder" in table.learned:  # a block of encoded rows
+        learned = learned | table.learned
+    else:
+        table = _with_features(table, how)
+        learned = learned | {"columns": table.columns}
+        table = in_numbers(table, learned) if how.encode else table
     values, is_sparse = table.values, sparse.issparse(table.values)
     if given is None and how.missing == "median" and not is_sparse:
         empty = np.flatnonzero(np.isnan(values).all(axis=0))
@@ -75,7 +70,21 @@ def refined(
     return replace(table, learned=learned)
 
 
-def _encoded(table: Table, learned: Learned) -> Table:
+def _with_features(table: Table, how: Reading) -> Table:
+    """Return the table with the requested features."""
+    check_names(how.features, table.columns, table.source)
+    check_names(how.exclude, [*table.columns, *table.extra], table.source)
+    columns = how.features or tuple(name for name in table.columns if name not in how.exclude)
+    if not columns:
+        raise ValueError(f"all columns of {table.source} are excluded; leave one as a feature.")
+    if columns == table.columns:  # readers of named columns have chosen already
+        return table
+    position = {name: j for j, name in enumerate(table.columns)}
+    values = table.values[:, [position[name] for name in columns]]
+    return replace(table, values=values, columns=columns)
+
+
+def in_numbers(table: Table, learned: Learned) -> Table:
     """Return the table with the numbers that columns of all types become, by the encoder learned.
 
     If there is none, the table makes one, which is put there.

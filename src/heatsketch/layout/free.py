@@ -51,6 +51,7 @@ def free_layout(
     spread: float = 0.5,
     farthest: float = math.inf,
     steps: int | None = None,
+    mass: Array | None = None,
 ) -> Array:
     """Return the free layout Y (n, c) of a connected graph, c = 2 or 3.
 
@@ -74,6 +75,8 @@ def free_layout(
         At most so many times as far as in a disc points may be.
     steps : int, optional
         At most so many steps; by default 150.
+    mass : array (n,), optional
+        How often each point counts in the terms.
 
     Notes
     -----
@@ -87,12 +90,13 @@ def free_layout(
     unit = math.exp(centre)
     blocks: Any = blocks_of(M)
     dtype = blocks.working_dtype(M.data)
-    edges = edges_of(M, dtype)
+    there = None if mass is None else blocks.native(mass, dtype)
+    edges = edges_of(M, dtype, there)
     farthest = min(farthest, reach(spread))
     targets = spread_targets(log_distances - centre, spread, c, farthest)
     opening = _OPENING if n > _EXACT_UP_TO else 0.0
-    terms: list[Term] = [Neighbors(edges, neighbor_weight, opening)]
-    terms.append(LogDistances(n, pairs, targets, blocks, dtype))
+    terms: list[Term] = [Neighbors(edges, neighbor_weight, opening, there)]
+    terms.append(LogDistances(n, pairs, targets, blocks, dtype, mass))
     root = blocks.native(root, dtype)
     S = scale_both_sides(M, 1 / (M @ root), root, root.dtype)
     radius = farthest * math.exp(-log_quantiles(np.array([0.5]), c)[0])

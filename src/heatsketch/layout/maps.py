@@ -246,6 +246,8 @@ def free_places(
     if not large:
         return None
     Y, S, blocks = start.astype(float), wide.after, diffusion.operator.blocks
+    mass = None if diffusion.scaling is None else diffusion.scaling.weights
+    mass = None if mass is None else blocks_of(mass).host(mass).astype(float)
     for at in large:
         vertices = components[at]
         n, ordered = len(vertices), np.argsort(wide.place[vertices])
@@ -273,6 +275,7 @@ def free_places(
             neighbor_weight=neighbor_weight * min(1.0, max(_LEAST_NEIGHBORS, 2 * misfit)),
             spread=_SPREAD * misfit if spread is None else spread,
             farthest=math.inf if spread is not None else FARTHEST[k],
+            mass=None if mass is None else mass[vertices] / mass[vertices].mean(),
         )
         i, j = (vertices[ordered[side]] for side in sampled_pairs(n, _SCALE_PAIRS))
         Y[vertices] /= typical_ratio(Y, S, i, j)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import eigh
 
 from heatsketch._random import content_order
@@ -23,6 +24,7 @@ from heatsketch.graphs.shortest_paths import shortest_paths
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.out_of_sample import PointKernel
 from heatsketch.neighbors import COORDINATES, pair_distances
+from heatsketch.neighbors.missing import observed_distances
 from heatsketch.operators.torch import on_device
 from heatsketch.spectral.classical_scaling import ClassicalScaling, centre_squares
 from heatsketch.spectral.eigenpairs import fix_signs
@@ -137,21 +139,27 @@ def is_measurable(diffusion: Diffusion) -> bool:
     return isinstance(new, PointKernel) and new.metric in (*COORDINATES, "precomputed")
 
 
-def graph_of_lengths(diffusion: Diffusion) -> Any:
+def graph_of_lengths(diffusion: Diffusion, observed: Array | None = None) -> Any:
     """Return the graph of neighbours with the lengths of its edges, CSR (n, n), symmetric.
 
-    It is where the diffusion is. None without such a graph, and where lengths are not known.
+    It is where the diffusion is. None without such a graph, and where lengths are not known. Given
+    the points as they were `observed` (n, d), NaN where nothing was, lengths are those by the
+    entries that both points have; edges between points that share none are left out.
     """
     step, new = diffusion.directed_step, cast(Any, diffusion.out_of_sample)
     if step is None or not is_measurable(diffusion):
         return None
     first, points = diffusion.first_points, new.points
     graph = blocks_of(step).both_ways(step)
-    graph = landed(graph) if new.distances_are_given else graph
+    graph = landed(graph) if new.distances_are_given or observed is not None else graph
     blocks = blocks_of(graph)
     i, j = blocks.row_numbers(graph), graph.indices
     if new.distances_are_given:
         graph.data = np.minimum(points[first[i], first[j]], points[first[j], first[i]])
+    elif observed is not None:
+        lengths = observed_distances(observed, i, j)
+        known = ~np.isnan(lengths)
+        graph = sparse.csr_matrix((lengths[known], (i[known], j[known])), graph.shape)
     else:
         points = points[first]
         graph.data = pair_distances(points, points, i, j)

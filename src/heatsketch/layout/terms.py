@@ -46,24 +46,36 @@ class Neighbors:
         a.
     opening : float, optional
         θ of `repulsion`; by default 0 up to 1,000 points, and 0.25 beyond.
+    mass : block (n,), optional
+        How often each point counts: q is multiplied by m_i m_j, as over pairs of so many copies at
+        different places.
     """
 
-    def __init__(self, edges: Any, weight: float, opening: float | None = None) -> None:
+    def __init__(
+        self, edges: Any, weight: float, opening: float | None = None, mass: Block | None = None
+    ) -> None:
         n = edges.shape[0]
+        self.mass = mass
         self.edges, self.weight, self.blocks = edges, weight, blocks_of(edges)
         opening = (OPENING if n > _EXACT_UP_TO else 0.0) if opening is None else opening
-        self._repulsion = self.blocks.repulsion(opening)
+        self._repulsion = self.blocks.repulsion(opening, mass)
 
     def value(self, Y: Block, s: float) -> float:
         """Return a KL(p || q)."""
         xp, p = self.blocks.xp, self.edges.data
         squares = self.blocks.differences(Y, self.edges)[1]
         total = max(self._repulsion(Y, s)[1], _LEAST_TOTAL)
-        divergence = float((p * xp.log(p * (1 + squares / s**2))).sum()) + math.log(total)
+        ratio = p * (1 + squares / s**2)
+        if self.mass is not None:
+            ratio = ratio / _products(self.mass, self.edges)
+        divergence = float((p * xp.log(ratio)).sum()) + math.log(total)
         return self.weight * divergence
 
     def gradient(self, Y: Block, s: float) -> Block:
-        """Return 4 a / s² (Σ_j p q (y_i - y_j) - Σ_j q² (y_i - y_j) / Σ q), q not divided."""
+        """Return 4 a / s² (Σ_j p q (y_i - y_j) - Σ_j q² (y_i - y_j) / Σ q), q not divided.
+
+        With masses the last two sums are of m_i m_j times as much.
+        """
         scale = 4 * self.weight / s
 
         def weights(squares: Block, p: Block) -> Block:
@@ -91,46 +103,76 @@ class LogDistances:
         Where the points are.
     dtype : type
         The precision of the points.
+    mass : array (n,), optional
+        A pair counts m_i m_j times.
     """
 
     def __init__(
-        self, n: int, pairs: tuple[Array, Array], targets: Array, blocks: Any, dtype: Any
+        self,
+        n: int,
+        pairs: tuple[Array, Array],
+        targets: Array,
+        blocks: Any,
+        dtype: Any,
+        mass: Array | None = None,
     ) -> None:
         self.pairs = on_device(_symmetric(n, pairs, targets), blocks.device)
         self.pairs.data = blocks.native(self.pairs.data, dtype)
         self.blocks = blocks
+        self.total = float(len(pairs[0]))
+        self.mass = None
+        if mass is not None:
+            self.total = float(np.sum(mass[pairs[0]] * mass[pairs[1]]))
+            self.mass = blocks.native(mass, dtype)
 
     def value(self, Y: Block, s: float) -> float:
         """Return the mean of huber's loss."""
         xp = self.blocks.xp
         squares = self.blocks.differences(Y, self.pairs)[1] + _TINY
         off = abs(xp.log(squares) / 2 - self.pairs.data)
-        return float(xp.where(off <= 1, off**2 / 2, off - 0.5).mean())
+        losses = xp.where(off <= 1, off**2 / 2, off - 0.5)
+        if self.mass is not None:
+            losses = losses * _products(self.mass, self.pairs)
+        return float(losses.sum()) / (2 * self.total)
 
     def gradient(self, Y: Block, s: float) -> Block:
-        """Return Σ_j huber' (y_i - y_j) / (m |y_i - y_j|²)."""
-        m = len(self.pairs.data) / 2
-        xp = self.blocks.xp
+        """Return m_i Σ_j m_j huber' (y_i - y_j) / |y_i - y_j|², over the sum of m_i m_j."""
+        xp, total = self.blocks.xp, self.total
+        mass = self.mass
 
         def weights(squares: Block, targets: Block) -> Block:
             squares = squares + _TINY
-            return xp.clip(xp.log(squares) / 2 - targets, -1, 1) / (m * squares)
+            slopes = xp.clip(xp.log(squares) / 2 - targets, -1, 1) / (total * squares)
+            return slopes if mass is None else slopes * mass[self.pairs.indices]
 
-        return self.blocks.forces(Y, self.pairs, weights, "between_pairs", 1 / m)
+        loop = "between_pairs", 1 / total, mass
+        forces = self.blocks.forces(Y, self.pairs, weights, *loop)
+        return forces if mass is None else mass[:, None] * forces
 
 
-def edges_of(M: Any, dtype: Any) -> Any:
-    """Return p (n, n): rows of M without the diagonal, of sum 1, then symmetric and of sum 1."""
+def edges_of(M: Any, dtype: Any, mass: Block | None = None) -> Any:
+    """Return p (n, n): rows of M without the diagonal, of sum 1, then symmetric and of sum 1.
+
+    With `mass` m a row has the sum m_i, and a column counts m_j times, whose root is in M already.
+    """
     blocks = blocks_of(M)
     others = blocks.row_numbers(M) != M.indices
     data = blocks.native(M.data, dtype) * others
+    if mass is not None:
+        data = data * blocks.xp.sqrt(mass)[M.indices]
     P = blocks.csr((data, M.indices + 0, M.indptr + 0), M.shape)  # copies, which change
     P.eliminate_zeros()
     sums = blocks.sums_by_row(P.data, P)
-    P.data *= blocks.repeated(1 / blocks.xp.where(sums > 0, sums, 1.0), P)
+    sums = blocks.xp.where(sums > 0, sums, 1.0)
+    P.data *= blocks.repeated(1 / sums if mass is None else mass / sums, P)
     P = blocks.both_ways(P, "sum")
     P.data /= P.data.sum() or 1.0
     return P
+
+
+def _products(mass: Block, matrix: Any) -> Block:
+    """Return m_i m_j at the entries of a matrix."""
+    return mass[blocks_of(matrix).row_numbers(matrix)] * mass[matrix.indices]
 
 
 def _symmetric(n: int, pairs: tuple[Array, Array], values: Array) -> sparse.csr_matrix:

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics import euclidean_distances
+from sklearn.metrics.pairwise import nan_euclidean_distances
 
 from heatsketch._tiles import filled
 from heatsketch._typing import Array, Points, Rng
@@ -243,30 +244,40 @@ def _trust(X: Any, Y: Any, n_neighbors: Any, rng: Rng, of_data: bool = False) ->
         )
     m = n if n <= _MAX_POINTS_ALL_ROWS else _SAMPLE_ROWS
     rows = np.sort(np.random.default_rng(rng).permutation(n)[:m])
-    lost = losses(excess_ranks(*((Y, X) if of_data else (X, Y)), k, rows), n)
+    lost = losses(*excess_ranks(*((Y, X) if of_data else (X, Y)), k, rows))
     error = np.sqrt((1 - m / n) / m) * lost.std(ddof=1)  # drawn without replacement: 0 if m = n
     return Estimate(float(1 - lost.mean()), float(error))
 
 
-def losses(excess: Array, n: int) -> Array:
-    """Return the loss of trustworthiness (m,) at points of n with these `excess_ranks` (m, k).
+def losses(excess: Array, sizes: Array) -> Array:
+    """Return the loss of trustworthiness (m,) at points with these `excess_ranks`.
 
-    Their mean is 1 - T.
+    The mean is 1 - T; NaN where no neighbour is known.
     """
-    k = excess.shape[1]
-    return 2 / (k * (2 * n - 3 * k - 1)) * excess.sum(axis=1)
+    known = np.count_nonzero(~np.isnan(excess), axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return 2 / (known * (2 * sizes - 3 * known - 1)) * np.nansum(excess, axis=1)
 
 
-def excess_ranks(X: Points, Y: Points, k: int, rows: Array, *, distances: bool = False) -> Array:
+def excess_ranks(
+    X: Points, Y: Points, k: int, rows: Array, *, distances: bool = False
+) -> tuple[Array, Array]:
     """Return by how much the ranks in X of the k nearest points in Y exceed k (m, k), or 0.
 
-    With `distances` X (n, n) has the distances between the points.
+    Also the number of points (m,) among which the ranks are. With `distances` X (n, n) has the
+    distances between the points. Missing entries of X are NaN: distances are those by the entries
+    that both points have, and a pair that shares none does not count. So a point may have fewer
+    neighbours: the excess over their number, then NaN.
     """
     n = X.shape[0]
     seen_cloud = centred(Y, HOST.centre(Y))
-    cloud = None if distances else centred(X, HOST.centre(X))
+    cloud = None if distances else centred(X, np.nan_to_num(HOST.centre(X)))
+    has_gaps = not sparse.issparse(X) and bool(np.isnan(X).any())
 
-    def squares(P: Points, points: Array) -> Array:
+    def squares(P: Any, points: Array) -> Array:
+        if has_gaps and P is not seen_cloud:
+            found = nan_euclidean_distances(P[points], P, squared=True)
+            return np.rint(found / (_EQUAL * float(np.nanmax(found)) or 1.0))
         if not sparse.issparse(P) and len(rows) * n * P.shape[1] <= _MOST_DIFFERENCES:
             return cdist(P[points], P, "sqeuclidean")
         # Of a product of matrices, rounded so that points equally far remain so.
@@ -279,14 +290,23 @@ def excess_ranks(X: Points, Y: Points, k: int, rows: Array, *, distances: bool =
         far = X[points].astype(float) if cloud is None else squares(cloud, points)
         itself = np.arange(len(points)), points
         near[itself], far[itself] = np.inf, -1.0  # no point is its own neighbour
-        excess = np.empty((len(points), k))
+        found = np.full((len(points), k + 1), np.nan)
         for row, (seen, ranked) in enumerate(zip(near, far, strict=True)):
-            nearest = np.flatnonzero(seen <= np.partition(seen, k - 1)[k - 1])
-            nearest = nearest[np.argsort(seen[nearest], kind="stable")[:k]]
+            if has_gaps:
+                comparable = ~np.isnan(ranked)
+                seen, ranked = seen[comparable], ranked[comparable]
+            size = len(seen)
+            near_ones = min(k, (size - 1) // 2)
+            if not near_ones:
+                continue
+            nearest = np.flatnonzero(seen <= np.partition(seen, near_ones - 1)[near_ones - 1])
+            nearest = nearest[np.argsort(seen[nearest], kind="stable")[:near_ones]]
             # The point itself, which has -1, makes the count of nearer points a rank from 1.
             before = [np.count_nonzero(ranked[:j] <= ranked[j]) for j in nearest]
             after = [np.count_nonzero(ranked[j + 1 :] < ranked[j]) for j in nearest]
-            excess[row] = np.maximum(np.add(before, after) - k, 0)
-        return excess
+            found[row, -1] = size
+            found[row, :near_ones] = np.maximum(np.add(before, after) - near_ones, 0)
+        return found
 
-    return filled(of_tile, (len(rows), k), max(1, _TILE_DISTANCES // n))
+    found = filled(of_tile, (len(rows), k + 1), max(1, _TILE_DISTANCES // n))
+    return found[:, :-1], found[:, -1]

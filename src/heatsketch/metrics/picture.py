@@ -142,20 +142,21 @@ def shown(numbers: Mapping[str, float]) -> list[str]:
 
 
 def sampled_geodesics(
-    diffusion: Diffusion, paths: Sequence[Paths] | None = None
+    diffusion: Diffusion, paths: Sequence[Paths] | None = None, gaps: Array | None = None
 ) -> tuple[Array, Array] | None:
     """Return up to 50 vertices (s,), and the lengths (s, n) of the shortest paths from them.
 
     They go along the graph of neighbours, and are found where the diffusion is, unless the paths of
-    all components are known. None for fewer than 50 vertices, or without such a graph.
+    all components are known. None for fewer than 50 vertices, or without such a graph. `gaps` are
+    those of `picture_quality`.
     """
     n = diffusion.n
     if n < LEAST_JUDGED:
         return None
     count = min(_SOURCES, max(_LEAST_SOURCES, _VISITS // n))
-    if paths is not None:
+    if paths is not None and gaps is None:
         return paths_of_few(paths, count)
-    graph = graph_of_lengths(diffusion)
+    graph = graph_of_lengths(diffusion, None if gaps is None else _observed(diffusion, gaps))
     if graph is None:
         return None
     sources = diffusion.sample(count)
@@ -169,14 +170,16 @@ def picture_quality(
     geodesics: tuple[Array, Array] | None,
     *,
     is_free: bool = False,
+    gaps: Array | None = None,
 ) -> PictureQuality:
     """Judge a picture Y (points, k) by the points of a diffusion and their `sampled_geodesics`.
 
-    `is_free` is only passed on. The points looked at are chosen by their content, see
-    `Diffusion.sample`. Cost: distances of up to 300 points to all.
+    `is_free` is only passed on. `gaps` (points, d) says which entries of the points were filled:
+    distances are those by the entries that both points have. The points looked at are chosen
+    by their content, see `Diffusion.sample`. Cost: distances of up to 300 points to all.
     """
     new = cast(Any, diffusion.out_of_sample)
-    X, Y = new.points[diffusion.first_points], Y[diffusion.first_points]
+    X, Y = _observed(diffusion, gaps), Y[diffusion.first_points]
     distances = new.distances_are_given
     X = X[:, diffusion.first_points] if distances else X
     n = len(Y)
@@ -186,9 +189,11 @@ def picture_quality(
     frame = np.quantile(radii, _FRAME)
     trust = correlation = true_neighbors = math.nan
     if n >= LEAST_JUDGED:
-        excess = excess_ranks(X, Y, k, judged, distances=distances)
-        trust = 1.0 - float(losses(excess, n).mean())
-        true_neighbors = float(np.mean(np.sum(excess <= k, axis=1)))
+        excess, sizes = excess_ranks(X, Y, k, judged, distances=distances)
+        trust = 1.0 - float(np.nanmean(losses(excess, sizes)))
+        counted = np.count_nonzero(~np.isnan(excess), axis=1)
+        near = k * np.count_nonzero(excess <= k, axis=1)[counted > 0] / counted[counted > 0]
+        true_neighbors = float(np.mean(near))
     if geodesics is not None:
         sources, lengths = geodesics
         reached = np.isfinite(lengths) & (lengths > 0)
@@ -204,6 +209,13 @@ def picture_quality(
         is_free,
         true_neighbors,
     )
+
+
+def _observed(diffusion: Diffusion, gaps: Array | None) -> Any:
+    """Return the points of the vertices (n, d), NaN where their entries were filled."""
+    first, new = diffusion.first_points, cast(Any, diffusion.out_of_sample)
+    points = new.points[first]
+    return points if gaps is None else np.where(gaps[first], np.nan, points)
 
 
 def _crowding(Y: Array) -> float:

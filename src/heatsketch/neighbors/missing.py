@@ -1,14 +1,14 @@
-"""Missing entries of points, filled by a walk to the nearest rows."""
+"""Missing entries of points, filled by a walk to the nearest rows; distances without them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from heatsketch._random import content_order
-from heatsketch._tiles import for_each_tile
+from heatsketch._tiles import filled, for_each_tile, sum_over_tiles
 from heatsketch._typing import Array
 
 MOST_DONORS = 4096  # rows that others are compared with: each with all of them
@@ -16,6 +16,7 @@ _MOST_ROUNDS = 8
 _TILE = 512  # rows compared at a time, of so many entries of neighbours
 _ENTRIES = 2**20
 _NONE = 1e-12  # of weight, below which no neighbour has an entry
+_MOST_TRENDED = 256  # columns, among which trends are found
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,11 @@ class Donors:
     their neighbours stay. The first round compares the entries that both have. A row that is a
     donor gets the entries that it got there, so a row is filled alike whenever it comes.
 
+    Neighbours are beside a row, so that their mean lacks the way from them to the row. The trends
+    of a row are t = B z, with the slopes B of each column by all others. An entry gets its trend
+    less the same mean of its neighbours' trends, times the share from 0 to 1 by which entries of
+    its column come nearest where they are left out.
+
     Attributes
     ----------
     rows : array (m, d)
@@ -43,36 +49,93 @@ class Donors:
     n_neighbors : int
     rounds : int
         Number of rounds.
+    slopes : array (d, d) or None
+        B, with zeros on its diagonal; None: no trends.
+    trends : array (m, d) or None
+        Those of the donors.
+    share : array (d,)
     """
 
     rows: Array
     filled: Array
     mean: Array
     n_neighbors: int
-    rounds: int
+    rounds: int = 0
+    slopes: Array | None = None
+    trends: Array | None = None
+    share: Array | float = 0.0
 
     @classmethod
     def of(cls, X: Array, n_neighbors: int) -> Donors:
         """Take donors from rows X (n, d) by their content, and fill them."""
         there = ~np.isnan(X)
-        mean = np.nanmean(X, axis=0)
+        mean = np.nanmean(X, axis=0, dtype=float)
         order = content_order(np.hstack([np.where(there, X, 0.0), there]))[:MOST_DONORS]
-        rows = X[order]
+        rows = X[order].astype(float)
         _, first = np.unique(_keys(rows), return_index=True)
         rows = rows[np.sort(first)]  # each once
         gaps = np.flatnonzero(np.isnan(rows).any(axis=1))
         k = min(n_neighbors, len(rows) - 1)
-        donors = cls(rows, np.where(np.isnan(rows), mean, rows), mean, k, 0)
+        donors = cls(rows, np.where(np.isnan(rows), mean, rows), mean, k)
         nearest: Array | None = None
         for number in range(1, _MOST_ROUNDS + 1):
-            found, places = donors._round(rows[gaps], own=gaps, both=number == 1)
-            filled = rows.copy()
-            filled[gaps] = found
-            donors = cls(rows, filled, mean, k, number)
+            walked, _, places = donors._round(rows[gaps], own=gaps, both=number == 1)
+            donors = replace(donors._with(gaps, walked), rounds=number)
             if nearest is not None and (places == nearest).all():
                 break
             nearest = places
-        return donors
+        if len(mean) > _MOST_TRENDED or not k:
+            return donors
+        donors = donors._trended()
+        walked, added, _ = donors._round(rows[gaps], own=gaps)
+        return donors._with(gaps, walked + donors.share * added)
+
+    def _with(self, gaps: Array, found: Array) -> Donors:
+        """Return the donors with what was found for their rows with gaps."""
+        filled = self.rows.copy()
+        filled[gaps] = found
+        return replace(self, filled=filled)
+
+    def _trended(self) -> Donors:
+        """Return the donors with trends, and the shares of these that fit best."""
+        Z = self.filled - self.mean
+        slopes = _slopes(Z)
+        trends = Z @ slopes.T
+        return replace(self, slopes=slopes, trends=trends, share=self._best_share(trends))
+
+    def _best_share(self, trends: Array) -> Array:
+        """Return the share (d,) of the donors' trends (m, d) that brings entries left out nearest.
+
+        Each is left out alone. Its neighbours are the nearest without it, of twice as many by all
+        entries.
+        """
+        Z, there = self.filled - self.mean, ~np.isnan(self.rows)
+        more = replace(self, n_neighbors=min(2 * self.n_neighbors, len(Z) - 1))
+        *_, near = more._round(self.rows, own=np.arange(len(Z)))
+
+        def work(tile: slice) -> Array:
+            x, seen, donor = Z[tile], there[tile], near[tile]
+            apart = seen[:, None] * (x[:, None] - Z[donor]) ** 2  # (m, 2 k, d)
+            without = np.maximum(apart.sum(axis=2, keepdims=True) - apart, 0.0)
+            given = self._weights(without) * there[donor]
+            total = given.sum(axis=1)
+            walked, trended = (
+                (given * values[donor]).sum(axis=1) / np.maximum(total, _NONE)
+                for values in (Z, trends)
+            )
+            counts = seen & (total > _NONE)
+            added = np.where(counts, trends[tile] - trended, 0.0)
+            return np.array([(added * (x - walked)).sum(axis=0), (added**2).sum(axis=0)])
+
+        fits, size = sum_over_tiles(work, len(Z), _rows_at_a_time(2 * self.n_neighbors, Z.shape[1]))
+        return np.clip(fits / np.where(size > 0, size, 1.0), 0.0, 1.0)
+
+    def _weights(self, squared: Array) -> Array:
+        """Return the weights of the k nearest by squared distances (m, c, ...); 0 for others."""
+        order = np.partition(squared, [self.n_neighbors // 2, self.n_neighbors - 1], axis=1)
+        scale, last = (order[:, i : i + 1] for i in (self.n_neighbors // 2, self.n_neighbors - 1))
+        scale = np.where(np.isfinite(scale) & (scale > 0), scale, 1.0)
+        return np.exp(-squared / scale) * (squared <= last)
 
     def fill(self, X: Array) -> Array:
         """Return rows X (m, d) with their missing entries filled, in their precision."""
@@ -85,7 +148,8 @@ class Donors:
         filled[gaps[is_donor]] = self.filled[known[is_donor]]
         others = gaps[~is_donor]
         if len(others):
-            filled[others] = self._round(X[others].astype(float))[0]
+            walked, added, _ = self._round(X[others].astype(float))
+            filled[others] = walked + self.share * added
         return filled
 
     @cached_property
@@ -93,8 +157,12 @@ class Donors:
         """The number of each donor by its content."""
         return {key: place for place, key in enumerate(_keys(self.rows).tolist())}
 
-    def _round(self, X: Array, own: Array | None = None, both: bool = False) -> tuple[Array, Array]:
-        """Return rows (m, d) filled once, and the numbers of their neighbours (m, k), ascending.
+    def _round(
+        self, X: Array, own: Array | None = None, both: bool = False
+    ) -> tuple[Array, Array, Array]:
+        """Return rows (m, d) filled by means, and what whole trends would add there (m, d).
+
+        Also returned are the numbers of their neighbours (m, k), ascending.
 
         `own` (m,) are the rows' own numbers among the donors, which are left out. With `both` only
         entries that donors have, too, are compared.
@@ -104,19 +172,19 @@ class Donors:
         # Centred, so that sums of squares lose no digits to an offset.
         Z = np.where(there, self.rows - self.mean, 0.0) if both else self.filled - self.mean
         has, squares = there.astype(float), Z * Z
+        columns = np.vstack([squares.T, Z.T])  # (2 d, n)
+        entries = np.where(there, self.rows - self.mean, 0.0)
 
-        def work(tile: slice) -> tuple[Array, Array]:
+        def work(tile: slice) -> tuple[Array, Array, Array]:
             x = X[tile] - self.mean
             seen = ~np.isnan(x)
             x, weight = np.where(seen, x, 0.0), seen.astype(float)
-            if both:
+            squared = np.hstack([weight, -2 * x]) @ columns
+            if both:  # else a row counts as many entries, and has the same square, for all
                 count = weight @ has.T
-                squared = (x * x) @ has.T + weight @ squares.T - 2 * (x @ Z.T)
-            else:
-                count = np.broadcast_to(weight.sum(axis=1)[:, None], (len(x), len(Z)))
-                squared = (x * x).sum(axis=1)[:, None] + weight @ squares.T - 2 * (x @ Z.T)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                squared = np.where(count > 0, np.maximum(squared, 0) * d / count, np.inf)
+                squared += (x * x) @ has.T
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    squared = np.where(count > 0, np.maximum(squared, 0) / count, np.inf)
             if own is not None:
                 squared[np.arange(len(x)), own[tile]] = np.inf
             k = self.n_neighbors
@@ -127,21 +195,56 @@ class Donors:
             with np.errstate(divide="ignore", invalid="ignore"):
                 near = np.einsum("mkd,mkd->mk", apart, apart) * d / common.sum(axis=2)
             near = np.where(np.isnan(near), np.inf, near)  # without a common entry
-            scale = np.partition(near, k // 2, axis=1)[:, k // 2, None]
-            scale = np.where(np.isfinite(scale) & (scale > 0), scale, 1.0)
-            w = np.exp(-near / scale)
-            given = w[:, :, None] * has[nearest]
-            total = given.sum(axis=1)
-            entries = np.where(there[nearest], self.rows[nearest] - self.mean, 0.0)
-            sums = (given * entries).sum(axis=1)
-            means = np.where(total > _NONE, sums / np.maximum(total, _NONE), 0.0)
-            return np.where(seen, X[tile], means + self.mean), nearest
+            w = self._weights(near)
+            row, column = np.nonzero(~seen)
+            at = nearest[row], column[:, None]  # (gaps, k)
+            given = w[row] * has[at]
+            given /= np.maximum(given.sum(axis=1, keepdims=True), _NONE)
+            x[row, column] = (given * entries[at]).sum(axis=1)
+            added = np.zeros_like(x)
+            if self.slopes is not None and self.trends is not None:
+                trend = (x[row] * self.slopes[column]).sum(axis=1)
+                added[row, column] = trend - (given * self.trends[at]).sum(axis=1)
+            return np.where(seen, X[tile], x + self.mean), added, nearest
 
-        tile = max(8, min(_TILE, _ENTRIES // (max(1, self.n_neighbors) * d)))
-        parts = for_each_tile(work, len(X), tile)
+        parts = for_each_tile(work, len(X), _rows_at_a_time(self.n_neighbors, d))
         if not parts:
-            return X, np.empty((0, self.n_neighbors), int)
+            return X, np.zeros_like(X), np.empty((0, self.n_neighbors), int)
         return tuple(np.vstack(part) for part in zip(*parts, strict=True))  # type: ignore[return-value]
+
+
+def _rows_at_a_time(k: int, d: int) -> int:
+    return max(8, min(_TILE, _ENTRIES // (max(1, k) * d)))
+
+
+def _slopes(Z: Array) -> Array:
+    """Return the slopes (d, d) of each column of Z (m, d), centred, by all others.
+
+    By a ridge: variances count as if there were d rows more of independent columns.
+    """
+    m, d = Z.shape
+    covariance = Z.T @ Z / m
+    variances = np.diag(covariance)
+    ridge = np.where(variances > 0, variances * d / m, 1.0)
+    precision = np.linalg.inv(covariance + np.diag(ridge))
+    return np.eye(d) - precision / np.diag(precision)[:, None]
+
+
+def observed_distances(X: Array, i: Array, j: Array) -> Array:
+    """Return the distances (m,) of rows i and j of X (n, d) by the entries that both have.
+
+    √(Σ_both (x_i - x_j)² d / n_both), as scikit-learn's `nan_euclidean_distances`, from
+    differences; NaN where they share no entry.
+    """
+    d = X.shape[1]
+
+    def of_pairs(tile: slice) -> Array:
+        apart = X[i[tile]] - X[j[tile]]
+        both = np.count_nonzero(~np.isnan(apart), axis=1)
+        mean = np.nansum(apart**2, axis=1) / np.where(both, both, np.nan)
+        return np.sqrt(mean * d)  # type: ignore[no-any-return]
+
+    return filled(of_pairs, i.shape, max(1, _ENTRIES // d))
 
 
 def _keys(X: Array) -> Array:
