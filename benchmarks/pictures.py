@@ -40,6 +40,7 @@ import json
 import string
 import sys
 import time
+from collections import Counter
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -296,6 +297,17 @@ def demap(method):
     return found
 
 
+def write_demap(folder, path):
+    """Write the stored values of all methods, a row for each setting."""
+    with path.open("w", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(["method", "tree", *(f"seed {seed}" for seed in SEEDS)])
+        for stored in sorted(folder.glob("demap.*.json")):
+            method = stored.stem.removeprefix("demap.")
+            for name, values in json.loads(stored.read_text()).items():
+                table.writerow([method, name, *(f"{value:.4f}" for value in values)])
+
+
 # --- seconds ----------------------------------------------------------------------------------
 
 LARGE = {
@@ -504,16 +516,28 @@ def said(rows):
     return "\n".join(lines)
 
 
+UNTUNED = ("unseen", "fresh", "held")
+
+
 def write_medians(rows, path):
-    """Write the median of each measure, by kind, half and method."""
-    columns = (*MEASURES, "cpu")
+    """Write the median of each measure, by kind, half and method; then of all untuned sets.
+
+    These are the sets on which all methods ran. Without times, which depend on what else ran.
+    """
+    groups = {}
+    for row in rows:
+        groups.setdefault((row["kind"], row["split"], row["method"]), []).append(row)
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    untuned = [row for row in rows if row["split"] in UNTUNED]
+    ran = Counter(row["set"] for row in untuned)
+    for row in untuned:
+        if ran[row["set"]] == len(methods):
+            groups.setdefault(("all", "untuned", row["method"]), []).append(row)
     with path.open("w", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
-        table.writerow(["kind", "half", "method", "sets", *columns])
-        keys = dict.fromkeys((row["kind"], row["split"], row["method"]) for row in rows)
-        for key in keys:
-            some = [row for row in rows if (row["kind"], row["split"], row["method"]) == key]
-            middle = [np.nanmedian([row[column] for row in some]) for column in columns]
+        table.writerow(["kind", "half", "method", "sets", *MEASURES])
+        for key, some in groups.items():
+            middle = [np.nanmedian([row[column] for row in some]) for column in MEASURES]
             table.writerow([*key, len(some), *(f"{value:.3g}" for value in middle)])
 
 
@@ -551,6 +575,8 @@ def main():
             name = given.known_as or method
             (given.folder / f"demap.{name}.json").write_text(json.dumps(found))
             print(name, {key: np.round(values, 3).tolist() for key, values in found.items()})
+        if given.output:
+            write_demap(given.folder, given.output)
         return
     if given.step == "seconds":
         rows = []

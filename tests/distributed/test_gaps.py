@@ -84,7 +84,8 @@ def test_the_discrepancy_with_dropped_rows_is_that_of_a_source_without_them(tmp_
         ("drop", np.inf, "infinity.* first in row 700, column 'x0'"),
         ("median", np.inf, "infinity.* first in row 700, column 'x0'"),
         ("median", np.nan, r"row\(s\) 700 of .* hold no number"),
-        ("keep", np.nan, "missing='keep' is unknown; pass one of 'error', 'drop', 'median'"),
+        ("keep", np.inf, "infinity.* first in row 700, column 'x0'"),
+        ("keep", np.nan, r"row\(s\) 700 of .* hold no number"),
     ],
 )
 def test_what_cannot_be_mended_is_named_by_its_row(missing, value, words, tmp_path):

@@ -61,12 +61,14 @@ def gather(
     rows, half, held_out = drawn(points.n, count, seed_of(estimator))
     logger.info("reading %d points, of which %d are fitted", points.n, count)
     whole = replace(how, standardize=False)
+    # A gap that the model fills is no fault, but a row of gaps alone is, as for medians.
+    checked = replace(whole, missing="median") if how.missing == "keep" else whole
     found: tuple[list[Table], list[Table]] = ([], [])
     start, n_gaps, first_gaps = 0, 0, np.empty(0, int)
     for raw in points.tables(block_rows):
         table = refined(replace(raw, extra={}), replace(whole, missing="keep"))
         zeros: Learned = {"medians": np.zeros(len(table.columns))}
-        refined(table, whole, zeros, first_row=start)  # raises for infinity and gaps
+        refined(table, checked, zeros, first_row=start)  # raises for infinity and gaps
         if how.fills_gaps:
             gaps = start + np.flatnonzero(rows_with_gaps(table.values))
             n_gaps, first_gaps = n_gaps + len(gaps), np.append(first_gaps, gaps)[:_NAMED]

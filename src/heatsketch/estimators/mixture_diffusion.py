@@ -221,7 +221,9 @@ class MixtureDiffusion(Embedder):
         if gaps.any():
             self._refuse_gaps()
         # Rough entries, for scales and the start; the mixture is fitted to those that are there.
-        points = Donors.of(given, _DONORS).fill(given) if gaps.any() else given
+        points = given
+        if gaps.any():
+            points = Donors.of(given, _DONORS, trends=False).fill(given)
         rng = np.random.default_rng(seed_entropy(self.random_state))
         seeds = rng.integers(2**31, size=3).tolist()
         self.diagnostics_: dict[str, Any] = {}
@@ -231,10 +233,9 @@ class MixtureDiffusion(Embedder):
         if gaps.any():
             z[gaps] = self._means_of(given[gaps])
         self._fit_map(z, seeds[2])
-        self.embedding_ = self._embedding_of(z, X.dtype)
+        self.embedding_ = self._placed(X, gaps)
         self.stationary_ = self.kernel_.stationary(z)
         if gaps.any():
-            self.embedding_[gaps] = self._marginal_embedding(given[gaps])
             self.stationary_[gaps] = np.nan
             self.diagnostics_["rows_with_gaps"] = int(gaps.sum())
         return self
@@ -384,19 +385,10 @@ class MixtureDiffusion(Embedder):
             return lazily_mapped(self, X)
         points = read_points(self, X, reset=False, allow_nan=True)
         gaps = np.isnan(points).any(axis=1)
-        whole = points[~gaps] if gaps.any() else points
-        if len(whole):
-            density = self._log_density(whole, self.kernel_, self.whitening_)
+        if not gaps.all():
+            density = self._log_density(points[~gaps], self.kernel_, self.whitening_)
             warn_of_new_points(self._left_out, density)
-            Y = self._embedding_of(self._coordinates(whole), points.dtype)
-        else:
-            Y = np.empty((0, self._n_features_out), points.dtype)
-        if gaps.any():
-            every = np.empty((len(points), Y.shape[1]), Y.dtype)
-            every[~gaps] = Y
-            every[gaps] = self._marginal_embedding(points[gaps].astype(np.float64))
-            Y = every
-        return returned_for(Y, X)
+        return returned_for(self._placed(points, gaps), X)
 
     def novelty(self, X: Any) -> Array:
         """Compute the novelty of points compared with the training points, from 0 to 1.
@@ -657,6 +649,18 @@ class MixtureDiffusion(Embedder):
     def _is_first_step(self) -> bool:
         """Whether the coordinates are those of the map, without further steps."""
         return bool(self.kernel_.time == self._fit_time)
+
+    def _placed(self, X: Array, gaps: Array) -> Array:
+        """Return the coordinates of points (n, m), of which some have gaps."""
+        if not gaps.any():
+            return self._embedding_of(self._coordinates(X), X.dtype)
+        marginal = self._marginal_embedding(X[gaps].astype(np.float64)).astype(X.dtype)
+        if gaps.all():
+            return marginal
+        whole = self._embedding_of(self._coordinates(X[~gaps]), X.dtype)
+        Y = np.empty((len(X), marginal.shape[1]), whole.dtype)
+        Y[gaps], Y[~gaps] = marginal, whole
+        return Y
 
     def _embedding_of(self, X: Array, dtype: Any) -> Array:
         typical = self.diagnostics_["typical_distance"]

@@ -66,8 +66,11 @@ class Donors:
     share: Array | float = 0.0
 
     @classmethod
-    def of(cls, X: Array, n_neighbors: int) -> Donors:
-        """Take donors from rows X (n, d) by their content, and fill them."""
+    def of(cls, X: Array, n_neighbors: int, *, trends: bool = True) -> Donors:
+        """Take donors from rows X (n, d) by their content, and fill them; with trends or without.
+
+        Trends bring entries nearer, but into planes, which a mixture would take for components.
+        """
         there = ~np.isnan(X)
         mean = np.nanmean(X, axis=0, dtype=float)
         order = content_order(np.hstack([np.where(there, X, 0.0), there]))[:MOST_DONORS]
@@ -84,7 +87,7 @@ class Donors:
             if nearest is not None and (places == nearest).all():
                 break
             nearest = places
-        if len(mean) > _MOST_TRENDED or not k:
+        if not trends or len(mean) > _MOST_TRENDED or not k:
             return donors
         donors = donors._trended()
         walked, added, _ = donors._round(rows[gaps], own=gaps)
