@@ -192,3 +192,13 @@ def test_a_model_encodes_new_rows_as_its_own(file, tmp_path, capsys):
     want, found = io.read_table(first).values, io.read_table(again).values
     assert_array_equal(found, want[:9])
     assert main(["score", file, first, *given[:3], "--time", "1", "-q"]) == 0
+
+
+def test_what_is_asked_for_already_is_not_advised(tmp_path):
+    path = tmp_path / "weights.csv"
+    path.write_text("weight\n" + "\n".join([*(str(w) for w in range(20)), "heavy"]) + "\n")
+    with pytest.raises(ValueError, match=r"'heavy' in .*encode=True"):
+        io.read_table(path)
+    with pytest.raises(ValueError, match="'heavy' in") as found:
+        io.read_table(path, encode=True)
+    assert "encode" not in str(found.value)

@@ -58,9 +58,9 @@ _BOOLEANS = {"true": "1", "false": "0"}
 _NOT_A_NUMBER = (
     "the column looks numeric but this is not a number. Correct it; or count such cells as missing "
     "with missing='drop' or 'median' (--missing drop or median); or, if this is no feature, name "
-    "it with exclude, ids or label (--exclude, --id, --label); or, if these are categories, pass "
-    "encode=True (--encode)"
+    "it with exclude, ids or label (--exclude, --id, --label)"
 )
+_OR_CATEGORIES = "; or, if these are categories, pass encode=True (--encode)"
 _ANOTHER_MARK = "if {0!r} marks decimals, pass decimal={0!r} (--read decimal={0}); "
 _ANOTHER_NOTATION = (
     "write numbers with one mark for decimals, and without signs for thousands, currencies, per "
@@ -257,7 +257,7 @@ def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array 
     if foreign.any():
         raise complaint(foreign, _ANOTHER_NOTATION)
     if not how.fills_gaps:
-        raise complaint(bad, _NOT_A_NUMBER)
+        raise complaint(bad, _NOT_A_NUMBER + ("" if how.encode else _OR_CATEGORIES))
     shown = listed([repr(words[i]) for i in np.flatnonzero(bad)], 3)
     return found, f"{counts[bad].sum()} cells of {name!r} count as missing: {shown}"
 
