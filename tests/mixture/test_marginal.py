@@ -105,6 +105,13 @@ def test_a_row_with_gaps_is_placed_alike_with_others_or_alone():
     assert_allclose(Y, alone, atol=1e-12)
 
 
+def test_rows_with_gaps_have_the_precision_of_all_rows():
+    model = hs.MixtureDiffusion(random_state=0).fit(X)
+    model.diagnostics_["typical_distance"] = 1e-60  # as in many dimensions: too small for float32
+    alone = model.transform(HOLED[GAPS.any(axis=1)].astype(np.float32))
+    assert alone.dtype == model.transform(HOLED.astype(np.float32)).dtype == np.float64
+
+
 def start(X):
     return GaussianMixture(1, random_state=0).fit(np.where(np.isnan(X), 0.0, X))
 

@@ -652,22 +652,17 @@ class MixtureDiffusion(Embedder):
 
     def _placed(self, X: Array, gaps: Array) -> Array:
         """Return the coordinates of points (n, m), of which some have gaps."""
-        if not gaps.any():
-            return self._embedding_of(self._coordinates(X), X.dtype)
-        marginal = self._marginal_embedding(X[gaps].astype(np.float64)).astype(X.dtype)
-        if gaps.all():
-            return marginal
-        whole = self._embedding_of(self._coordinates(X[~gaps]), X.dtype)
-        Y = np.empty((len(X), marginal.shape[1]), whole.dtype)
-        Y[gaps], Y[~gaps] = marginal, whole
-        return Y
-
-    def _embedding_of(self, X: Array, dtype: Any) -> Array:
-        typical = self.diagnostics_["typical_distance"]
+        dtype, typical = X.dtype, self.diagnostics_["typical_distance"]
         # In many dimensions densities may be too small or too large for float32.
         if not _SMALLEST_SINGLE_DISTANCE < typical < 1 / _SMALLEST_SINGLE_DISTANCE:
-            dtype = np.float64
-        return self._places(X).astype(dtype, copy=False)
+            dtype = np.dtype(np.float64)
+        if not gaps.any():
+            return self._places(self._coordinates(X)).astype(dtype, copy=False)
+        Y = np.empty((len(X), self.step_matrix_.shape[1]), dtype)
+        Y[gaps] = self._marginal_embedding(X[gaps].astype(np.float64))
+        if not gaps.all():
+            Y[~gaps] = self._places(self._coordinates(X[~gaps]))
+        return Y
 
     def _places(self, z: Array) -> Array:
         return (self.features_.transform(z) - self._offset) @ self.step_matrix_

@@ -137,16 +137,14 @@ class LogDistances:
 
     def gradient(self, Y: Block, s: float) -> Block:
         """Return m_i Σ_j m_j huber' (y_i - y_j) / |y_i - y_j|², over the sum of m_i m_j."""
-        xp, total = self.blocks.xp, self.total
-        mass = self.mass
+        xp, total, mass = self.blocks.xp, self.total, self.mass
 
         def weights(squares: Block, targets: Block) -> Block:
             squares = squares + _TINY
             slopes = xp.clip(xp.log(squares) / 2 - targets, -1, 1) / (total * squares)
             return slopes if mass is None else slopes * mass[self.pairs.indices]
 
-        loop = "between_pairs", 1 / total, mass
-        forces = self.blocks.forces(Y, self.pairs, weights, *loop)
+        forces = self.blocks.forces(Y, self.pairs, weights, "between_pairs", 1 / total, mass)
         return forces if mass is None else mass[:, None] * forces
 
 
