@@ -57,22 +57,24 @@ def warn(category: type[Warning], text: str, about: tuple[Array, str] | None = N
 
 # Warnings of rows
 
-_first_row: ContextVar[int] = ContextVar("first_row", default=0)
+_numbers: ContextVar[Array | None] = ContextVar("numbers", default=None)
 
 
 @contextmanager
-def rows_numbered_from(first_row: int) -> Iterator[None]:
-    """Number the rows in warnings within the block from `first` on, for the rows of a tile."""
-    token = _first_row.set(_first_row.get() + first_row)
+def rows_numbered(rows: Array) -> Iterator[None]:
+    """Let warnings within the block name these rows, for some of all rows such as a tile."""
+    outer = _numbers.get()
+    token = _numbers.set(rows if outer is None else outer[rows])
     try:
         yield
     finally:
-        _first_row.reset(token)
+        _numbers.reset(token)
 
 
 def warn_of_rows(rows: Array, problem: str) -> None:
     """Warn of a problem with new points (ScaleWarning)."""
-    rows = rows + _first_row.get()
+    numbers = _numbers.get()
+    rows = rows if numbers is None else numbers[rows]
     warn(ScaleWarning, rows_message(rows, problem), (rows, problem))
 
 

@@ -75,6 +75,13 @@ SCALES = [
         ("neighbors is given but affinity='dense' uses none", "or leave out neighbors"),
     ),
     Case(
+        "weights of zero beside given distances",
+        lambda: hs.DiffusionMap(metric="precomputed").fit(
+            cdist(X, X), sample_weight=np.arange(60) % 2
+        ),
+        ("sample_weight is zero for some points, but distances between all", "leave out the rows"),
+    ),
+    Case(
         "time 1e6",
         lambda: hs.DiffusionMap(2, 1e6, affinity="dense").fit(X),
         ("time is too large", "range of float64", "pass a smaller time, by a factor"),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 import heatsketch as hs
 from heatsketch.scales.bandwidth import rule_epsilon
@@ -87,6 +88,135 @@ def test_a_point_with_weight_0_is_placed_and_does_not_count(estimator):
     alone = estimator.fit(X[counted], sample_weight=weights[counted])
     assert_array_equal(Y[counted], alone.embedding_)
     assert_array_equal(Y[~counted], alone.transform(X[~counted]))
+
+
+MANY = RNG.normal(size=(120, 3)) + 3 * (np.arange(120) % 2)[:, None]
+ZEROS = np.where(np.arange(120) % 5, 2.0, 0.0)
+COUNTED = np.flatnonzero(ZEROS)
+NAMED = [f"bird {i}" for i in range(120)]
+
+
+def shape_of_pseudotime(model, rows, root):
+    """Return it but for its unit, which is the farthest of all points."""
+    late = model.pseudotime(root).value[rows]
+    return late / late.max()
+
+
+# From a model and the numbers of rows: the same by a model of all, and by one of these rows alone.
+METHODS = {
+    "places": lambda m, rows: m.embedding_[rows],
+    "scales": lambda m, rows: m.epsilon_[rows],
+    "eigenvectors": lambda m, rows: np.abs(m.eigenvectors_[rows]),
+    "ids": lambda m, rows: m.ids_[rows].tolist(),
+    "components": lambda m, rows: m.diffusion_.component_of[rows],
+    "distances": lambda m, rows: hs.diffusion_distance(
+        m.diffusion_, 3, pairs=(rows[:40], rows[40:80])
+    ),
+    "distances of a sketch": lambda m, rows: m.distance(rows[:40], rows[40:80]).low,
+    "pseudotime": lambda m, rows: shape_of_pseudotime(m, rows, rows[3]),
+    "pseudotime of several": lambda m, rows: shape_of_pseudotime(m, rows, rows[[3, 8]]),
+    "pseudotime of a mask": lambda m, rows: shape_of_pseudotime(
+        m, rows, np.isin(np.arange(len(m.embedding_)), rows[[3, 8]])
+    ),
+    "variance": lambda m, rows: m.explained_diffusion_variance().cumulative,
+    "novelty": lambda m, rows: m.novelty(NEW),
+    "sensitivity": lambda m, rows: m.sensitivity(NEW),
+    "points": lambda m, rows: m.inverse_transform(m.transform(NEW)),
+    "data interval": lambda m, rows: hs.data_interval(
+        m, NEW, lambda Y: np.linalg.norm(Y[1] - Y[0]), n_resamples=20, rng=0
+    )[:3],
+    "discrepancy": lambda m, rows: hs.diffusion_discrepancy(
+        m, hs.HeatSketch(2).fit(MANY, ids=NAMED), rng=0
+    ).per_point,
+    "score": lambda m, rows: hs.metrics.diffusion_distortion(m.embedding_, m.diffusion_, 2).log_L,
+    "quality": lambda m, rows: m.quality_,
+    "distortion": lambda m, rows: m.distortion_.describe(),
+}
+OF_SOME = {"eigenvectors": [0], "distances of a sketch": [1], "quality": [2], "distortion": [2]}
+
+
+@pytest.fixture(scope="module")
+def beside_and_alone():
+    """Models of rows of which some have the weight 0, and of the others alone, with their ids."""
+    how = {"weight 0": (MANY, ZEROS, NAMED)}
+    how["alone"] = MANY[COUNTED], ZEROS[COUNTED], [NAMED[i] for i in COUNTED]
+    return [
+        [clone(one).fit(rows, sample_weight=w, ids=ids) for rows, w, ids in how.values()]
+        for one in ESTIMATORS[:3]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("method", "at"), [(name, i) for name in METHODS for i in OF_SOME.get(name, range(3))]
+)
+def test_every_method_counts_rows_and_leaves_out_those_of_weight_0(beside_and_alone, method, at):
+    model, alone = beside_and_alone[at]
+    found, want = METHODS[method](model, COUNTED), METHODS[method](alone, np.arange(96))
+    if isinstance(want, list | str):
+        assert found == want
+    else:
+        assert_allclose(found, want, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("affinity", ["knn", "dense"])
+@pytest.mark.parametrize("root", [3, 5])  # of weight 1 and 0
+def test_rows_of_weight_0_walk_to_the_others(affinity, root):
+    """By dense matrices: the rows of Σ_(s >= 8) S A^(s-1), S the step of each row, without √π."""
+    how = {"affinity": affinity, "epsilon": 3.0 if affinity == "dense" else "self-tuning"}
+    model = hs.DiffusionMap(2, 2, **how).fit(MANY, sample_weight=ZEROS)
+    d = model.diffusion_
+    A, root_pi = d.operator @ np.eye(d.n), np.sqrt(d.measure)
+    steps = d.kernel_rows(MANY)
+    steps = steps.toarray() if affinity == "knn" else steps
+    S = steps / (steps @ root_pi)[:, None]
+    A = A - np.outer(root_pi, root_pi)
+    rows = S @ np.linalg.matrix_power(A, 7) @ np.linalg.inv(np.eye(d.n) - A)
+    rows -= (rows @ root_pi)[:, None] * root_pi
+    want = np.linalg.norm(rows - rows[root], axis=1)
+    found = model.pseudotime(root)
+    assert_allclose(found.value, want / want.max(), rtol=1e-6, atol=1e-9)
+    assert_array_equal(found.low, found.high)
+    rows = S @ A @ A  # time 3
+    i, j = np.triu_indices(120, 1)
+    want = np.linalg.norm(rows[i] - rows[j], axis=1)
+    assert_allclose(hs.diffusion_distance(d, 3), want, rtol=1e-7, atol=1e-12)
+
+
+def test_of_two_components_those_of_weight_0_have_theirs():
+    two = np.vstack([MANY, MANY + 1000])
+    w = np.concatenate([ZEROS, ZEROS[::-1]])
+    with pytest.warns(hs.DisconnectedWarning):
+        model = hs.HeatEmbedding(random_state=0).fit(two, sample_weight=w)
+    assert_array_equal(np.diff(model.diffusion_.component_of) != 0, np.arange(239) == 119)
+    late = model.pseudotime(121).value
+    assert np.isinf(late[:120]).all() and np.isfinite(late[120:]).all() and late.max() == np.inf
+    alone = hs.DiffusionMap().fit(MANY, sample_weight=ZEROS[::-1]).pseudotime(1).value
+    assert_allclose(late[120:], alone, rtol=1e-6, atol=1e-9)
+    within = [pairs // 120 for pairs in model.distortion_.worst_pairs.values()]
+    assert all((pair[:, 0] == pair[:, 1]).all() for pair in within)
+
+
+@pytest.mark.parametrize("at", range(3))
+def test_pages_audits_and_files_show_all_rows(beside_and_alone, at, tmp_path):
+    model, alone = beside_and_alone[at]
+    facts = hs.report(model, MANY, labels=np.arange(120) % 2, ids=NAMED).facts
+    assert facts["n_points"] == 120 and facts["again"] is None
+    want = hs.report(alone, MANY[COUNTED]).facts
+    for end, pairs in want["distortion"]["worst_pairs"].items():
+        assert_array_equal(facts["distortion"]["worst_pairs"][end], COUNTED[pairs])
+    assert facts["ksum"]["slopes"] == pytest.approx(want["ksum"]["slopes"])
+    found = hs.audit(model, MANY, random_state=0)
+    assert len(found.trust) == 120 and np.isfinite(found.trust).all()
+    hs.save_model(model, tmp_path / "a.model")
+    again = hs.load_model(tmp_path / "a.model")
+    assert_array_equal(again.pseudotime(3).value, model.pseudotime(3).value)
+
+
+def test_warnings_of_places_name_the_rows():
+    far = MANY.copy()
+    far[10] += 1e6
+    with pytest.warns(hs.ScaleWarning, match=r"rows 10\)"):
+        hs.DiffusionMap().fit(far, sample_weight=ZEROS)
 
 
 def test_heavier_points_pull_more_at_a_new_one():

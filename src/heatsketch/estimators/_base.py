@@ -4,7 +4,7 @@ import numbers
 import time
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self, cast
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._exceptions import CertificateError, logger, warn
+from heatsketch._exceptions import CertificateError, logger, rows_numbered, warn
 from heatsketch._random import check_ids, seed_entropy
 from heatsketch._tensors import device_of, returned_for
 from heatsketch._typing import Array
@@ -155,7 +155,8 @@ class DiffusionEstimator(Embedder, Weighed):
             there were so many points at each place. With ``affinity="dense"`` whole weights give
             the diffusion of repeated rows; in a neighbour graph equal points are one, so that
             weights count more than repeated rows. A point with weight 0 is placed by `transform`,
-            and has no part in `diffusion_`, `ids_` and measures of quality.
+            and every method knows it by its row; it has no part in the diffusion and in measures of
+            quality, and NaN in `epsilon_` and `eigenvectors_`.
 
         Returns
         -------
@@ -179,8 +180,8 @@ class DiffusionEstimator(Embedder, Weighed):
         times = times_of(self.time)
         self._check_parameters(times)
         given = read_input(self, X, sample_weight)
-        X, diffusion, counted = given.X, given.diffusion, given.counted
-        self.ids_ = None if ids is None else check_ids(ids, len(diffusion.vertex))
+        X, diffusion = given.X, given.diffusion
+        self.ids_ = None if ids is None else check_ids(ids, diffusion.n_points)
         self.diffusion_ = diffusion
         self._points: Any = None  # after an update: the current points, not those of the fit
         self.diagnostics_ = dict(diffusion.diagnostics)
@@ -195,7 +196,7 @@ class DiffusionEstimator(Embedder, Weighed):
                 "for random times.",
             )
         started = time.perf_counter()
-        logger.info("embedding %s points", f"{len(diffusion.vertex):,}")
+        logger.info("embedding %s points", f"{diffusion.n_points:,}")
         placed, judged_by = self._mapped(diffusion, times)
         A = diffusion.operator
         Y = A.blocks.host(placed.training(diffusion.step()))
@@ -208,12 +209,10 @@ class DiffusionEstimator(Embedder, Weighed):
         self.embedding_ = diffusion.expand(self._checked(Y, dtype))
         if A.device is not None:  # a model may be used without its device
             self.diffusion_ = diffusion.landed()
+        if (beside := diffusion.beside) is not None:
+            with rows_numbered(np.flatnonzero(~beside.counted)):
+                self.embedding_[~beside.counted] = self._placed(beside.points)
         self._judge(judged_by, given.gaps)
-        if counted is not None:
-            whole = np.empty((len(counted), self._n_features_out), self.embedding_.dtype)
-            whole[counted] = self.embedding_
-            whole[~counted] = self._placed(X[~counted])
-            self.embedding_ = whole
         self.diagnostics_["embed_seconds"] = time.perf_counter() - started
         return self
 
@@ -370,8 +369,8 @@ class DiffusionEstimator(Embedder, Weighed):
         points = cast(PointKernel, kernel).points
         if sparse.issparse(points):
             raise ValueError("The training points are sparse; fit X.toarray() for an inverse.")
-        training = self.diffusion_.expand(self._map.training(self.diffusion_.step()))
-        places = np.asarray(training, float)
+        vertices = self._map.training(self.diffusion_.step())
+        places = np.asarray(vertices[self.diffusion_.vertex], float)
         warn_of_places(places, Y)
         return points_at(places, points, Y)
 
@@ -538,7 +537,8 @@ class DiffusionEstimator(Embedder, Weighed):
         See `data_interval`. G is the same for all weights. The search for the neighbours of X is
         done once.
         """
-        diffusion, times = self._current_diffusion(), self._fit_times
+        current, times = self._current_diffusion(), self._fit_times
+        diffusion = replace(current, beside=None)
         seed = self._fitted_as.random_state
         if not isinstance(seed, numbers.Integral):
             if isinstance(self, Sketched):
@@ -549,6 +549,7 @@ class DiffusionEstimator(Embedder, Weighed):
             seed = 0
         X = read_filled(self, X, reset=False)
         rows = self._map.weights(diffusion.near(X))
+        ids = None if self.ids_ is None else self.ids_[current.counted]
         fresh = clone(self._fitted_as).set_params(
             affinity="precomputed",
             neighbors=None,
@@ -561,7 +562,7 @@ class DiffusionEstimator(Embedder, Weighed):
 
         def embed(weights: Array) -> Array:
             weighed, columns = reweighted(diffusion, weights)
-            model = fresh.fit(weighed, ids=self.ids_)
+            model = fresh.fit(weighed, ids=ids)
             # A point that counts w times pulls w times as strongly at a free one.
             weighed_rows = times_columns(rows, weights if self._has_free_layout else columns)
             return model._checked(model._map.weighed(weighed_rows), X.dtype)

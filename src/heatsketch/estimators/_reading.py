@@ -1,6 +1,6 @@
 """What `fit` and the other methods of an estimator are given, read and checked once."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pickle import PicklingError
 from typing import Any
 
@@ -14,7 +14,7 @@ from heatsketch._tensors import device_of
 from heatsketch._typing import Array
 from heatsketch._validation import check_weights, read_points
 from heatsketch.markov.affinity import as_matrix
-from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.diffusion import Beside, Diffusion
 from heatsketch.markov.out_of_sample import PointKernel
 from heatsketch.neighbors.missing import Donors
 from heatsketch.operators.graph import Graph, as_graph, is_graph
@@ -30,15 +30,13 @@ class Given:
     X : array, CSR matrix or Diffusion
         Points, affinities, or the diffusion itself.
     diffusion : Diffusion
-    counted : array of bool (n,) or None
-        The points that count, where some have the weight 0.
+        Points of weight 0 are `beside` it.
     gaps : array of bool (points that count, d) or None
         The entries of the points that were missing, and are filled.
     """
 
     X: Any
     diffusion: Diffusion
-    counted: Array | None = None
     gaps: Array | None = None
 
 
@@ -101,19 +99,25 @@ def read_input(est: Any, X: Any, weights: Any) -> Given:
         names = ["metric", "affinity", "epsilon", "n_neighbors", "neighbors", "cut"]
         options |= {name: getattr(est, name) for name in names}
         points, gaps = _read(est, X, reset=True)
-        training, counted = points, None
+        training, beside = points, None
         if weights is not None:
             weights = check_weights(weights, points.shape[0], low=0)
             counted = weights > 0
-            training, weights = points[counted], weights[counted]
-            gaps = None if gaps is None else gaps[counted]
+            if not counted.all():
+                if est.metric == "precomputed" or sparse.issparse(est.neighbors):
+                    raise ValueError(
+                        "sample_weight is zero for some points, but distances between all points "
+                        "are given; leave out the rows and columns of these points."
+                    )
+                beside = Beside(counted, points[~counted])
+                training, weights = points[counted], weights[counted]
+                gaps = None if gaps is None else gaps[counted]
         options["sample_weight"] = weights
         build = check_memory(est.memory).cache(Diffusion.from_points)
         try:
             with features_named(est._result("feature_names_in_")):
                 diffusion = build(training, **options)
-                is_whole = counted is None or counted.all()
-                return Given(points, diffusion, None if is_whole else counted, gaps)
+                return Given(points, replace(diffusion, beside=beside), gaps)
         except PicklingError as error:
             raise TypeError(
                 "memory stores results by their parameters, but metric or neighbors cannot be "

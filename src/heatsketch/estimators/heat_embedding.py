@@ -361,7 +361,8 @@ class HeatEmbedding(DiffusionEstimator):
         check_range(f, diffusion.deflated, ends)
         numbers = None
         if self.ids_ is not None:
-            numbers = numbers_at(self.ids_, diffusion.vertex, diffusion.n)
+            ids = self.ids_[diffusion.counted]
+            numbers = numbers_at(ids, diffusion.vertex, diffusion.n)
         exact = self.objective == "worst"
         wide = WideCoordinates.under(
             diffusion, coordinates, f, self.n_sketch, numbers=numbers, exact=exact
@@ -409,13 +410,13 @@ class HeatEmbedding(DiffusionEstimator):
             self.diagnostics_["judged_by"] = "entries that both points have"
 
         def judge() -> tuple[Distortion, PictureQuality | None]:
-            distortion = compare_distances(Y, diffusion.expand(F), wanted, error)
+            distortion = compare_distances(Y, F[diffusion.vertex], wanted, error)
             distortion = distortion._replace(held_out_log_L=held_out_log_L)
             if not of_points:
                 return distortion, None
             geodesics = sampled_geodesics(diffusion, paths, gaps)
             return distortion, picture_quality(
-                Y, diffusion, distortion, geodesics, is_free=is_free, gaps=gaps
+                Y[diffusion.counted], diffusion, distortion, geodesics, is_free=is_free, gaps=gaps
             )
 
         self._verdict = Verdict(judge)

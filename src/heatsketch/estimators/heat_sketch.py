@@ -156,7 +156,7 @@ class HeatSketch(DiffusionEstimator, Sketched):
             G = native(random_block(len(vertex), k, self.kind, seed), A.dtype)
             G = G[native(diffusion.first_points)]
         else:
-            numbers = numbers_at(self.ids_, vertex, diffusion.n)
+            numbers = numbers_at(self.ids_[diffusion.counted], vertex, diffusion.n)
             G = random_block(diffusion.n, k, self.kind, seed, numbers)
         return self._linear_map(diffusion, sketch_blocks(A, filters, A.block(G))), None
 

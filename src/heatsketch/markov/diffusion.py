@@ -1,14 +1,15 @@
 """Diffusion on data: the symmetric operator A, its stationary measure, and rows of new points."""
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy import sparse
 
-from heatsketch._exceptions import rows_numbered_from
+from heatsketch._exceptions import ScaleWarning, rows_numbered
 from heatsketch._random import content_order
 from heatsketch._tiles import ROW_TILE, row_tiles
 from heatsketch._typing import Array
@@ -26,6 +27,29 @@ from heatsketch.operators.torch import on_device
 from heatsketch.spectral.filters import make_filter
 
 _DENSE_ENTRIES = 2**24  # of rows computed at a time: 128 MB
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """The points of weight 0, which have rows like all points, but are no vertices.
+
+    Attributes
+    ----------
+    counted : array of bool (n_samples,)
+        Which of all points are vertices.
+    points : array or CSR matrix (m, d)
+        The others, as new points.
+    """
+
+    counted: Array
+    points: Any
+
+    def among(self, counted: Array, others: Any) -> Array:
+        """Return values of all points, in their order, from those of either kind."""
+        whole = np.empty((len(self.counted), *counted.shape[1:]), counted.dtype)
+        whole[self.counted] = counted
+        whole[~self.counted] = others
+        return whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +91,9 @@ class Diffusion(Constructors):
         The vertices in an order that depends on the data alone, if it is known; see `sample`.
     weighable : bool
         Whether points can count more often; see `reweighted`.
+    beside : Beside or None
+        The points of weight 0 of a fit. `rows`, and all that follows from them, count them among
+        the input points. The attributes above are those of the others.
 
     See Also
     --------
@@ -93,6 +120,7 @@ class Diffusion(Constructors):
     names: Array | None = None
     by_content: Array | None = None
     weighable: bool = True
+    beside: Beside | None = None
 
     def landed(self) -> Self:
         """Return the diffusion with its matrices on the host, too."""
@@ -119,12 +147,26 @@ class Diffusion(Constructors):
         # The sum has the same bits for any number of threads, unlike `norm`.
         return Deflated(self.operator, self.root / np.sqrt(np.sum(self.root**2)))
 
-    def expand(self, values: Any) -> Any:
+    @property
+    def n_points(self) -> int:
+        """Number of input points."""
+        return len(self.counted)
+
+    @property
+    def counted(self) -> Array:
+        """Which of the input points have a vertex, (points,)."""
+        return np.ones(len(self.vertex), bool) if self.beside is None else self.beside.counted
+
+    def expand(self, values: Any, others: Any = np.nan) -> Any:
         """Return values of the vertices, (n,) or (n, k), as rows of the input points.
 
-        A single number stands for all of them, and is returned.
+        A single number stands for all of them, and is returned. `others` are those of points of
+        weight 0.
         """
-        return values if np.isscalar(values) else values[self.vertex]
+        if np.isscalar(values):
+            return values
+        own = values[self.vertex]
+        return own if self.beside is None else self.beside.among(own, others)
 
     @cached_property
     def first_points(self) -> Array:
@@ -135,9 +177,23 @@ class Diffusion(Constructors):
 
     @cached_property
     def component_of(self) -> Array:
-        """The component of each input point, (points,); 0 for all where A does not know it."""
+        """The component of each input point, (points,); 0 for all where A does not know it.
+
+        A point of weight 0 is in that of its strongest neighbour.
+        """
         labels = self.operator.components()
-        return np.zeros(len(self.vertex), int) if labels is None else self.expand(labels)
+        if labels is None:
+            return np.zeros(self.n_points, int)
+        if self.beside is None:
+            return self.expand(labels)  # type: ignore[no-any-return]
+        strongest = np.ravel(self._rows_beside.argmax(axis=1))
+        return self.expand(labels, labels[strongest])  # type: ignore[no-any-return]
+
+    @cached_property
+    def _rows_beside(self) -> Any:
+        """The `kernel_rows` of the points of weight 0, of which the fit has warned."""
+        with warnings.catch_warnings(action="ignore", category=ScaleWarning):
+            return self.kernel_rows(cast(Beside, self.beside).points, self.operator.dtype)
 
     def sample(self, count: int) -> Array:
         """Return `count` vertices, or all if there are fewer, chosen by their content.
@@ -197,6 +253,9 @@ class Diffusion(Constructors):
         """
         f, step = make_filter(filter, time).reduced(), self.step(X)
         vertex = self.vertex if X is None else np.arange(step.matrix.shape[0])
+        if X is None and self.beside is not None:
+            step = replace(step, beside=self._rows_beside)
+            vertex = self.beside.among(vertex, np.arange(self.n, len(step.mass)))
         return DiffusionRows(self.deflated, f, vertex, step)
 
     def kernel_rows(self, X: Any, dtype: Any = np.float64) -> Any:
@@ -266,7 +325,7 @@ class Diffusion(Constructors):
         else:
             tile = max(1, min(ROW_TILE, _DENSE_ENTRIES // self.n))
         for rows in row_tiles(X.shape[0], tile):
-            with rows_numbered_from(rows.start):
+            with rows_numbered(np.arange(rows.start, rows.stop)):
                 yield rows, self._near(kernel, X[rows], blocks)
 
     def last_step(self, H: Array, X: Any = None) -> Array:

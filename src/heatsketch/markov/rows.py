@@ -48,6 +48,8 @@ class Step:
     measure : array (n,)
         π.
     is_markov : bool
+    beside : array or CSR matrix (r, n) or None
+        Further rows of M, of points that are no vertices.
 
     Examples
     --------
@@ -60,17 +62,23 @@ class Step:
     matrix: Any
     measure: Array
     is_markov: bool
+    beside: Any = None
 
     @cached_property
     def mass(self) -> Array:
         """M √π (m,)."""
         root = np.sqrt(self.measure)
         is_operator = isinstance(self.matrix, Operator)  # A √π = √π
-        return root if is_operator else np.asarray(self.matrix @ root, dtype=float)
+        own = root if is_operator else np.asarray(self.matrix @ root, dtype=float)
+        return own if self.beside is None else np.append(own, self.beside @ root)
 
     def __matmul__(self, H: Block) -> Block:
         """Return S H (m, k), an array of an array, and a tensor of a tensor where M is too."""
-        return divided(multiply(self.matrix, self.beside_root(H)), self.is_markov)
+        H = self.beside_root(H)
+        product = multiply(self.matrix, H)
+        if self.beside is not None:
+            product = np.vstack([product, multiply(self.beside, H)])
+        return divided(product, self.is_markov)
 
     def beside_root(self, H: Block) -> Block:
         """Return H with √π as its last column (n, k + 1): one product then gives M H and M √π."""
@@ -84,15 +92,22 @@ class Step:
             Z = sparse.diags(1 / self.mass) @ Z
         if sparse.issparse(Z) and not sparse.issparse(self.matrix):
             Z = Z.toarray()
-        Z = self.matrix.T @ Z
+        n = len(self.measure)
+        own, others = (Z, None) if self.beside is None else (Z[:n], Z[n:])
+        Z = self.matrix.T @ own
+        if others is not None:
+            Z = Z + self.beside.T @ others
         return Z.toarray() if sparse.issparse(Z) else Z
 
-    def restricted(self, vertices: Array) -> Step:
-        """Return the step between some of the vertices, which it does not leave."""
-        M = self.matrix
+    def restricted(self, rows: Array) -> Step:
+        """Return the step between some of the vertices, and from rows beside them, ascending."""
+        M, others = self.matrix, self.beside
+        vertices, beside = np.split(rows, [np.searchsorted(rows, len(self.measure))])
         is_operator = isinstance(M, Operator)
         M = M.restricted(vertices) if is_operator else M[vertices][:, vertices]
-        return Step(M, self.measure[vertices], self.is_markov)
+        if others is not None:
+            others = others[beside - len(self.measure)][:, vertices]
+        return Step(M, self.measure[vertices], self.is_markov, others)
 
 
 def divided(product: Block, is_markov: bool) -> Block:

@@ -119,6 +119,7 @@ class DiffusionDistances:
     component_coordinates: Callable[[], ComponentCoordinates]  # before the last step of the rows
     trivial: Array | None = None  # (m,), a further coordinate: of the direction √π, if it counts
     labels: Array | None = None  # (points,): only distances between equal ones are looked at
+    counted: Array | None = None  # which points the rows are of; None: of all
 
     @classmethod
     def from_operator(
@@ -134,8 +135,9 @@ class DiffusionDistances:
     ) -> Self:
         """Prepare the distances; A, time, filter and deflate are those of `diffusion_distance`.
 
-        `within_components`: only distances within those of a Diffusion are wanted. `ends` of the
-        spectrum of a Diffusion, if they are known, save the steps that find them.
+        `within_components`: only distances within those of a Diffusion are wanted, of points that
+        count. `ends` of the spectrum of a Diffusion, if they are known, save the steps that find
+        them.
         """
         f = make_filter(filter, time)
         if isinstance(A, Diffusion):
@@ -144,6 +146,8 @@ class DiffusionDistances:
                     "deflate=False, but the distance of a Diffusion leaves out the trivial "
                     "direction; pass diffusion.operator for that of the matrix A."
                 )
+            counted = A.counted if within_components else None
+            A = replace(A, beside=None) if within_components else A
             rows = A.rows(time, filter=filter)
             labels = component_labels(A) if within_components else None
             if labels is not None:
@@ -151,7 +155,7 @@ class DiffusionDistances:
                 labels = labels[rows.vertex]
             check_range(rows.filter, rows.operator, ends)
             coordinates = partial(ComponentCoordinates.from_diffusion, A, N_LEADING, leading)
-            return cls(rows, coordinates, labels=labels)
+            return cls(rows, coordinates, labels=labels, counted=counted)
         A, vertex = on_vertices(A)
         trivial = None
         if not A.n_deflated:  # else the directions that the caller took out do not count

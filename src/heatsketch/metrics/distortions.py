@@ -264,29 +264,45 @@ def distortion_from(
     F: Any, wanted: DiffusionDistances, n_pairs: int | None = None, rng: Rng = 0
 ) -> Distortion:
     """Measure how an embedding F (n, k) changes distances; see `diffusion_distortion`."""
-    F, n = _as_embedding(F), wanted.rows.n_points
+    F, counted = _as_embedding(F), wanted.counted
+    n = wanted.rows.n_points if counted is None else len(counted)
     if len(F) != n:
         raise ValueError(f"F has {len(F)} rows but A has {n} points; pass a row for each point.")
     if n_pairs is not None:
         n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
-    if n <= ALL_PAIRS_UP_TO:
-        S, _ = wanted.coordinates(_SKETCH_COLUMNS)
-        return _over_all_pairs(F, all_distances(S), wanted.labels)
-    S, error = wanted.coordinates(_SKETCH_COLUMNS, leading=not wanted.is_spread_out())
-    return _over_sampled_pairs(F, S, error, wanted, n_pairs, rng)
+    leading = wanted.rows.n_points <= ALL_PAIRS_UP_TO or not wanted.is_spread_out()
+    S, error = wanted.coordinates(_SKETCH_COLUMNS, leading=leading)
+    return _of_counted(F, S, error, wanted, n_pairs, rng)
 
 
 def compare_distances(F: Array, S: Array, wanted: DiffusionDistances, error: float) -> Distortion:
     """Measure how the rows of F (n, k) keep the diffusion distances `wanted`, as `distortion_from`.
 
-    The distances between the rows of S (n, r) are these, up to an error of the mean squared
-    distance.
+    The distances between the rows of S, those of the points that count, are these, up to an error
+    of the mean squared distance.
     """
-    if len(F) <= ALL_PAIRS_UP_TO:
-        return _over_all_pairs(F, all_distances(S), wanted.labels)  # pdist: ten times as long
-    if error > _NEGLIGIBLE and wanted.is_spread_out():
+    if len(S) > ALL_PAIRS_UP_TO and error > _NEGLIGIBLE and wanted.is_spread_out():
         S, error = wanted.coordinates(_SKETCH_COLUMNS, leading=False)
-    return _over_sampled_pairs(F, S, error, wanted)
+    return _of_counted(F, S, error, wanted)
+
+
+def _of_counted(
+    F: Array,
+    S: Array,
+    error: float,
+    wanted: DiffusionDistances,
+    n_pairs: int | None = None,
+    rng: Rng = 0,
+) -> Distortion:
+    """Compare the points that count; the worst pairs are rows of F (points, k)."""
+    numbers = np.arange(len(F)) if wanted.counted is None else np.flatnonzero(wanted.counted)
+    F = F[numbers]
+    if len(F) <= ALL_PAIRS_UP_TO:
+        found = _over_all_pairs(F, all_distances(S), wanted.labels)  # pdist: ten times as long
+    else:
+        found = _over_sampled_pairs(F, S, error, wanted, n_pairs, rng)
+    worst = {end: numbers[pairs] for end, pairs in found.worst_pairs.items()}
+    return found._replace(worst_pairs=worst)
 
 
 def _over_sampled_pairs(

@@ -306,13 +306,18 @@ def of_estimator(est: Any, X: Any, shown: Array) -> dict[str, Any]:
             names = _names_of_components(diffusion.component_of)
             columns.append(column("component", names, shown))
     lines = summary(est, share)
+    scaling = None if diffusion is None else diffusion.scaling
+    is_weighed = scaling is not None and scaling.weights is not None  # those of rows are not kept
+    again = (
+        "rows = np.loadtxt('rows.txt', dtype=int)\n"
+        f"hs.report(hs.{est!r}.fit(X[rows]), X[rows])"
+    )
     return {
         "title": name,
         "command": f"hs.report(hs.{est!r}.fit(X), X)".replace("\n", " "),
         "verdict": "" if (found := est._result("quality_")) is None else found.describe(),
         "reading": reading(est, 1 if scales is None else scales["components"]),
-        "again": "rows = np.loadtxt('rows.txt', dtype=int)\n"
-        f"hs.report(hs.{est!r}.fit(X[rows]), X[rows])",
+        "again": None if is_weighed else again,
         "lines": {
             "input": f"{len(est.embedding_):,} points",
             "method": f"{name}, {parameters(est)}",
@@ -332,6 +337,8 @@ def _ksum_facts(est: Any, X: Any) -> dict[str, Any] | None:
     if X is None or metric is None or "precomputed" in (metric, given.get("affinity")):
         return None
     logger.info("the Ksum test")
+    if (diffusion := diffusion_of(est)) is not None:
+        X = _safe_indexing(X, np.flatnonzero(diffusion.counted))
     try:
         found = ksum(X, metric=metric)
     except ValueError as error:  # points that suffice for an estimator but not for the test

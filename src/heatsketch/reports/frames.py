@@ -153,7 +153,9 @@ def _mapped(
     """
     diffusion, filter = est._current_diffusion(), est._fitted_as.filter
     wanted = DiffusionDistances.from_operator(diffusion, times[at], filter, within_components=True)
-    operator, labels = wanted.rows.operator, wanted.labels
+    operator, labels = wanted.rows.operator, None
+    if wanted.labels is not None:
+        labels = diffusion.component_of
     coordinates = leading(operator, N_LEADING)
     Y = np.asarray(est.embedding_, dtype=float)
     i, j = within_labels(*sampled_pairs(len(Y), _PAIRS), labels)

@@ -31,7 +31,7 @@ def summary(estimator: Any, share: ExplainedVariance | None = None) -> dict[str,
     if given.get("layout") == "auto":
         lines["layout"] = "free" if estimator._has_free_layout else "linear"
     if np.ndim(epsilon):  # one scale for each point
-        low, median, high = (f"{value:.4g}" for value in np.quantile(epsilon, [0, 0.5, 1]))
+        low, median, high = (f"{value:.4g}" for value in np.nanquantile(epsilon, [0, 0.5, 1]))
         lines["bandwidth"] = f"local scales from {low} to {high}, median {median}"
     elif epsilon is not None:
         given = np.isnan(epsilon)

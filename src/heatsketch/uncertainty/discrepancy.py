@@ -10,6 +10,7 @@ import numpy as np
 from heatsketch._random import numbers_at, numbers_of, random_block, seed_entropy
 from heatsketch._typing import Array, Rng
 from heatsketch._validation import check_level, check_number
+from heatsketch.markov.diffusion import Diffusion
 from heatsketch.operators.graph import on_vertices
 from heatsketch.spectral.apply import sketch_blocks
 from heatsketch.spectral.filters import Filter, make_filter
@@ -37,7 +38,8 @@ class Discrepancy:
         √((|f(A)|² + |f(B)|²) / 2) on these points, to compare `value` with. Orthogonal operators of
         one size have a `value` of √2 times it.
     ids : ndarray of shape (n_samples,) or None
-        The points that both have, if estimators were fitted with ids.
+        The points that both have, if estimators were fitted with ids; their rows, if some points
+        have the weight 0 in one of them.
     p_value : float or None
         For replicates, see `diffusion_discrepancy`.
     n_components : int
@@ -195,8 +197,11 @@ def diffusion_discrepancy(
         raise ValueError(f"{'a' if not groups[0] else 'b'} is empty; pass one replicate or more.")
     given = [_matrix_of(one, "ab"[g]) for g, group in enumerate(groups) for one in group]
     matrices, ids = [matrix for matrix, _ in given], [own for _, own in given]
-    sizes = [len(on_vertices(matrix)[1]) for matrix in matrices]
-    own_ids, rows, points = _matched(ids, sizes)
+    counted = [
+        one.counted if isinstance(one, Diffusion) else np.ones(len(on_vertices(one)[1]), bool)
+        for one in matrices
+    ]
+    own_ids, rows, points = _matched(ids, counted)
     exact, seed = k >= len(points), np.random.SeedSequence(seed_entropy(rng))
     sketches = [
         sketch_by_ids(matrix, f, own, k, seed, points if exact else None)[at]
@@ -209,7 +214,8 @@ def diffusion_discrepancy(
         inner = vectors * np.sqrt(np.maximum(values, 0.0))
         p = labelling_p_value(inner, n_first, _MOST_LABELLINGS, seed)
     Y, Z = (np.mean(group, axis=0) for group in (sketches[:n_first], sketches[n_first:]))
-    return discrepancy_of(Y, Z, None if ids[0] is None else ids[0][rows[0]], p, exact)
+    are_all = ids[0] is None and np.all(counted)
+    return discrepancy_of(Y, Z, None if are_all else own_ids[0][rows[0]], p, exact)
 
 
 def discrepancy_of(
@@ -266,21 +272,25 @@ def _matrix_of(one: Any, name: str) -> tuple[Any, Array | None]:
 
 
 def _matched(
-    ids: Sequence[Array | None], sizes: list[int]
+    ids: Sequence[Array | None], counted: list[Array]
 ) -> tuple[list[Array], list[Array], Array]:
     """Return the ids of each, the rows of the common points in each, and the numbers of all points.
 
-    Without ids, the row of a point is its id.
+    Without ids, the row of a point is its id. Points that do not count are in no diffusion.
     """
-    own_ids = [np.arange(n) if own is None else own for own, n in zip(ids, sizes, strict=True)]
+    own_ids = [
+        np.flatnonzero(mask) if own is None else own[mask]
+        for own, mask in zip(ids, counted, strict=True)
+    ]
+    sizes = {len(mask) for mask in counted}
     if len({own is None for own in ids}) > 1:
         raise ValueError(
             "Some of the diffusions have ids and others have none; fit all estimators with ids, "
             "or none."
         )
-    if ids[0] is None and len(set(sizes)) > 1:
+    if ids[0] is None and len(sizes) > 1:
         raise ValueError(
-            f"The diffusions have {' and '.join(map(str, sorted(set(sizes))))} points; pass those "
+            f"The diffusions have {' and '.join(map(str, sorted(sizes)))} points; pass those "
             "of the same points, fit estimators with ids, or use uncertainty.sample_discrepancy."
         )
     if len({own.dtype.kind in "iu" for own in own_ids}) > 1:

@@ -1,7 +1,7 @@
 """Pseudotime: how far the diffusion says that points are from where something starts."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from heatsketch._typing import Array, Rng
 from heatsketch._validation import check_in_range, check_level
 from heatsketch.markov.components import within_component
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.rows import DiffusionRows
+from heatsketch.markov.rows import DiffusionRows, Step
 from heatsketch.operators.deflated import Deflated
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, check_range
 from heatsketch.spectral.eigenpairs import all_eigenpairs
@@ -57,7 +57,7 @@ def pseudotime(
             distances[:, tips] = exact
             _, first, place = np.unique(others.vertex, return_index=True, return_inverse=True)
             distances = np.minimum(distances, exact.max())[:, first[place]]  # duplicates alike
-    late = np.full((3, len(diffusion.vertex)), np.inf)
+    late = np.full((3, diffusion.n_points), np.inf)
     late[:, points] = distances / (distances[0].max() or 1.0)
     return Interval(*late)
 
@@ -87,12 +87,12 @@ def rows_of_component(
             "pass points of one component."
         )
     points = np.flatnonzero(labels == labels[roots[0]])
-    vertices = np.unique(rows.vertex[points])
+    own, place = np.unique(rows.vertex[points], return_inverse=True)
     inside = DiffusionRows(
-        within_component(diffusion, vertices),
+        within_component(diffusion, own[own < diffusion.n]),
         rows.filter,
-        np.searchsorted(vertices, rows.vertex[points]),
-        diffusion.step().restricted(vertices),
+        place,
+        cast(Step, rows.step).restricted(own),
     )
     return inside, np.searchsorted(points, roots), points
 
