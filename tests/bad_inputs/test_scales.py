@@ -117,6 +117,11 @@ OTHERS = [  # which the page does not list
         ("exponent of sparse points", "X.toarray()"),
     ),
     Case(
+        "distances whose order says nothing",
+        lambda: hs.classical.NonmetricMDS(metric="precomputed").fit(1.0 - np.eye(10)),
+        ("All distances of the 10 points are 1, so that their order says", "n_components=9"),
+    ),
+    Case(
         "alpha 1000",
         lambda: hs.DiffusionMap(2, alpha=1000).fit(X),
         ("alpha=1000 takes powers of the density out of the range of float64",),

@@ -114,6 +114,15 @@ def test_training_points_keep_their_places_and_new_ones_are_near_them(X):
 
 def test_equal_distances_and_equal_points_are_told_or_kept():
     assert fitted(1.0 - np.eye(3)).stress_ < 1e-12  # a triangle
+    assert_allclose(pdist(fitted(1.0 - np.eye(10), 9).embedding_), 1, rtol=1e-8)  # a simplex
+    for D in (1.0 - np.eye(10), 1e-9 * (1 - np.eye(4)), np.zeros((5, 5))):
+        with pytest.raises(ValueError, match=f"order says nothing.* n_components={len(D) - 1}"):
+            fitted(D)
+    with pytest.raises(ValueError, match="order says nothing"):  # but for rounding
+        NonmetricMDS().fit(np.linalg.qr(np.vander(np.arange(7.0)))[0])
+    D = 1.0 - np.eye(10)
+    D[0, 1] = D[1, 0] = 2.0
+    assert fitted(D).stress_ < 1  # one that differs has an order
     Y = NonmetricMDS().fit(np.repeat(np.eye(3), 2, axis=0)).embedding_
     assert_allclose(Y[::2], Y[1::2], atol=1e-8)
     assert_array_equal(np.isfinite(Y), True)

@@ -13,6 +13,7 @@ from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding
 from heatsketch.classical.stress import StressScaling, on_principal_axes
 
+_EQUAL = 1e-12  # relative difference of distances that only differ by rounding
 _SHORTEST = 1e-12  # distance, relative to the root mean square, that an embedding divides by
 
 
@@ -68,7 +69,8 @@ class NonmetricMDS(StressScaling):
         Matrices (n, n) exceed the available memory; use `LandmarkMDS`.
     ValueError
         Distances that are negative, not symmetric, or not zero on the diagonal; too many
-        components; distances that are all equal.
+        components; distances of more than k + 1 points that are all equal, whose order says
+        nothing: any places would have the stress 0.
 
     Warns
     -----
@@ -108,6 +110,13 @@ class NonmetricMDS(StressScaling):
 
     def _lower(self, D: Array, start: Array, max_iter: int, tol: float) -> tuple[Array, bool]:
         delta = squareform(D, checks=False)
+        n, k = start.shape
+        if n > k + 1 and np.ptp(delta) <= _EQUAL * delta.max():
+            raise ValueError(
+                f"All distances of the {n} points are {delta.max():.4g}, so that their order says "
+                f"nothing of places in {k} dimensions; pass distances that differ, or n_components="
+                f"{n - 1}, in which they are kept."
+            )
         disparities = Disparities(delta)
         with single_threaded_blas():  # the same bits for any number of threads
             Y, stresses = _lowered(start, disparities, max_iter, tol)
