@@ -85,6 +85,17 @@ def check_n_components(k: Any, most: int, why: str) -> int:
     return int(k)
 
 
+def read_rows(rows: Any, n: int) -> Array:
+    """Return rows of n, given as a mask or by numbers, as an array of one of these forms.
+
+    0 and 1 for each of all rows are a mask: as numbers they would name two rows over and over.
+    """
+    rows = np.asarray(rows)
+    if rows.dtype.kind in "iu" and rows.shape == (n,) and n > 2 and np.isin(rows, (0, 1)).all():
+        rows = rows.astype(bool)
+    return rows
+
+
 def check_in_range(indices: Any, name: str, n: int) -> None:
     """Raise unless all integers of an array are indices of n points."""
     if indices.size and not 0 <= indices.min() <= indices.max() < n:
@@ -178,8 +189,7 @@ def read_points(
     X is an array, a data frame or, with `accept_sparse`, a sparse matrix. With `reset` the
     estimator gets the number and names of the features; otherwise X must have the same.
     """
-    # The first is that of Arrow.
-    names = list(getattr(X, "column_names", X.columns)) if hasattr(X, "columns") else None
+    names = names_of_columns(X)
     points = check_points(
         X if names is None else _read_frame(X, names),
         min_rows=2 if reset else 1,
@@ -303,6 +313,13 @@ def read_array(X: Any, name: str, **form: Any) -> Array:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         reason = str(error).rstrip(".")
         raise kind(f"{name} cannot be read as numbers: {reason}; pass a numeric array.") from error
+
+
+def names_of_columns(X: Any) -> list[Any] | None:
+    """Return the names of the columns of a data frame; None for what is none."""
+    if not hasattr(X, "columns"):
+        return None
+    return list(getattr(X, "column_names", X.columns))  # Arrow has its data in `columns`
 
 
 def _read_frame(X: Any, names: list[Any]) -> Array:

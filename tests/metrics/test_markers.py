@@ -107,6 +107,24 @@ def test_rows_by_number_names_and_words():
     assert list(pd.DataFrame(found.columns())["feature"]) == found.names.tolist()
 
 
+def test_zeros_and_ones_for_all_rows_are_a_mask():
+    found, same = hs.markers(COUNTS, INSIDE.astype(int)), hs.markers(COUNTS, INSIDE)
+    assert (found.n_selected, found.n_against) == (INSIDE.sum(), (~INSIDE).sum())
+    assert_array_equal(found.score, same.score)
+    against = (~INSIDE).astype(np.uint8)
+    assert_array_equal(hs.markers(COUNTS, INSIDE, against).score, same.score)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_names_are_those_of_any_frame(library):
+    frames = pytest.importorskip(library)
+    make = frames.table if library == "pyarrow" else frames.DataFrame
+    frame = make({f"g{j}": COUNTS[:, j].astype(float) for j in range(D)})
+    found, same = hs.markers(frame, INSIDE), hs.markers(COUNTS, INSIDE)
+    assert found.names.tolist() == [f"g{j}" for j in same.index]
+    assert_array_equal(found.score, same.score)
+
+
 def test_a_planted_feature_is_found_among_noise():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(200, 50))

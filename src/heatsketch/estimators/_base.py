@@ -465,9 +465,9 @@ class DiffusionEstimator(Embedder, Weighed):
         Parameters
         ----------
         root : int, array-like of int, or mask of shape (n_samples,)
-            The training point where time starts. With several, a walk starts at each of them with
-            the same probability, and the smallest value is not exactly 0. For roots far from each
-            other, call once for each and take the minimum.
+            The training point where time starts; 0 and 1 for each point are a mask. With several, a
+            walk starts at each of them with the same probability, and the smallest value is not
+            exactly 0. For roots far from each other, call once for each and take the minimum.
         time : int >= 1, default=8
             First step of the sum. With ``filter="heat"`` any positive number. The default does not
             depend on the time of the model. Smaller times keep more noise, larger ones only the

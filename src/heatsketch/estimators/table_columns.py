@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from heatsketch._typing import Array
-from heatsketch._validation import is_missing
+from heatsketch._validation import is_missing, names_of_columns
 
 KINDS = ("number", "rank", "boolean", "ordered", "category", "date", "left out")
 RARE = "(rare)"
@@ -391,7 +391,7 @@ def columns_of(X: Any) -> dict[Any, Any]:
     if isinstance(X, Mapping):
         found = dict(X)
     else:
-        names: Sequence[Any] = list(getattr(X, "column_names", X.columns))  # of Arrow, of others
+        names: Sequence[Any] = names_of_columns(X) or []
         repeated = [repr(name) for name in dict.fromkeys(names) if names.count(name) > 1]
         if repeated:
             raise ValueError(

@@ -11,7 +11,7 @@ from scipy.stats import false_discovery_control
 
 from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array
-from heatsketch._validation import as_floats, check_in_range
+from heatsketch._validation import as_floats, check_in_range, names_of_columns, read_rows
 from heatsketch._words import did_you_mean
 
 _ENTRIES = 2**24  # of a dense block of columns: 128 MB
@@ -125,7 +125,7 @@ def markers(
         The features, of which distances may have been made. Missing entries are NaN; they are left
         out, feature by feature.
     selected : array-like of shape (n_samples,) or (n_selected,)
-        The group: a mask of the rows, or their numbers.
+        The group: a mask of the rows, or their numbers. 0 and 1 for each row are a mask.
     against : array-like of shape (n_samples,) or (n_against,), default=None
         The others, in the same form; by default all that are not in the group.
     names : sequence of shape (n_features,), default=None
@@ -168,8 +168,8 @@ def markers(
     >>> int(found.index[0]), bool(found.area[0] > 0.99)
     (3, True)
     """
-    if names is None and hasattr(X, "columns"):
-        names = list(X.columns)
+    if names is None:
+        names = names_of_columns(X)
     X = as_floats(X, "X")
     if X.ndim != 2 or not X.shape[1]:
         raise ValueError(f"X has shape {X.shape}; pass a table (points, features).")
@@ -229,7 +229,7 @@ def having(entries: Any, wanted: Any, column: str) -> Array:
 
 def _mask(rows: Any, n: int, name: str) -> Array:
     """Return a mask (n,) of rows that are given as a mask or by numbers, or raise."""
-    rows = np.asarray(rows)
+    rows = read_rows(rows, n)
     if rows.dtype == bool:
         if rows.shape != (n,):
             raise ValueError(f"{name} has shape {rows.shape} but X has {n} rows; pass one each.")

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._typing import Array
-from heatsketch._validation import is_missing, read_labels
+from heatsketch._validation import is_missing, names_of_columns, read_labels
 from heatsketch.plot.labels import NO_LABEL_COLOUR, categories, legend_of, palette
 from heatsketch.plot.points import central_window
 
@@ -99,7 +99,7 @@ def named_columns(values: Any, name: str, n: int) -> dict[str, Array]:
     """Return an array, mapping or DataFrame as columns (n,) by name; raise for other lengths."""
     if values is None:
         return {}
-    names = getattr(values, "columns", values if isinstance(values, Mapping) else None)
+    names = values if isinstance(values, Mapping) else names_of_columns(values)
     if names is None:
         columns = {str(getattr(values, "name", None) or name): read_labels(values)}
     else:

@@ -21,6 +21,7 @@ from sklearn.utils import _safe_indexing
 from heatsketch import __version__
 from heatsketch._exceptions import logger
 from heatsketch._typing import Array
+from heatsketch._validation import names_of_columns
 from heatsketch.comparison.audit import Audit
 from heatsketch.estimators import HeatEmbedding, HeatSketch
 from heatsketch.graphs.links import shortest_links
@@ -185,7 +186,9 @@ def report(
             f"est has the coordinates of {len(fit_times_of(est))} times side by side; fit it with "
             "one time, the report moves through others."
         )
-    features = getattr(X, "columns", None if is_audit else est._result("feature_names_in_"))
+    features = names_of_columns(X)
+    if features is None and not is_audit:
+        features = est._result("feature_names_in_")
     X, in_units = (X.values, in_units_of_source(X)) if isinstance(X, Table) else (X, X)
     model, Y = (est.model, est.picture) if is_audit else (est, est.embedding_)
     # The distortion, the frames and the sketch need the same eigenpairs.
@@ -308,10 +311,7 @@ def of_estimator(est: Any, X: Any, shown: Array) -> dict[str, Any]:
     lines = summary(est, share)
     scaling = None if diffusion is None else diffusion.scaling
     is_weighed = scaling is not None and scaling.weights is not None  # those of rows are not kept
-    again = (
-        "rows = np.loadtxt('rows.txt', dtype=int)\n"
-        f"hs.report(hs.{est!r}.fit(X[rows]), X[rows])"
-    )
+    again = f"rows = np.loadtxt('rows.txt', dtype=int)\nhs.report(hs.{est!r}.fit(X[rows]), X[rows])"
     return {
         "title": name,
         "command": f"hs.report(hs.{est!r}.fit(X), X)".replace("\n", " "),
@@ -337,7 +337,7 @@ def _ksum_facts(est: Any, X: Any) -> dict[str, Any] | None:
     if X is None or metric is None or "precomputed" in (metric, given.get("affinity")):
         return None
     logger.info("the Ksum test")
-    if (diffusion := diffusion_of(est)) is not None:
+    if (diffusion := diffusion_of(est)) is not None and diffusion.beside is not None:
         X = _safe_indexing(X, np.flatnonzero(diffusion.counted))
     try:
         found = ksum(X, metric=metric)

@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy as np
 
 from heatsketch._typing import Array, Rng
-from heatsketch._validation import check_in_range, check_level
+from heatsketch._validation import check_in_range, check_level, read_rows
 from heatsketch.markov.components import within_component
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import DiffusionRows, Step
@@ -68,7 +68,8 @@ def rows_of_component(
     """Return the rows of Σ_(s >= time) M A^(s-1) of one component, the roots in it, its points."""
     rows = diffusion.rows(time, filter=filter)
     rows = replace(rows, filter=GreensFilter(rows.filter))
-    roots, n = np.atleast_1d(np.asarray(root)), rows.n_points
+    n = rows.n_points
+    roots = np.atleast_1d(read_rows(root, n))
     if roots.dtype.kind == "b" and roots.shape == (n,):
         roots = np.flatnonzero(roots)
     if roots.ndim > 1 or roots.dtype.kind not in "iu" or not roots.size:
