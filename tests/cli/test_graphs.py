@@ -71,6 +71,16 @@ def test_nodes_without_edges_and_components_are_named_in_what_is_said(run):
     assert io.read_table("o.csv").values.shape == (8, 2)
 
 
+def test_a_star_has_a_picture_with_all_defaults(run):
+    Path("star.csv").write_text("source,target\n" + "".join(f"hub,n{i}\n" for i in range(60)))
+    run("embed", "star.csv", "-o", "o.npy", "--graph")
+    Y = np.load("o.npy")
+    names = io.read_graph("star.csv").extra["id"].tolist()
+    leaves = np.delete(Y, names.index("hub"), axis=0)
+    np.testing.assert_allclose(leaves, np.tile(leaves[:1], (60, 1)))
+    assert np.linalg.norm(Y[names.index("hub")] - leaves[0]) > 0
+
+
 def test_scales_and_distances_of_a_graph_are_those_of_the_estimators(run):
     graph = {"affinity": "precomputed", "filter": "heat", "random_state": 0}
     facts = json.loads(run("scales", "edges.csv", "--graph", "--json").out)

@@ -70,6 +70,39 @@ def test_automatic_time_is_the_first_at_which_the_next_coordinate_does_not_matte
         assert kept > k
 
 
+@pytest.mark.parametrize("time", [0.5, 1.0, 8.0])
+@pytest.mark.parametrize("delta", [0.05, 0.2, 0.9])
+def test_waiting_walks_count_by_the_weights_of_their_coordinates(time, delta):
+    X = cloud(300, 3, seed=4)
+    A, pi = walk_of(kernel_matrix(X, 1.0), 1.0)
+    A = np.sqrt(pi)[:, None] * A / np.sqrt(pi)
+    lam = np.linalg.eigvalsh((A + A.T) / 2)[-2::-1]
+    weights = np.exp(-time * (1 - lam)) - np.exp(-time)
+    kept = 1 + np.flatnonzero(weights[:64] > delta * weights[0]).max()
+    model = hs.DiffusionMap("auto", time, delta=delta, filter="heat", **DENSE).fit(X)
+    assert model.embedding_.shape[1] == kept
+    sizes = np.linalg.norm(np.sqrt(pi)[:, None] * model.embedding_, axis=0)
+    assert_allclose(sizes, weights[:kept], rtol=1e-6)
+
+
+@pytest.mark.parametrize("k", [1, 5, 9])
+@pytest.mark.parametrize("delta", [0.01, 0.2, 0.9])
+def test_automatic_time_of_waiting_walks_has_the_next_coordinate_at_delta(k, delta):
+    lam = spectrum_of(X)
+    model = hs.DiffusionMap(k, "auto", delta=delta, filter="heat", **DENSE).fit(X)
+    ratio = np.expm1(model.time_ * lam[k]) / np.expm1(model.time_ * lam[0])
+    assert ratio == pytest.approx(delta, rel=1e-9) or (model.time_ == 1 and ratio < delta)
+
+
+@pytest.mark.filterwarnings("ignore:K is zero on its diagonal|:UserWarning")
+def test_automatic_time_of_waiting_walks_needs_a_walk_that_stays():
+    K = np.ones((9, 9)) - np.eye(9)
+    K[0, 1] = K[1, 0] = 1.2
+    how = {"affinity": "precomputed", "filter": "heat"}
+    with pytest.raises(ValueError, match="time='auto' finds no time: the eigenvalue 1 is -0"):
+        hs.DiffusionMap(7, "auto", **how).fit(K)
+
+
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 7])
 def test_gap_time_is_that_of_the_largest_gap(k):
     X = cloud(60, 2, seed=4)

@@ -10,6 +10,7 @@ from scipy.spatial.distance import pdist
 import heatsketch as hs
 from heatsketch.markov.rows import Coordinates
 from heatsketch.markov.times import DIRECTIONS_PER_DIMENSION, choose_time, direction_curve
+from heatsketch.operators.dense import Dense
 from heatsketch.spectral.recurrences import SpectralDensity
 from problems.clouds import cloud
 
@@ -17,7 +18,7 @@ from problems.clouds import cloud
 def spectrum(values, others=(), counts=()):
     values = np.asarray(values, float)
     density = SpectralDensity(np.asarray(others, float), np.asarray(counts, float))
-    return Coordinates(None, values, np.eye(len(values)), density)
+    return Coordinates(Dense(np.eye(1)), values, np.eye(len(values)), density)
 
 
 def directions(values, time):
@@ -85,6 +86,49 @@ def test_tight_groups_keep_their_shape():
     Y = hs.HeatEmbedding(random_state=0).fit_transform(X)
     places = np.unique(np.round(Y / np.ptp(Y), 6), axis=0)
     assert len(places) > 0.95 * len(X)
+
+
+def complete(n, noise=0.0):
+    K = 1.0 + noise * np.random.default_rng(0).normal(size=(n, n))
+    K = (K + K.T) / 2
+    np.fill_diagonal(K, 0)
+    return K
+
+
+def star(n):
+    K = np.zeros((n, n))
+    K[0, 1:] = K[1:, 0] = 1
+    return K
+
+
+@pytest.mark.parametrize("filter", ["accumulated", "power", "heat"])
+@pytest.mark.parametrize("layout", ["free", "linear"])
+@pytest.mark.parametrize(
+    ("K", "count"),
+    [
+        (star(61), 1),  # λ = -1, and 0 otherwise
+        (complete(50), 49),  # λ = -1/49
+        (complete(50, 1e-6), 49),
+        (np.kron(complete(4), np.ones((9, 9))), 3),  # λ = -1/3, and 0
+    ],
+    ids=["star", "complete", "nearly complete", "four parts"],
+)
+@pytest.mark.filterwarnings("ignore:K is zero on its diagonal|:UserWarning")
+def test_directions_that_do_not_fall_end_the_search_at_once(K, count, filter, layout):
+    model = hs.HeatEmbedding(affinity="precomputed", filter=filter, layout=layout)
+    Y = model.fit_transform(K)
+    assert model.time_ == 1
+    assert model.time_curve_.directions[0] == pytest.approx(count, rel=1e-4)
+    assert np.isfinite(Y).all()
+    for i, j in [(1, 2), (0, 1)]:  # walks from points with the same edges are the same
+        assert np.array_equal(K[i], K[j]) == np.allclose(Y[i], Y[j], atol=1e-6 * np.ptp(Y))
+
+
+def test_directions_of_waiting_walks_are_those_of_walks_that_have_moved():
+    lam = np.linspace(0.95, -0.4, 40)
+    for time, found in zip(*direction_curve(spectrum(lam), "heat", 2)[:2], strict=True):
+        squares = (np.exp(-time * (1 - lam)) - np.exp(-time)) ** 2
+        assert found == pytest.approx(squares.sum() ** 2 / (squares**2).sum(), rel=1e-9)
 
 
 def test_a_sum_starts_at_the_time_that_is_chosen_for_one():

@@ -19,7 +19,7 @@ from heatsketch.operators.operator import Operator
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, check_range
 from heatsketch.spectral.eigenpairs import Spectrum
-from heatsketch.spectral.filters import FILTERS, make_filter
+from heatsketch.spectral.filters import FILTERS, Filter, make_filter
 from heatsketch.spectral.shift_invert import largest_eigenpairs, slowest_eigenpairs
 from heatsketch.spectral.traces import Eigengap, explained_variance, largest_gap
 
@@ -50,15 +50,15 @@ class DiffusionMap(DiffusionEstimator):
         Number k of coordinates. A fraction: the least number that explains this fraction of the
         diffusion variance (at least one; beyond 2,048 points at most 1,024, with a warning).
         "auto": those with λ_m^t > δ λ_1^t, (26) of [1]_, but at most 64. With several times, t is
-        the smallest. With the heat filter, e^{-t(1-λ)} replaces λ^t.
+        the smallest. With the heat filter, e^{-t(1-λ)} - e^{-t} replaces λ^t.
     time : float >= 0, "auto", "gap", or a sequence of times, default=1
         Diffusion time t: >= 0 with ``filter="power"``, > 0 with "heat", >= 1 with "accumulated".
         With "power", 0 gives the eigenvectors without the factor λ^t, (57) of [1]_. "auto": the
         smallest integer t with (λ_{k+1} / λ_1)^t <= δ, (29) of [1]_ (where λ_k, with which k - 1
         coordinates count, is an error), so that the other coordinates are negligible. "gap": the t
         with the largest spectral gap of P^t after the k coordinates, λ_k^t - λ_{k+1}^t: the integer
-        below or above log(log λ_{k+1} / log λ_k) / log(λ_k / λ_{k+1}). With the heat filter, f(λ)
-        replaces λ^t.
+        below or above log(log λ_{k+1} / log λ_k) / log(λ_k / λ_{k+1}). With the heat filter,
+        e^{-t(1-λ)} - e^{-t} replaces λ^t, and t >= 1 of "auto" need not be an integer.
     filter : {"power", "heat", "accumulated"}, default="power"
         Weight of a coordinate: λ^t, e^{-t(1-λ)} - e^{-t}, or that of squared distances added up
         from t on (see `Accumulated`).
@@ -214,8 +214,8 @@ class DiffusionMap(DiffusionEstimator):
         if rule is not None:
             times, k = [self._time_by_gap(rule, lam)], k - 1
         elif self.n_components == "auto":
-            f = make_filter(self.filter, min(times))
-            weights = f.with_log_scale(np.abs(lam) if f.of_powers else lam)[0]
+            f = make_filter(self.filter, min(times)).minus_constant()
+            weights = np.abs(f.with_log_scale(np.abs(lam) if f.of_powers else lam)[0])
             counts = weights > self.delta * weights[0]
             k = 1 + int(np.max(np.flatnonzero(counts), initial=0))
             if k == MOST_AUTO_COMPONENTS:
@@ -310,25 +310,30 @@ class DiffusionMap(DiffusionEstimator):
         """
         number = 1 if rule == "auto" else len(lam) - 1
         ends = lam[[number - 1, -1]]
-        first, following = map(float, np.abs(ends) if FILTERS[self.filter].of_powers else ends)
+        steps = FILTERS[self.filter].of_powers
+        first, following = map(float, np.abs(ends) if steps else ends)
         if not following < first - max(1e-12 * abs(first), 1e-15):  # more than rounding
             raise ValueError(
                 f"time={rule!r} finds no gap: the eigenvalues {number} and {len(lam)} are both "
                 f"{first:.6g} (are the data disconnected?); pass a time, or another n_components."
             )
-        steps, ends = FILTERS[self.filter].of_powers, np.array([first, following])
+        ends = np.array([first, following])
 
-        def scaled(log_time: float) -> tuple[Array, float]:
-            return make_filter(self.filter, math.exp(log_time)).with_log_scale(ends)
+        def at(log_time: float) -> Filter:
+            return make_filter(self.filter, math.exp(log_time))
 
-        if rule == "auto":  # the first time at which f(λ_{k+1}) <= δ f(λ_1)
+        if rule == "auto":  # the first time at which f(λ_{k+1}) <= δ f(λ_1), f without f(0)
 
             def log_excess(log_time: float) -> float:
-                above, below = scaled(log_time)[0]
+                above, below = np.abs(at(log_time).minus_constant().with_log_scale(ends)[0])
                 return math.log(max(below / above, _TINY) / self.delta)
 
-            low = 0.0 if steps else _LOG_TIMES[0]
-            time = math.exp(low if log_excess(low) <= 0 else brentq(log_excess, low, _LOG_TIMES[1]))
+            if first <= 0:  # of the heat filter
+                raise ValueError(
+                    f"time='auto' finds no time: the eigenvalue 1 is {first:.6g}, so that its "
+                    "weight falls as fast as the others; pass a time, or filter='power'."
+                )
+            time = 1.0 if log_excess(0) <= 0 else math.exp(brentq(log_excess, 0, _LOG_TIMES[1]))
             return math.ceil(time * (1 - 1e-12)) if steps else time
         if 1 - first < 1e-12:
             raise ValueError(
@@ -337,7 +342,7 @@ class DiffusionMap(DiffusionEstimator):
             )
 
         def log_gap(log_time: float) -> float:
-            (above, below), log_scale = scaled(log_time)
+            (above, below), log_scale = at(log_time).with_log_scale(ends)
             return log_scale + math.log(max(above - below, _TINY))
 
         best = minimize_scalar(lambda log: -log_gap(log), bounds=_LOG_TIMES, method="bounded")

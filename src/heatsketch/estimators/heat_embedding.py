@@ -356,7 +356,7 @@ class HeatEmbedding(DiffusionEstimator):
     ) -> tuple[WideCoordinates, tuple[float, float]]:
         """Return coordinates with the diffusion distances, and the ends of the spectrum."""
         f = make_filter(self.filter, self.time_).reduced()
-        coordinates = coordinates.enough_for(make_filter(self.filter, self.time_))
+        coordinates = coordinates.enough_for(make_filter(self.filter, self.time_).minus_constant())
         ends = float(coordinates.values.min()), float(coordinates.values.max())
         check_range(f, diffusion.deflated, ends)
         numbers = None

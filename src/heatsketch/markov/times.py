@@ -1,6 +1,7 @@
 """The diffusion time of a picture, chosen by the number of directions."""
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,8 @@ from heatsketch._typing import Array
 from heatsketch.markov.components import ComponentCoordinates
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import N_LEADING, Coordinates, LeadingPairs, leading_pairs
-from heatsketch.spectral.filters import FILTERS
+from heatsketch.spectral.apply import time_excess
+from heatsketch.spectral.filters import Filter, make_filter
 
 DIRECTIONS_PER_DIMENSION = 4
 _STILL = 1.25  # directions no longer fall if those at t are at most so many times those at 4 t
@@ -26,7 +28,8 @@ class TimeCurve(NamedTuple):
     times : array (m,)
         Ascending: 1, 2, 4, ..., and the time chosen.
     directions : array (m,)
-        Effective number of directions of the diffusion distances at one time t: (Σ λ^2t)² / Σ λ^4t.
+        Effective number of directions of the diffusion distances at one time t: (Σ λ^2t)² / Σ λ^4t,
+        with e^{-t(1-λ)} - e^{-t} in place of λ^t for the heat filter.
     wanted : float
         The largest number that k dimensions can show: 4 k.
     time : int
@@ -60,20 +63,48 @@ def direction_curve(coordinates: Coordinates, filter: str, k: int) -> TimeCurve:
     If there are more than 4 k tight groups that hardly touch, each stays a direction until times at
     which it is a single place. Therefore the search ends earlier, where the directions no longer
     fall. (With waiting walks they do not fall at first either, so at least ten points per direction
-    are required.)
+    are required.) If all times in the range of numbers have too many, as of a complete graph, whose
+    eigenvalues are equal, it is the smallest that has about as few as the last of these.
     """
     wanted = float(DIRECTIONS_PER_DIMENSION * k)
     count = len(coordinates.values) + coordinates.remaining.counts.sum()  # of eigenvalues
-    f = FILTERS["power" if filter == "accumulated" else filter]  # also for sums, one time
-    low, time, high = 0, 1, _LAST_TIME  # too many directions at low, few enough at high
+    values = coordinates.values
+    ends = float(values.min()), float(values.max())
+
+    def weights(time: int) -> Filter:  # also for sums, those of one time
+        return make_filter("power" if filter == "accumulated" else filter, time).minus_constant()
+
+    def directions(time: int) -> float:
+        return coordinates.directions(weights(time))
+
+    def is_in_range(time: int) -> bool:
+        return time_excess(weights(time), coordinates.operator, ends) <= 1
+
+    def are_few(time: int) -> bool:
+        now = directions(time)
+        still = now <= count / _LEAST_GROUP and now <= _STILL * directions(4 * time)
+        return now <= wanted or still
+
+    chosen = _first(are_few)
+    if not is_in_range(chosen):
+        last = 1
+        while is_in_range(2 * last):
+            last *= 2
+        least = directions(last)
+        chosen = _first(lambda time: directions(time) <= _STILL * least)
+    most = math.ceil(math.log2(chosen)) + _BEYOND
+    times = np.union1d(2 ** np.arange(most + 1), [chosen])
+    curve = np.array([directions(int(time)) for time in times])
+    return TimeCurve(times, curve, wanted, chosen)
+
+
+def _first(is_enough: Callable[[int], bool]) -> int:
+    """Return the smallest time at which there is enough, at most 2^40."""
+    low, time, high = 0, 1, _LAST_TIME
     while high - low > 1:
-        now, later = (coordinates.directions(f(t)) for t in (time, 4 * time))
-        if now <= wanted or now <= min(count / _LEAST_GROUP, _STILL * later):
+        if is_enough(time):
             high = time
         else:
             low = time
         time = min(2 * time, (low + high + 1) // 2)
-    last = math.ceil(math.log2(high)) + _BEYOND
-    times = np.union1d(2 ** np.arange(last + 1), [high])
-    curve = np.array([coordinates.directions(f(int(time))) for time in times])
-    return TimeCurve(times, curve, wanted, high)
+    return high
