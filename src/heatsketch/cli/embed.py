@@ -106,7 +106,7 @@ def _is_by_blocks(args: Namespace, estimator: Any) -> bool:
             if vars(args)[option.replace("-", "_")] is not None:
                 args.usage_error(f"--{option} is for {', '.join(BLOCK_FORMATS)} and folders")
         return False
-    if is_folder or args.resume or args.cluster:
+    if is_folder or args.resume or args.cluster is not None:
         return True
     how = Reading(**{"missing": "error"} | common.reading(args))
     if args.fit_points is not None:
