@@ -150,12 +150,17 @@ def image_facts(X: Any, images: tuple[int, int] | None, shown: Array) -> dict[st
     """Return the points shown as grey images (m, h, w), with fewer pixels if they are large."""
     if images is None:
         return None
-    if X is None or np.shape(X)[1] != images[0] * images[1]:
+    if X is None:
+        raise ValueError(f"images={images!r} but X is not given; pass the points, as X.")
+    size = np.asarray(images)
+    is_pair = size.shape == (2,) and size.dtype.kind in "iu" and size.min() > 0
+    if not is_pair or size.prod() != np.shape(X)[1]:
         raise ValueError(
-            f"images={images!r} but X has {None if X is None else np.shape(X)[1]} features; pass "
-            "the points, and the height and width of an image of them."
+            f"images={images!r} but X has {np.shape(X)[1]} features; pass the height and width of "
+            "an image, whose product is this."
         )
-    values = np.asarray(X, dtype=float)[shown].reshape(-1, *images)
+    values = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=float)[shown]
+    values = values.reshape(-1, *images)
     while values.size > _IMAGE_BYTES and min(values.shape[1:]) > 1:
         values = values[:, ::2, ::2]
     low, high = values.min(), values.max()

@@ -23,6 +23,7 @@ from heatsketch._exceptions import logger
 from heatsketch._typing import Array
 from heatsketch.comparison.audit import Audit
 from heatsketch.estimators import HeatEmbedding, HeatSketch
+from heatsketch.estimators._embedder import Embedder
 from heatsketch.graphs.links import shortest_links
 from heatsketch.graphs.neighborhoods import positive
 from heatsketch.io.refine import in_units_of_source
@@ -117,7 +118,7 @@ def report(
         An estimator with one time. Methods without a diffusion have no slider. For an `Audit`, the
         page shows the picture, coloured by trust, torn and merged groups, and gaps.
     X : io.Table or {array-like, sparse matrix} of shape (n_samples, n_features), default=None
-        The points, for the Ksum test. A dense X of up to 50 columns also gives colours, for a table
+        The points of the fit, for the Ksum test. A dense X of up to 50 columns also gives colours, for a table
         in the units of its file; of more than 20,000 points those of the largest variance.
     labels : array-like of shape (n_samples,), DataFrame or mapping of columns, default=None
         Columns for the colours; the first one is shown at the start. `plot.categories` tells
@@ -148,8 +149,11 @@ def report(
     Raises
     ------
     ValueError
-        An estimator with several times; columns of another length than its points; times that its
-        filter does not allow, or times without a diffusion; a suffix that is not .html.
+        An estimator with several times; points that are not those of its fit; columns of another
+        length than these; times that its filter does not allow, or times without a diffusion;
+        images of another size than the points; a suffix that is not .html.
+    TypeError
+        `est` is neither an estimator of heatsketch nor an `Audit`.
 
     See Also
     --------
@@ -178,6 +182,11 @@ def report(
     if path is not None:
         check_suffix(path)
     is_audit = isinstance(est, Audit)
+    if not isinstance(est, Audit | Embedder):
+        raise TypeError(
+            f"est is of type {type(est).__name__}; pass a fitted estimator of heatsketch, or an "
+            "Audit, and the points after it: report(est, X)."
+        )
     if not is_audit:
         est = est._as_fitted()
     if len(fit_times_of(est)) > 1:
@@ -196,6 +205,8 @@ def report(
         raise ValueError(
             f"X has {np.shape(X)[0]} rows but est was fitted to {n}; pass the same points."
         )
+    if X is not None:
+        model._refuse_other_points(X)
     shown = shown_points(n, distortion)
     facts = of_audit(est, shown) if is_audit else of_estimator(est, X, shown)
     columns = [
@@ -213,7 +224,7 @@ def report(
             f"because the page shows more than {MANY_POINTS:,} points"
         )
     facts |= {
-        "title": title or facts["title"],
+        "title": str(title or facts["title"]),
         "palette": palette(MAX_CATEGORIES),  # of groups that are named in the page
         "n_points": n,
         "n_coordinates": Y.shape[1],
