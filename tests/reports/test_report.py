@@ -319,6 +319,21 @@ def test_columns_of_data_frames(library, roll):
     np.testing.assert_allclose(unpacked(facts["columns"][2]["values"]), roll[0][:, 0], rtol=1e-6)
 
 
+def test_a_page_opens_with_the_first_column_that_repeats_and_finds_names(roll, embedded):
+    pd = pytest.importorskip("pandas")
+    names = np.array([f"flight {row}" for row in range(300)], object)
+    notes = np.where(np.arange(300) % 9, None, names)  # text of which most is missing
+    given = {"flight": names, "note": notes, "kind": list("abc") * 100, "sheet": roll[1]}
+    facts = hs.report(embedded, roll[0], labels=pd.DataFrame(given), ids=list("xyz") * 100).facts
+    shown = [column["name"] for column in facts["columns"]]
+    assert shown == ["kind", "sheet", "x0", "x1", "x2"]
+    assert list(facts["ids"]) == ["id", "flight", "note"]
+    assert unpacked(facts["ids"]["flight"]) == names.tolist()
+    assert unpacked(facts["ids"]["note"]) == ["" if x is None else x for x in notes]
+    few = hs.DiffusionMap(n_neighbors=3).fit(roll[0][:20])  # as many names as there are colours
+    assert hs.report(few, labels=names[:20]).facts["columns"][0]["name"] == "label"
+
+
 def test_certainty_of_neighbours_is_a_column(roll):
     model = hs.HeatSketch(16, random_state=0).fit(roll[0])
     (confidence,) = hs.report(model).facts["columns"]

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from heatsketch._typing import Array
 from heatsketch._validation import is_missing, read_labels
-from heatsketch.plot.labels import NO_LABEL_COLOUR, categories, legend_of, palette
+from heatsketch.plot.labels import MAX_CATEGORIES, NO_LABEL_COLOUR, categories, legend_of, palette
 from heatsketch.plot.points import central_window
 
 MOST_FEATURES, MANY_POINTS = 50, 20_000  # features that become columns, all up to so many points
@@ -111,6 +111,16 @@ def named_columns(values: Any, name: str, n: int) -> dict[str, Array]:
                 f"rows; pass shape ({n},)."
             )
     return columns
+
+
+def labels_and_ids(labels: Any, ids: Any, n: int) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Return columns (n,) for colours and columns of ids; texts that never repeat are ids."""
+    columns, names = named_columns(labels, "label", n), named_columns(ids, "id", n)
+    for name, values in [*columns.items()]:
+        codes, words = categories(values) or ((), ())
+        if MAX_CATEGORIES < len(words) == np.count_nonzero(np.greater_equal(codes, 0)):
+            names.setdefault(name, columns.pop(name))
+    return columns, names
 
 
 def feature_columns(X: Any, names: Any, shown: Array) -> list[dict[str, Any]]:

@@ -40,7 +40,7 @@ from heatsketch.reports.columns import (
     column,
     feature_columns,
     image_facts,
-    named_columns,
+    labels_and_ids,
     packed,
     texts,
 )
@@ -118,11 +118,12 @@ def report(
         An estimator with one time. Methods without a diffusion have no slider. For an `Audit`, the
         page shows the picture, coloured by trust, torn and merged groups, and gaps.
     X : io.Table or {array-like, sparse matrix} of shape (n_samples, n_features), default=None
-        The points of the fit, for the Ksum test. A dense X of up to 50 columns also gives colours, for a table
-        in the units of its file; of more than 20,000 points those of the largest variance.
+        The points of the fit, for the Ksum test. A dense X of up to 50 columns also gives colours,
+        for a table in the units of its file; of more than 20,000 points those of the largest
+        variance.
     labels : array-like of shape (n_samples,), DataFrame or mapping of columns, default=None
         Columns for the colours; the first one is shown at the start. `plot.categories` tells
-        categories from numbers.
+        categories from numbers. Text that never repeats, in more than 20 rows, is an id.
     colors : dict of dicts, default=None
         Colours of categories of `labels`, as {column: {category: "#rrggbb"}}; by default a palette.
     ids : array-like of shape (n_samples,) or mapping of columns, default=None
@@ -209,9 +210,9 @@ def report(
         model._refuse_other_points(X)
     shown = shown_points(n, distortion)
     facts = of_audit(est, shown) if is_audit else of_estimator(est, X, shown)
+    labels, ids = labels_and_ids(labels, ids, n)
     columns = [
-        column(name, values, shown, (colors or {}).get(name))
-        for name, values in named_columns(labels, "label", n).items()
+        column(name, values, shown, (colors or {}).get(name)) for name, values in labels.items()
     ]
     diffusion = diffusion_of(model)
     components = np.zeros(n, int) if diffusion is None else diffusion.component_of
@@ -230,7 +231,7 @@ def report(
         "n_coordinates": Y.shape[1],
         "shown": None if len(shown) == n else packed(shown, "i4"),
         "frames": frames(est, Y, slider_times(est, times, len(shown)), shown, leading),
-        "ids": {name: texts(values, shown) for name, values in named_columns(ids, "id", n).items()},
+        "ids": {name: texts(values, shown) for name, values in ids.items()},
         "columns": columns + of_features,
         "distortion": distortion and distortion_facts(distortion, shown, model._has_free_layout),
         "parameters": {name: repr(value) for name, value in model.get_params(deep=False).items()},
@@ -250,11 +251,10 @@ def report(
         and X is not None
         and "precomputed" not in est.get_params().values()
     ):
-        known = named_columns(labels, "label", n), named_columns(ids, "id", n)
 
         def again(rows: Array) -> Report:
             points = _safe_indexing(X, rows)
-            own, names = ({name: x[rows] for name, x in given.items()} for given in known)
+            own, names = ({name: x[rows] for name, x in given.items()} for given in (labels, ids))
             found = report(clone(est).fit(points), points, labels=own, colors=colors, ids=names)
             found.facts.update(subset=True, shown=packed(rows, "i4"), title=facts["title"])
             return found
@@ -281,17 +281,19 @@ def of_audit(audit: Audit, shown: Array) -> dict[str, Any]:
     place = np.full(len(audit.trust), -1)
     place[shown] = np.arange(len(shown))
     groups = {"torn": audit.torn, "merged": audit.merged}
-    names = "trust", "neighbours", "groups"
+    lines = dict(zip(("trust", "neighbours", "groups"), audit.describe().splitlines(), strict=True))
+    if (quality := audit._quality) is not None:
+        lines["verdict"] = quality.describe()
     measures = {name.replace("_", " "): getattr(audit, name) for name in AUDITED}
     measures["dubious"] = np.where(audit.undecided, "undecided", audit.dubious.astype(str))
     return {
         "title": "Audit of a picture",
         "command": "heatsketch.audit(X, Y)",
-        "verdict": audit.describe().splitlines()[0],
+        "verdict": lines.get("verdict", lines["trust"]),
         "reading": "The figures compare this picture with the data. Do not read areas or densities "
         "from it, nor gaps that the table of gaps does not believe.",
         "again": None,
-        "lines": dict(zip(names, audit.describe().splitlines(), strict=True)),
+        "lines": lines,
         "own columns": [column(name, values, shown) for name, values in measures.items()],
         "gaps": [gap._asdict() | {"labels": [*map(str, gap.labels)]} for gap in audit.gaps],
         "groups": {
