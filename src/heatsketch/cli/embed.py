@@ -52,9 +52,7 @@ def run(args: Namespace) -> dict[str, str]:
     if _is_by_blocks(args, estimator):
         return _embed_by_blocks(args, estimator)
     table = common.read_points(args)
-    root = None
-    if args.pseudotime is not None:
-        (root,) = common.rows_of(common.names_of(args, table), [args.pseudotime], args.input)
+    root = None if args.pseudotime is None else common.roots_of(args, table)
     added = (CONFIDENCE,) * bool(args.intervals) + PSEUDOTIME * (root is not None)
     twice = [name for name in added if name in table.extra]
     if twice and not (args.in_place and args.force):
