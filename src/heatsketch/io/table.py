@@ -61,6 +61,8 @@ class Table:
         `refine.Learned`: medians, scales and an encoder for other rows of the same kind.
     mixed : dict or None
         Columns of all types while they are not encoded yet.
+    passed_over : tuple of str
+        Columns of `extra` that would be features if they were encoded.
 
     See Also
     --------
@@ -78,7 +80,7 @@ class Table:
     learned: dict[str, Any] = field(default_factory=dict)
     rows: Array | None = None  # their numbers in the source, where some were left out
     mixed: dict[str, Any] | None = None  # columns of all types, which are to be encoded
-    passed_over: Names = ()  # columns of `extra` that would be features if they were encoded
+    passed_over: tuple[str, ...] = ()
 
     def take(self, rows: Any) -> "Table":
         """Return the rows of a mask, a slice or an array of numbers."""

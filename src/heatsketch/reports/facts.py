@@ -183,7 +183,7 @@ def report(
     if path is not None:
         check_suffix(path)
     is_audit = isinstance(est, Audit)
-    if not isinstance(est, Audit | Embedder):
+    if not is_audit and not isinstance(est, Embedder):
         raise TypeError(
             f"est is of type {type(est).__name__}; pass a fitted estimator of heatsketch, or an "
             "Audit, and the points after it: report(est, X)."
