@@ -180,6 +180,9 @@ def test_pseudotime_is_that_of_the_estimator_in_obs(tmp_path):
     assert (said["time"], said["root"].tolist()) == (1, [4, 6])
     with pytest.raises(ValueError, match=r"adata has no cell 'cell x'; .*did you mean"):
         hs.anndata.pseudotime(adata, "cell x")
+    adata.obs["kind"] = ["CD34+"] * 4 + ["other"] * (N - 4)
+    with pytest.raises(ValueError, match=r"value of obs\['kind'\]: .* adata.obs\['kind'\] == 'CD3"):
+        hs.anndata.pseudotime(adata, "CD34+")
     del adata.uns["iroot"]
     with pytest.raises(ValueError, match=r"There is no root; .*uns\[\"iroot\"\]"):
         hs.anndata.pseudotime(adata)

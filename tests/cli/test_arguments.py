@@ -13,7 +13,7 @@ from heatsketch.cli import VERBS
 from heatsketch.cli.arguments import parser_of, value
 from heatsketch.comparison.methods import ESTIMATORS, defaults
 
-COMMON = ("help", "quiet", "force", "debug", "parameters")
+COMMON = ("help", "quiet", "force", "debug", "verbose", "parameters")
 HEAVY = ("numpy", "scipy", "sklearn", "pyarrow", "numba", "pandas", "matplotlib")
 
 

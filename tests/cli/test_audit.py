@@ -38,6 +38,27 @@ def test_pictures_are_joined_by_id_where_there_are_ids(files, picture, run):
     assert "neighbors kept" in Path("page.html").read_text("utf-8")
 
 
+def test_an_audit_names_the_entry_of_obsm_and_ends_with_the_verdict_of_embed(run):
+    X, _ = hs.datasets.swiss_roll(300, rng=0)
+    model = hs.HeatEmbedding(random_state=0).fit(X)
+    adata = anndata.AnnData(X, obsm={"X_own": model.embedding_})
+    adata.write_h5ad("cells.h5ad")
+    said = run("audit", "cells.h5ad", "X_own", "-o", "page.html", "--time", 8)
+    assert said.lines["picture"] == "cells.h5ad: X_own; joined by 'index'"
+    assert "log L" not in said.out
+    # The neighbours of points do not depend on the distances that a picture was made for; paths
+    # are those from other points than in the fit.
+    found, own = hs.audit(X, model.embedding_, random_state=0)._quality, model.quality_
+    for name in ("neighbors", "true_neighbors", "outside", "crowding"):
+        assert getattr(found, name) == pytest.approx(getattr(own, name))
+    assert found.distances == pytest.approx(own.distances, abs=0.02)
+    verdict = said.lines["verdict"]
+    assert verdict.startswith(f"{own.verdict}: on average {own.true_neighbors:.1f} of a point's")
+    more = run("audit", "cells.h5ad", "X_own", "-o", "page.html", "--force", "--verbose").lines
+    log_L = hs.audit(X, model.embedding_, random_state=0).distortion.log_L
+    assert float(more["log L"]) == pytest.approx(log_L, rel=1e-3)
+
+
 @pytest.mark.parametrize("verb", ["report", "audit"])
 def test_pages_of_cells_have_genes_and_the_colours_of_the_file(verb, run):
     adata = anndata.AnnData(np.random.default_rng(0).normal(size=(90, 60)).astype(np.float32))

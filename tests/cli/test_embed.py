@@ -227,7 +227,15 @@ def test_pseudotime_adds_columns(clouds, run):
     names = ["heat_pseudotime", "heat_pseudotime_low", "heat_pseudotime_high"]
     np.testing.assert_allclose(pd.read_csv("late.csv")[names].T, np.array(wanted))
     said = run(*given, "-o", "o.csv", "--pseudotime", "p77", code=1)
-    assert "has no point 'p77'" in said.err
+    assert "has no point 'p77'; choose from p0, p1, p2, p3, p4 and 55 more; did you" in said.err
+    said = run(*given, "-o", "o.csv", "--pseudotime", "a", code=1)
+    assert "no point 'a'; it is a value of 'group': pass --pseudotime group=a." in said.err
+    said = run(*given, "-o", "o.csv", "--pseudotime", "group=d", code=1)
+    assert "'group' has no label 'd'; choose from a, b, c" in said.err
+    run(*given, "-o", "several.csv", "--n-neighbors", 30, "--pseudotime", "group=b")
+    model = hs.DiffusionMap(n_neighbors=30, random_state=0).fit(points_of(clouds))
+    wanted = model.pseudotime(np.arange(1, 60, 3))
+    np.testing.assert_allclose(pd.read_csv("several.csv")[names].T, np.array(wanted))
     text = clouds.read_text(encoding="utf-8").replace("group", "heat_pseudotime")
     clouds.write_text(text, encoding="utf-8")
     said = run(*given, "-o", "o.csv", code=1)
@@ -282,5 +290,6 @@ def test_pseudotime_is_a_column_of_h5ad(cells, run):
     run(*given, "--force")
     hs.anndata.pseudotime(data, 7)
     obs = anndata.read_h5ad(cells).obs
-    np.testing.assert_allclose(obs["heat_pseudotime"], data.obs["heat_pseudotime"], rtol=1e-6)
-    assert {"heat_pseudotime_low", "heat_pseudotime_high"} < set(obs)
+    assert set(obs) == set(data.obs) == {f"heat_pseudotime{end}" for end in ("", "_low", "_high")}
+    for name in obs:
+        np.testing.assert_allclose(obs[name], data.obs[name], rtol=1e-6)

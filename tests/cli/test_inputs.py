@@ -56,12 +56,13 @@ def test_score_reads_the_points_as_embed_did(table, run, missing, scale, suffix)
 
 
 def test_messages_name_options_and_not_arguments_of_python(table, run):
-    Path("gaps.csv").write_text("a,b\n1,2\n,3\n4,5\n")
+    Path("gaps.csv").write_text("a,b,id,kind\n1,2,r,u\n,3,s,v\n4,5,t,u\n")
     Path("points.csv").write_text("a,b\n1.5,2\n3.25,4\n")
     Path("edges.csv").write_text("a,b\nc,d\n")
     np.save("large.npy", 2**60 + np.arange(20).reshape(10, 2))
     for given, words in (
-        (("gaps.csv",), "for gaps pass --missing drop or median, or exclude it (--exclude)"),
+        (("gaps.csv",), "for gaps pass --missing keep, so that the nearest rows fill them, or med"),
+        (("gaps.csv",), "types are passed over (kind), which --encode makes features of."),
         ((table, *EUROPEAN), "count such cells as missing with --missing drop or median"),
         ((table,), "if ',' marks decimals, pass --read decimal=,"),
         (("points.csv", "--read", "decimal=,"), "if '.' marks decimals, pass --read decimal=.;"),

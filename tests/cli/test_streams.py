@@ -67,6 +67,8 @@ def test_a_sample_is_taken_where_memory_holds_no_more(run, limits):
         ("big.npy", ["-o", "o.csv"], 1, "cannot be written by blocks"),
         ("digits", [], 2, "--fit-points is for .npy"),
         ("big.npy", ["--fit-points", "99"], 1, "fit_points=99"),
+        ("big.npy", ["--cluster", "local:0"], 1, "--cluster local:0 names no workers; pass local"),
+        ("big.npy", ["--cluster", ""], 1, "names no workers; pass local:N"),
         ("big.npy", ["--method", "fisher-discriminant"], 1, "is fitted to labels"),
     ],
 )

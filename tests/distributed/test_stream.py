@@ -169,6 +169,37 @@ def test_another_run_is_not_gone_on_with(source, tmp_path, stop):
     assert np.array_equal(np.load(out), done.estimator.transform(X + np.float32(1)))
 
 
+def test_a_run_that_has_lost_its_model_says_how_to_begin_again(source, tmp_path, stop):
+    out = tmp_path / "out.npy"
+    stop(1)
+    with pytest.raises(InterruptedError):
+        embed(source, out, SKETCH, **OPTIONS)
+    Run(out).model.unlink()
+    with pytest.raises(FileNotFoundError, match=r"fitted\.model is lost.*force=True \(--force\)"):
+        embed(source, out, SKETCH, resume=True, **OPTIONS)
+    whole = embed(source, tmp_path / "whole.npy", SKETCH, **OPTIONS)
+    embed(source, out, SKETCH, force=True, **OPTIONS)
+    assert written(out) == written(whole.output)
+
+
+@pytest.mark.parametrize("name", ["out.npy", "out.parquet", "out"])
+def test_a_part_that_was_cut_is_named_and_can_be_mapped_again(name, tmp_path, stop):
+    source = source_of("parquet", tmp_path)
+    whole, broken = tmp_path / f"whole-{name}", tmp_path / name
+    embed(source, whole, SKETCH, **OPTIONS)
+    stop(2)
+    with pytest.raises(InterruptedError):
+        embed(source, broken, SKETCH, **OPTIONS)
+    part = Run(broken).part(1)
+    part.write_bytes(part.read_bytes()[:-20])
+    with pytest.raises(ValueError, match=f"{part.name} cannot be read: .*delete it, and pass res"):
+        embed(source, broken, SKETCH, resume=True, **OPTIONS)
+    assert not broken.exists()
+    part.unlink()
+    embed(source, broken, SKETCH, resume=True, **OPTIONS)
+    assert written(broken) == written(whole)
+
+
 _RUN = """
 import sys, heatsketch as hs
 hs.distributed.embed(
@@ -205,6 +236,15 @@ def test_outputs_that_exist_are_kept(source, tmp_path):
             embed(source, out, SKETCH, fit_points=SAMPLE, **given)
     assert out.read_text() == "mine"
     assert not Path(f"{out}.partial").exists()
+
+
+@pytest.mark.parametrize("cluster", ["local:0", "local:-1", "local:x", "local:", "local", "", "4"])
+def test_a_cluster_without_workers_is_refused_before_the_fit(cluster, source, tmp_path):
+    pytest.importorskip("distributed")
+    out = tmp_path / "out.npy"
+    with pytest.raises(ValueError, match=f"cluster='{cluster}' .* names no workers; pass local:N"):
+        embed(source, out, SKETCH, cluster=cluster, **OPTIONS)
+    assert not Run(out).folder.exists()
 
 
 def test_a_cluster_without_dask_is_refused_before_the_fit(source, tmp_path, monkeypatch):

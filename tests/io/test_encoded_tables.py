@@ -45,8 +45,17 @@ def test_the_numbers_are_those_of_the_encoder(file):
     assert_array_equal(table.values, encoder.fit_transform(MEANT))
     assert list(table.columns) == encoder.get_feature_names_out().tolist()
     assert {*table.extra} == {"id", "outcome"}
-    assert "born: date" in table.notes[-1]
-    assert "colour: 3 categories" in table.notes[-1]
+    said = table.learned["encoder"].describe()
+    assert "born: date" in said
+    assert "colour: 3 categories" in said
+    columns = encoder.columns_.values()
+    left_out = [column for column in columns if column.kind == "left out"]
+    *_, aside, told = table.notes
+    assert aside == "labels are no features: outcome"
+    used = len(columns) - len(left_out)
+    counted, _, named = told.partition("; left out: ")
+    assert counted == f"{table.values.shape[1]} features of {used} columns"
+    assert named == ", ".join(f"{column.name} ({column.why})" for column in left_out)
 
 
 def test_parquet_has_the_types_of_its_columns(tmp_path):
@@ -150,8 +159,9 @@ def test_blocks_have_the_numbers_of_the_whole_table(long_file, room, limits):
     assert len(found) > 5
     assert_array_equal(np.vstack([block.values for block in found]), want.values)
     assert points.columns == want.columns
-    assert points.notes[-1] == want.notes[-1]
-    assert "code: 7 categories" in want.notes[-1]
+    assert points.notes == want.notes == ("labels are no features: outcome", want.notes[-1])
+    assert f"{len(points.columns)} features of " in want.notes[-1]
+    assert "code: 7 categories" in want.learned["encoder"].describe()
     start = sum(len(block.values) for block in found[:3])
     rest = np.vstack([block.values for block in points.read(start)])
     assert_array_equal(rest, want.values[start:])
@@ -172,18 +182,23 @@ def test_a_map_by_blocks_is_that_of_the_encoded_table(long_file, missing, tmp_pa
 
 def test_the_command_reads_by_blocks(long_file, tmp_path, capsys):
     how = ["--encode", "--label", "outcome", "--missing", "keep", "--method", "diffusion-map"]
-    out = str(tmp_path / "map.npy")
+    out, model = str(tmp_path / "map.npy"), str(tmp_path / "a.model")
+    how += ["--save-model", model]
     assert main(["embed", str(long_file), "-o", out, *how, "--fit-points", "1000", "-q"]) == 0
     said = capsys.readouterr().out
     assert "read by blocks" in said
-    assert "code: 7 categories" in said
+    assert "labels are no features: outcome; 17 features of " in said
+    assert "code: 7 categories" not in said
+    again = [model, str(long_file), "-o", out, "--force", "--missing", "keep"]
+    assert main(["transform", *again, "--verbose"]) == 0
+    assert "code: 7 categories" in capsys.readouterr().out
     assert len(np.load(out)) == 4_000
 
 
 def test_a_model_encodes_new_rows_as_its_own(file, tmp_path, capsys):
     model, first, again = (str(tmp_path / name) for name in ("m.model", "a.csv", "b.csv"))
     given = ["--label", "outcome", "--encode", "--method", "diffusion-map", "-q"]
-    assert main(["embed", file, "-o", first, *given, "--save-model", model]) == 0
+    assert main(["embed", file, "-o", first, *given, "--save-model", model, "--verbose"]) == 0
     said = capsys.readouterr().out
     assert "smokes: number" in said
     assert "colour: 3 categories (blue, green, red)" in said

@@ -16,6 +16,14 @@ X = cloud(60, 3, seed=1)
 CODES = np.arange(60) % 3
 
 
+def test_labels_in_another_file_are_told_where_they_go(tmp_path):
+    np.save(tmp_path / "X.npy", np.eye(9))
+    np.save(tmp_path / "well.npy", np.arange(9))
+    for given in ("label", "ids"):
+        with pytest.raises(ValueError, match=r"well\.npy is a file, but labels and ids"):
+            io.read_table(tmp_path / "X.npy", **{given: str(tmp_path / "well.npy")})
+
+
 def written(path, values, names, **columns):
     table = pd.DataFrame(dict(zip(names, np.asarray(values).T, strict=True)) | columns)
     table.to_parquet(path) if path.suffix == ".parquet" else table.to_csv(path, index=False)

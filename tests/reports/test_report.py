@@ -319,6 +319,21 @@ def test_columns_of_data_frames(library, roll):
     np.testing.assert_allclose(unpacked(facts["columns"][2]["values"]), roll[0][:, 0], rtol=1e-6)
 
 
+def test_a_page_opens_with_the_first_column_that_repeats_and_finds_names(roll, embedded):
+    pd = pytest.importorskip("pandas")
+    names = np.array([f"flight {row}" for row in range(300)], object)
+    notes = np.where(np.arange(300) % 9, None, names)  # text of which most is missing
+    given = {"flight": names, "note": notes, "kind": list("abc") * 100, "sheet": roll[1]}
+    facts = hs.report(embedded, roll[0], labels=pd.DataFrame(given), ids=list("xyz") * 100).facts
+    shown = [column["name"] for column in facts["columns"]]
+    assert shown == ["kind", "sheet", "x0", "x1", "x2"]
+    assert list(facts["ids"]) == ["id", "flight", "note"]
+    assert unpacked(facts["ids"]["flight"]) == names.tolist()
+    assert unpacked(facts["ids"]["note"]) == ["" if x is None else x for x in notes]
+    few = hs.DiffusionMap(n_neighbors=3).fit(roll[0][:20])  # as many names as there are colours
+    assert hs.report(few, labels=names[:20]).facts["columns"][0]["name"] == "label"
+
+
 def test_certainty_of_neighbours_is_a_column(roll):
     model = hs.HeatSketch(16, random_state=0).fit(roll[0])
     (confidence,) = hs.report(model).facts["columns"]
@@ -439,6 +454,15 @@ def test_a_report_refuses_what_it_cannot_show(tmp_path, roll, embedded):
         (embedded, {"path": tmp_path / "report.pdf"}, r"ending in \.html"),
         (embedded, {"labels": [1, 2, 3]}, r"shape \(3,\)"),
         (embedded, {"X": X[:10]}, "fitted to 300"),
+        (embedded, {"X": X[::-1]}, "another order of the rows, than .* HeatEmbedding was fitted"),
+        (embedded, {"X": X + 1}, "other values, .* pass the X of the fit"),
+        (pca, {"X": X[:, :2]}, r"X \(300, 2\) has other values"),
+        (hs.audit(X, X[:, :2], random_state=0), {"X": X + 1}, "HeatSketch was fitted to"),
+        (embedded, {"images": (3, 1)}, "X is not given; pass the points"),
+        *(
+            (embedded, {"X": X, "images": size}, "X has 3 features; pass the height and width")
+            for size in ((3, 3), 3, (3,), (-3, -1), (3.0, 1.0), "31")
+        ),
         (pca, {"times": [1, 2]}, "leave it out"),
         *((embedded, {"times": times}, "time") for times in ([0.5], [0], [-1])),
         (hs.HeatSketch(4, [2, 4], random_state=0).fit(X), {}, "fit it with one time"),
@@ -446,6 +470,49 @@ def test_a_report_refuses_what_it_cannot_show(tmp_path, roll, embedded):
     ):
         with pytest.raises(ValueError, match=message):
             hs.report(est, **arguments)
+    for other in (X, None, hs.HeatEmbedding):
+        with pytest.raises(TypeError, match=r"est is of type .*; pass .* report\(est, X\)"):
+            hs.report(other, embedded)
+
+
+def points_with_gaps():
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    X[::7, 0], X[3::5, 2] = np.nan, np.nan
+    return X
+
+
+@pytest.mark.parametrize(
+    ("of_fit", "same"),
+    [
+        ("float32", np.asarray),
+        ("float64", lambda X: X.tolist()),
+        ("float64", np.asfortranarray),
+        ("float32", lambda X: X.astype("float64")),
+        ("float64", lambda X: pytest.importorskip("pandas").DataFrame(X)),
+    ],
+)
+@pytest.mark.parametrize("gaps", [False, True])
+def test_the_points_of_the_fit_are_known_in_every_form(of_fit, same, gaps, roll):
+    X = (points_with_gaps() if gaps else roll[0]).astype(of_fit)
+    model = hs.HeatSketch(2, random_state=0).fit(X)
+    assert hs.report(model, same(X)).facts["columns"][-1]["name"] in ("x2", "2")
+
+
+def test_points_beside_given_affinities_are_colours(roll):
+    K = hs.gaussian_affinity(roll[0], epsilon=4.0)
+    model = hs.DiffusionMap(affinity="precomputed").fit(K)
+    assert hs.report(model, roll[0]).facts["columns"][-1]["name"] == "x2"
+
+
+def test_after_points_were_added_the_points_are_those_of_the_refreshed_sketch(roll):
+    X, more = roll[0], roll[0][:5] + 0.1
+    model = hs.HeatSketch(2, random_state=0).fit(X, ids=np.arange(300))
+    model.update(more, ids=np.arange(300, 305)).refresh()
+    assert hs.report(model, np.concatenate([X, more])).facts["n_points"] == 305
+
+
+def test_a_title_is_text(embedded):
+    assert "<title>3</title>" in hs.report(embedded, title=3).html
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

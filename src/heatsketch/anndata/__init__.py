@@ -25,7 +25,7 @@ from heatsketch.anndata.objects import (
 from heatsketch.comparison.audit import Audit
 from heatsketch.comparison.audit import audit as audit_picture
 from heatsketch.estimators import DiffusionMap, HeatEmbedding, HeatSketch
-from heatsketch.io.table import check_names
+from heatsketch.io.table import check_names, column_with
 from heatsketch.markov.affinity import knn_affinity
 from heatsketch.metrics.markers import Markers, having
 from heatsketch.metrics.markers import markers as markers_of
@@ -255,7 +255,8 @@ def pseudotime(
     time : float, default=8
         First step of the sum, see `DiffusionMap.pseudotime`; 1 is the pseudotime of ``sc.tl.dpt``.
     key_added : str, default="heat_pseudotime"
-        Results are in ``obs["heat_pseudotime"]`` and ``uns["heat_pseudotime"]``.
+        Results are in ``obs["heat_pseudotime"]`` and ``uns["heat_pseudotime"]``, bounds in
+        ``obs["heat_pseudotime_low"]`` and ``obs["heat_pseudotime_high"]``.
     **options
         As in `heat_sketch`.
 
@@ -295,12 +296,17 @@ def pseudotime(
         root = int(adata.uns["iroot"])
     elif np.asarray(root).dtype.kind in "OU":
         names = np.atleast_1d(root).astype(str).tolist()
-        check_names(names, adata.obs_names, "adata", "cell")
+        lost = [name for name in names if name not in adata.obs_names]
+        if lost and (column := column_with(lost[0], adata.obs)) is not None:
+            what = f"adata has no cell {lost[0]!r}; it is a value of obs[{column!r}]"
+            raise ValueError(f"{what}: pass adata.obs[{column!r}] == {lost[0]!r}.")
+        check_names(names, adata.obs_names, "adata", "cell", 5)
         root = adata.obs_names.get_indexer_for(names)
         if len(root) > len(names):
             raise ValueError(f"Several cells have one of the names {names}; pass numbers of cells.")
     estimator, facts = fit_to_cells(pseudotime, adata, DiffusionMap, {"n_components": 2} | options)
-    adata.obs[key_added] = estimator.pseudotime(root, time=time).value
+    for end, late in estimator.pseudotime(root, time=time)._asdict().items():
+        adata.obs[key_added if end == "value" else f"{key_added}_{end}"] = late
     adata.uns[key_added] = storable(facts | {"time": time, "root": root})
     return adata if copy else None
 
@@ -410,7 +416,7 @@ def coloring(adata: Any, genes: int | Sequence[str] = 20) -> dict[str, Any]:
             spread = StandardScaler(with_mean=False).fit(in_memory(adata.X)).var_
         names = adata.var_names[np.argsort(-spread, kind="stable")[:genes]].tolist()
     labels, places = adata.obs.copy(), [each for each in (adata, adata.raw) if each is not None]
-    check_names(names, [gene for place in places for gene in place.var_names], "adata", "gene")
+    check_names(names, [gene for place in places for gene in place.var_names], "adata", "gene", 5)
     for place in places:
         own = [name for name in names if name in place.var_names and name not in labels]
         if own:

@@ -58,6 +58,8 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         ("all", "-q --quiet", None, "print no progress and no warnings"),
         ("all", "--force", None, "replace files that exist"),
         ("all", "--debug", None, "print the traceback of an error"),
+        ("all", "--verbose", None, "print more: what columns became with --encode, log L of an "
+         "audit; with --version the versions of all libraries"),
         ("transform", "model", "MODEL", "file of a model, from embed --save-model"),
         (f"markers {_FITTING}", "input", "INPUT", _POINTS),
         ("transform", "input", "[INPUT]", _POINTS),
@@ -82,7 +84,8 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         ("embed", "--in-place", None, "add the embedding to INPUT, which is .h5ad"),
         ("embed transform", "--output-key", "NAME", "name in .h5ad (default X_heat, X_pca, ...)"),
         ("embed", "--intervals", None, "add a column: fraction of certain neighbours (sketches)"),
-        ("embed", "--pseudotime", "ID", "add pseudotime with error bars from this root, id or row"),
+        ("embed", "--pseudotime", "ID", "add pseudotime with error bars from this root, id or row, "
+         "or from several: COLUMN=VALUE"),
         ("embed", "--fit-points", "N", "fit a sample of N points and map all others by blocks, as "
          "files larger than memory: .npy, .parquet, .csv, .h5ad, .zarr, folders of parts"),
         ("embed", "--resume", None, "resume a killed run by blocks (OUTPUT.partial)"),
@@ -224,8 +227,6 @@ def parser_of() -> _Parser:
     )
     _add_options(parser, "all")
     parser.add_argument("--version", action="version", version=f"heatsketch {__version__}")
-    more = "with --version: versions of all libraries, too"
-    parser.add_argument("--verbose", action="store_true", help=more)
     commands = parser.add_subparsers(
         required=True, metavar="COMMAND", dest="verb", prog="heatsketch"
     )

@@ -40,4 +40,6 @@ def run(args: Namespace) -> dict[str, str]:
         columns = [getattr(found, name).tolist() for name in header[1:]]
         rows = zip(common.names_of(args, table), *columns, strict=True)
         io.files.write_rows(args.table, [header, *rows], force=args.force)
+    if args.verbose:
+        lines["log L"] = f"{found.distortion.log_L:.4g}"
     return {"changed": "; ".join(notes)} | lines | dict(page.facts["lines"])

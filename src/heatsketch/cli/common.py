@@ -4,6 +4,7 @@ import os
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,8 @@ from heatsketch.io.files import PIPE, check_target, listed, need, suffix_of
 from heatsketch.io.formats import FORMATS, check_key, read_like
 from heatsketch.io.metadata import write_metadata
 from heatsketch.io.refine import Learned
-from heatsketch.io.table import check_names, default_names, is_id
+from heatsketch.io.table import check_names, column_with, default_names, is_id
+from heatsketch.metrics.markers import having
 from heatsketch.operators.graph import Graph
 
 ROW_SUFFIXES = (".csv", ".tsv", ".txt")
@@ -66,7 +68,7 @@ def read_points(args: Namespace, recorded: Mapping[str, Any] | None = None) -> i
             what = "{} looks like the edges of a graph from {!r} to {!r}"
             remedy = "pass --graph to embed its nodes, not its rows."
             warn(UserWarning, f"{what.format(table.source, *words)}; {remedy}")
-    return table
+    return _with_more(args, table)
 
 
 def read_for_model(args: Namespace, features: Sequence[str], known: dict[str, Any]) -> io.Table:
@@ -90,7 +92,13 @@ def read_as(
     """Read points with the columns, medians, means and scales that were learned from others."""
     fixed = ("features", "exclude", "standardize", "encode")  # by those
     how = {name: x for name, x in reading(args, recorded).items() if name not in fixed}
-    return read_like(source, learned, **{"missing": "error"} | how)
+    return _with_more(args, read_like(source, learned, **{"missing": "error"} | how))
+
+
+def _with_more(args: Namespace, table: io.Table) -> io.Table:
+    """Return the table; with --verbose its notes say what became of each column."""
+    encoder = table.learned.get("encoder") if args.verbose else None
+    return table if encoder is None else replace(table, notes=(*table.notes, encoder.describe()))
 
 
 # Ids and labels of points
@@ -120,11 +128,23 @@ def rows_of(names: list[str], wanted: Iterable[str], source: Any) -> Array:
     """Return the rows of the wanted ids; raise for an id that is missing or not unique."""
     row_of, counts = {name: row for row, name in enumerate(names)}, Counter(names)
     wanted = [name.strip() for name in wanted]
-    check_names(wanted, names, source, "point")
+    check_names(wanted, names, source, "point", 5)
     for name in wanted:
         if counts[name] > 1:
             raise ValueError(f"{source} has several points {name!r}; name a column with --id.")
     return np.array([row_of[name] for name in wanted])
+
+
+def roots_of(args: Namespace, table: io.Table) -> Array:
+    """Return the rows of --pseudotime: that of an id, or those of COLUMN=VALUE."""
+    root, names = args.pseudotime.strip(), names_of(args, table)
+    column, _, entry = root.partition("=")
+    if root not in names and column in table.extra:
+        return np.flatnonzero(having(table.extra[column], entry, column))
+    if root not in names and (column := column_with(root, table.extra)) is not None:
+        what = f"{args.input} has no point {root!r}; it is a value of {column!r}"
+        raise ValueError(f"{what}: pass --pseudotime {column}={root}.")
+    return rows_of(names, [root], args.input)
 
 
 def groups_of(table: io.Table) -> Array:

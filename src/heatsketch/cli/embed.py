@@ -52,9 +52,7 @@ def run(args: Namespace) -> dict[str, str]:
     if _is_by_blocks(args, estimator):
         return _embed_by_blocks(args, estimator)
     table = common.read_points(args)
-    root = None
-    if args.pseudotime is not None:
-        (root,) = common.rows_of(common.names_of(args, table), [args.pseudotime], args.input)
+    root = None if args.pseudotime is None else common.roots_of(args, table)
     added = (CONFIDENCE,) * bool(args.intervals) + PSEUDOTIME * (root is not None)
     twice = [name for name in added if name in table.extra]
     if twice and not (args.in_place and args.force):
@@ -106,7 +104,7 @@ def _is_by_blocks(args: Namespace, estimator: Any) -> bool:
             if vars(args)[option.replace("-", "_")] is not None:
                 args.usage_error(f"--{option} is for {', '.join(BLOCK_FORMATS)} and folders")
         return False
-    if is_folder or args.resume or args.cluster:
+    if is_folder or args.resume or args.cluster is not None:
         return True
     how = Reading(**{"missing": "error"} | common.reading(args))
     if args.fit_points is not None:

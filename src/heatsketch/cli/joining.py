@@ -29,10 +29,13 @@ class SharedIds(NamedTuple):
     second: list[str]
 
 
-def coordinates(args: Namespace, points: io.Table, mapped: io.Table) -> tuple[Array, str]:
+def coordinates(
+    args: Namespace, points: io.Table, mapped: io.Table, name: str = ""
+) -> tuple[Array, str]:
     """Return coordinates (n, k) of the points, and a line on their names and on how rows match.
 
-    Rows are matched by ids if both files have them, else by their order.
+    Rows are matched by ids if both files have them, else by their order. A `name` of all
+    coordinates stands for those of each.
     """
     form = FORMATS.get(suffix_of(mapped.source))
     if form is not None and form.has_columns and not mapped.learned:  # else the columns are known
@@ -40,7 +43,7 @@ def coordinates(args: Namespace, points: io.Table, mapped: io.Table) -> tuple[Ar
     Y = np.asarray(mapped.values)
     if Record(mapped.metadata).is_single:  # text of float32 reads as float64
         Y = Y.astype(np.float32)
-    named = f"{mapped.source}: {listed(mapped.columns, 5)}"
+    named = f"{mapped.source}: {name or listed(mapped.columns, 5)}"
     shared, n = shared_ids(args, points, mapped), points.values.shape[0]
     if shared is None:
         if len(Y) != n:
@@ -73,7 +76,7 @@ def read_picture(
     in_input = suffix_of(points.source) in WITH_OBSM and not Path(name).exists()
     where = (args.input, name) if in_input else (name,)
     picture = io.formats.read_embedding(*where, ids=args.ids or (), coordinates=columns)
-    Y, line = coordinates(args, points, picture)
+    Y, line = coordinates(args, points, picture, name if in_input else "")
     return np.asarray(Y, dtype=float), line
 
 

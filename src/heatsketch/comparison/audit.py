@@ -16,9 +16,15 @@ from heatsketch.comparison.gaps import NO_GAPS, Contrast, Gap, compare_gaps
 from heatsketch.comparison.scores import Evidence, Scores, landmarks_of
 from heatsketch.estimators import HeatSketch
 from heatsketch.estimators._base import DiffusionEstimator
+from heatsketch.layout.paths import is_measurable
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import Distortion, diffusion_distortion
-from heatsketch.metrics.picture import LEAST_JUDGED
+from heatsketch.metrics.picture import (
+    LEAST_JUDGED,
+    PictureQuality,
+    picture_quality,
+    sampled_geodesics,
+)
 from heatsketch.operators.components import members_of
 from heatsketch.operators.graph import is_graph
 from heatsketch.uncertainty.intervals import Interval
@@ -103,6 +109,15 @@ class Audit:
             rng=0,
         )
 
+    @cached_property
+    def _quality(self) -> PictureQuality | None:
+        """How far the picture can be believed as a whole; None if no points are known."""
+        diffusion = self.model._current_diffusion()
+        if not is_measurable(diffusion):
+            return None
+        geodesics = sampled_geodesics(diffusion)
+        return picture_quality(self.picture, diffusion, self.distortion, geodesics)
+
     def describe(self) -> str:
         """Describe in three lines how far the picture can be believed.
 
@@ -117,7 +132,7 @@ class Audit:
         lines = [
             f"{self.dubious.sum():,} of {len(self.trust) - others:,} points are dubious, the "
             f"median trust is {np.nanmedian(self.trust):.2f}; distances within a factor of 1.5: "
-            f"{100 * self.distortion.within[1.5]:.0f} %, log L {self.distortion.log_L:.2f}.",
+            f"{100 * self.distortion.within[1.5]:.0f} %.",
             f"Means over the points: {np.nanmean(self.neighbors_kept):.2f} of the true neighbours "
             f"are kept, {np.nanmean(self.false_neighbors):.2f} of the neighbours in the picture "
             f"are false, order of distances {np.nanmean(self.order_kept):.2f}.",

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from heatsketch.io import anndata_files, parquet
-from heatsketch.io.files import DRAFT, check_target, suffix_of, write_atomically
+from heatsketch.io.files import DRAFT, blame, check_target, need, suffix_of, write_atomically
 from heatsketch.io.formats import check_key
 from heatsketch.io.metadata import decoded, encoded, plain, write_metadata
 
 SUFFIXES = (".npy", ".parquet", ".h5ad", "")  # the last of a folder
 _NAMED = 5  # rows that a warning names
 Warned = tuple[str, str, list[int]]  # class of a warning, its problem, its rows
+_AGAIN = "to begin again pass force=True (--force) without resume"
 _OWN = (DRAFT, "part", "fitted.model", "whole.")  # prefixes of the names in the folder
 
 
@@ -43,6 +44,8 @@ class Run:
             If the folder is there and neither `resume` nor `force` is true.
         ValueError
             If it is the folder of another run; the message names the difference.
+        FileNotFoundError
+            If the model of the run is lost.
         """
         about = plain(about)
         others = [path for path in self.folder.rglob("*") if not path.name.startswith(_OWN)]
@@ -55,11 +58,15 @@ class Run:
             ]
             if differing:
                 other = f"{self.folder} holds another run: {'; '.join(differing)}"
-                raise ValueError(f"{other}. Pass the same, or force=True (--force) to begin again.")
+                raise ValueError(f"{other}. Pass the same, or {_AGAIN}.")
+            if "fitted" in self.facts and not self.model.exists():
+                raise FileNotFoundError(
+                    f"{self.model} is lost, without which the run cannot go on; {_AGAIN}."
+                )
         elif self.facts and not force:
             raise FileExistsError(
                 f"{self.folder} holds a run that was not completed; pass resume=True (--resume) to "
-                "go on with it, or force=True (--force) to begin again."
+                f"go on with it, or {_AGAIN}."
             )
         elif not self.facts and others:
             raise FileExistsError(f"{self.folder} holds something else than a run; move it away.")
@@ -137,11 +144,22 @@ def assemble(
             anndata_files.write_copy(draft, Y, source, key, note, {})
 
     if "whole" not in run.facts:
+        for part in parts:
+            with blame(part, "delete it, and pass resume=True (--resume) to map its rows again"):
+                _check_part(part)
         if suffix:
             write_atomically(whole, write, force=True)
         run.update(whole=True)
     if whole.exists():
         whole.replace(output)
+
+
+def _check_part(part: Path) -> None:
+    """Raise if a part is not complete."""
+    if part.suffix == ".npy":
+        np.load(part, mmap_mode="r")
+    else:
+        need("pyarrow.parquet", part).read_metadata(part)
 
 
 def _write_npy(path: Path, parts: list[Path]) -> None:

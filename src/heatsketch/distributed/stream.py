@@ -3,6 +3,7 @@
 import builtins
 import functools
 import math
+import re
 import secrets
 import shutil
 import warnings
@@ -34,6 +35,7 @@ from heatsketch.io.refine import Learned, refined, with_label
 from heatsketch.io.table import MISSING, Reading, Table
 
 BLOCK_ROWS = 2**16
+_WORKERS = re.compile(r"local:0*[1-9]\d*|(?!local:)[^:/]+:\d+|\w+://.+")  # names of a cluster
 Keep = Callable[[int, Table], list[Warned]]  # number of a block, and the block as it was read
 
 
@@ -166,11 +168,13 @@ def embed(
     ------
     ValueError
         A number that is not finite, with its row; a source that is not read by blocks; another
-        source, or other options, than those of the run that is resumed.
+        source, or other options, than those of the run that is resumed; a damaged part of it.
     TypeError
         An estimator without `transform`, or one that is fitted to labels.
     FileExistsError
         The output exists, or the folder of an incomplete run.
+    FileNotFoundError
+        The run that is resumed has lost its model.
     Exception
         An error of Dask if workers or the scheduler are lost; continue with `resume`.
 
@@ -209,6 +213,7 @@ def embed(
     path = Path(source).absolute() if isinstance(source, str | Path) else None
     if cluster is not None:  # asked before the fit, which may take long
         optional("dask.distributed", "clusters need Dask", "dask")
+        _check_cluster(cluster)
     if cluster is not None and path is None:
         lazy = "for a Dask array compute fit(X, estimator).transform(X), which is lazy"
         raise ValueError(f"source is an array, but workers open a file; write it to one; {lazy}.")
@@ -442,6 +447,15 @@ def _opened_by_worker(
     run = Run(output)
     model, _, learned = read_model(run.model)
     return open_blocks(source, how), _keeper(model, learned, how, run, rows), rows
+
+
+def _check_cluster(cluster: Any) -> None:
+    """Raise unless it is a client, a cluster of Dask, or a text that names workers."""
+    if not (hasattr(cluster, "scheduler_info") or _WORKERS.fullmatch(str(cluster))):
+        raise ValueError(
+            f"cluster={cluster!r} (--cluster {cluster}) names no workers; pass local:N for N >= 1 "
+            "processes on this machine, or the address of a scheduler, tcp://HOST:PORT."
+        )
 
 
 @contextmanager

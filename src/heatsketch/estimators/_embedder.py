@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from heatsketch._random import data_hash
 from heatsketch._state import Method, at_once
 from heatsketch._tensors import returned_for
 from heatsketch._typing import Array
@@ -129,6 +130,21 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """Return a copy with the parameters of the fit, which later calls do not change."""
         check_is_fitted(self)
         return copy.copy(self).set_params(**self._fitted_as.get_params(deep=False))
+
+    def _refuse_other_points(self, X: Any) -> None:
+        """Raise if X (n, d) has other values than the points of the fit, where these are known."""
+        given = self._fitted_as.get_params(deep=False)
+        known = self._result("_data_hash")
+        if known is None or "precomputed" in (given.get("metric"), given.get("affinity")):
+            return
+        points = check_points(X, allow_nan=True)
+        kinds = {points.dtype, self.embedding_.dtype}
+        if known not in [data_hash(points.astype(kind, copy=False)) for kind in kinds]:
+            raise ValueError(
+                f"X {points.shape} has other values, or another order of the rows, than the points "
+                f"that {type(self).__name__} was fitted to; pass the X of the fit, and other "
+                "columns of the same rows as labels."
+            )
 
     def _read_places(self, Y: Any) -> Array:
         """Return places (m, k) in float64, or raise if they are not places of this embedding."""

@@ -193,13 +193,17 @@ def table_of(
         else:  # in chunks, because Arrow limits the size of one
             extra[name] = _typed(table[name], f"{name} in {path}")
     label = how.choose_label(extra)
+    aside = [n for n in how.label if n in extra and (how.encode or extra[n].dtype.kind in "biuf")]
+    notes += [f"{_ASIDE}: {listed(aside)}"] if aside else []
     if how.encode:
         every = columns | mixed
         used = {name: every[name] for name in how.features or names if name in every}
         points = np.empty((table.num_rows, 0))
         return Table(points, tuple(used), extra, label, str(path), notes=tuple(notes), mixed=used)
     values = np.stack([*columns.values()], axis=1)
-    return Table(values, tuple(columns), extra, label, str(path), notes=tuple(notes))
+    table = Table(values, tuple(columns), extra, label, str(path), notes=tuple(notes))
+    others = [name for name in extra if name not in passed and extra[name].dtype.kind in "OU"]
+    return replace(table, passed_over=tuple(others))
 
 
 def _counters(columns: dict[str, Array]) -> list[str]:
@@ -211,6 +215,7 @@ _NO_FEATURES: dict[Callable[[dict[str, Array]], list[str]], str] = {
     coded_labels: "labels, for it holds few whole numbers",
     _counters: "an id, for it holds whole numbers in equal steps, all different",
 }
+_ASIDE = "labels are no features"
 _UNLESS_NAMED = "(to embed it, name all features: --features)"
 
 
@@ -329,7 +334,7 @@ def blocks_of(
     head = pa.Table.from_batches([*islice(batches(0), 1)], schema)
     first = table_of(head, how, path)
     like_it = replace(how, features=first.columns, exclude=())
-    notes = tuple(note for note in first.notes if note.endswith(_UNLESS_NAMED))
+    notes = tuple(n for n in first.notes if n.endswith(_UNLESS_NAMED) or n.startswith(_ASIDE))
     learned: Learned = {}
     if how.encode:
         columns = first.columns

@@ -108,9 +108,10 @@ def read_table(
         columns in different units have the same weight.
     encode : bool, default=False
         Make features of columns of all types, also of text, dates and booleans, by a
-        `TableEncoder`: each column counts alike, and `notes` says what it became. With
-        ``missing="median"`` a missing category becomes the most frequent one. Name labels by
-        `label`, so that they are no features.
+        `TableEncoder`: each column counts alike. `notes` says which are left out, and
+        ``learned["encoder"].describe()`` what the others became. With ``missing="median"`` a
+        missing category becomes the most frequent one. Name labels by `label`, so that they are no
+        features.
     sep : str, default=None
         For text: the character between cells, "tab", or "space" for any run of blanks. By default
         the one of tab, semicolon, comma, | and (in .txt) blanks that gives all rows the same number

@@ -1,6 +1,7 @@
 """Steps after a table is read: choice of features, missing numbers, scales."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,14 +99,12 @@ def in_numbers(table: Table, learned: Learned) -> Table:
     if "encoder" not in learned:
         learned["encoder"] = TableEncoder().fit(columns)
     encoder = learned["encoder"]
-    became = [f"{name}: {column.describe()}" for name, column in encoder.columns_.items()]
-    return replace(
-        table,
-        values=encoder.transform(columns),
-        columns=tuple(encoder.get_feature_names_out()),
-        notes=(*table.notes, f"columns became numbers ({listed(became, _TOLD)})"),
-        mixed=None,
-    )
+    names = tuple(encoder.get_feature_names_out())
+    without = [f"{n} ({one.why})" for n, one in encoder.columns_.items() if one.kind == "left out"]
+    note = f"{len(names)} features of {len(columns) - len(without)} columns"
+    note += f"; left out: {listed(without, _TOLD)}" if without else ""
+    values, notes = encoder.transform(columns), (*table.notes, note)
+    return replace(table, values=values, columns=names, notes=notes, mixed=None)
 
 
 def in_units_of_source(table: Table) -> Any:
@@ -118,6 +117,11 @@ def in_units_of_source(table: Table) -> Any:
 def with_label(table: Table, how: Reading) -> Table:
     """Return the table with the label that the user named; raise if an id or label is no column."""
     lost = [name for name in how.label + how.ids if name not in table.extra]
+    for name in lost:
+        if name not in table.columns and Path(name).is_file():
+            what = f"{name} is a file, but labels and ids are columns of {table.source}"
+            do = "write its entries to a column, or in Python pass them to hs.report as labels"
+            raise ValueError(f"{what}; {do}.")
     check_names(lost, [*table.extra, *table.columns], table.source, "id or label column")
     if lost:
         what = f"column {lost[0]!r} of {table.source} is a feature, and no id or label"
@@ -148,8 +152,14 @@ def _without_gaps(table: Table, how: Reading, medians: Array | None, first_row: 
         finite = values.copy()
         numbers = finite.data if sparse.issparse(values) else finite
         numbers[np.isnan(numbers)] = 0
-    remedy = "for gaps pass missing='drop' or 'median' (--missing drop or median), or exclude it "
-    check_finite(finite, f"from {source}", table.columns, remedy + "(--exclude)", first_row)
+    remedy = (
+        "for gaps pass missing='keep' (--missing keep), so that the nearest rows fill them, or "
+        "median or drop; or exclude it (--exclude)"
+    )
+    if table.passed_over:
+        others = f"columns of other types are passed over ({listed(table.passed_over, 5)})"
+        remedy += f"; {others}, which encode=True (--encode) makes features of"
+    check_finite(finite, f"from {source}", table.columns, remedy, first_row)
     if not gaps.any():
         return table
     note = note_of_gaps(how.missing, np.flatnonzero(gaps), len(gaps))

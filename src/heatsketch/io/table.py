@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,8 @@ class Table:
         `refine.Learned`: medians, scales and an encoder for other rows of the same kind.
     mixed : dict or None
         Columns of all types while they are not encoded yet.
+    passed_over : tuple of str
+        Columns of `extra` that would be features if they were encoded.
 
     See Also
     --------
@@ -78,6 +80,7 @@ class Table:
     learned: dict[str, Any] = field(default_factory=dict)
     rows: Array | None = None  # their numbers in the source, where some were left out
     mixed: dict[str, Any] | None = None  # columns of all types, which are to be encoded
+    passed_over: tuple[str, ...] = ()
 
     def take(self, rows: Any) -> "Table":
         """Return the rows of a mask, a slice or an array of numbers."""
@@ -227,15 +230,25 @@ def default_names(values: Any) -> Names:
     return tuple(f"x{j}" for j in range(values.shape[1]))
 
 
+def column_with(entry: str, columns: Mapping[str, Any]) -> str | None:
+    """Return the name of the first column (n,) that has an entry, as text; None without one."""
+    return next((name for name, x in columns.items() if entry in map(str, x)), None)
+
+
 def check_names(
-    names: Iterable[str], known: Iterable[Any], source: Any, what: str = "column"
+    names: Iterable[str], known: Iterable[Any], source: Any, what: str = "column", most: int = 20
 ) -> None:
-    """Raise for the first name that is not known; the message suggests a similar one."""
+    """Raise for the first name that is not known; the message suggests a similar one.
+
+    It lists `most` of the known ones.
+    """
     known = dict.fromkeys(str(name) for name in known)
     for name in names:
         if name not in known:
             hint = did_you_mean(name, known)
-            raise ValueError(f"{source} has no {what} {name!r}; choose from {listed(known)}{hint}")
+            raise ValueError(
+                f"{source} has no {what} {name!r}; choose from {listed(known, most)}{hint}"
+            )
 
 
 def refuse_repeated(names: Sequence[str], source: Any) -> None:

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from heatsketch._typing import Array
 from heatsketch._validation import is_missing, names_of_columns, read_labels
-from heatsketch.plot.labels import NO_LABEL_COLOUR, categories, legend_of, palette
+from heatsketch.plot.labels import MAX_CATEGORIES, NO_LABEL_COLOUR, categories, legend_of, palette
 from heatsketch.plot.points import central_window
 
 MOST_FEATURES, MANY_POINTS = 50, 20_000  # features that become columns, all up to so many points
@@ -113,6 +113,16 @@ def named_columns(values: Any, name: str, n: int) -> dict[str, Array]:
     return columns
 
 
+def labels_and_ids(labels: Any, ids: Any, n: int) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Return columns (n,) for colours and columns of ids; texts that never repeat are ids."""
+    columns, names = named_columns(labels, "label", n), named_columns(ids, "id", n)
+    for name, values in [*columns.items()]:
+        codes, words = categories(values) or ((), ())
+        if MAX_CATEGORIES < len(words) == np.count_nonzero(np.greater_equal(codes, 0)):
+            names.setdefault(name, columns.pop(name))
+    return columns, names
+
+
 def feature_columns(X: Any, names: Any, shown: Array) -> list[dict[str, Any]]:
     """Return the columns of points X (n, d) if there are few; without `names` they are numbered.
 
@@ -150,12 +160,17 @@ def image_facts(X: Any, images: tuple[int, int] | None, shown: Array) -> dict[st
     """Return the points shown as grey images (m, h, w), with fewer pixels if they are large."""
     if images is None:
         return None
-    if X is None or np.shape(X)[1] != images[0] * images[1]:
+    if X is None:
+        raise ValueError(f"images={images!r} but X is not given; pass the points, as X.")
+    size = np.asarray(images)
+    is_pair = size.shape == (2,) and size.dtype.kind in "iu" and size.min() > 0
+    if not is_pair or size.prod() != np.shape(X)[1]:
         raise ValueError(
-            f"images={images!r} but X has {None if X is None else np.shape(X)[1]} features; pass "
-            "the points, and the height and width of an image of them."
+            f"images={images!r} but X has {np.shape(X)[1]} features; pass the height and width of "
+            "an image, whose product is this."
         )
-    values = np.asarray(X, dtype=float)[shown].reshape(-1, *images)
+    values = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=float)[shown]
+    values = values.reshape(-1, *images)
     while values.size > _IMAGE_BYTES and min(values.shape[1:]) > 1:
         values = values[:, ::2, ::2]
     low, high = values.min(), values.max()

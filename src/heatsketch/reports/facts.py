@@ -24,6 +24,7 @@ from heatsketch._typing import Array
 from heatsketch._validation import names_of_columns
 from heatsketch.comparison.audit import Audit
 from heatsketch.estimators import HeatEmbedding, HeatSketch
+from heatsketch.estimators._embedder import Embedder
 from heatsketch.graphs.links import shortest_links
 from heatsketch.graphs.neighborhoods import positive
 from heatsketch.io.refine import in_units_of_source
@@ -40,7 +41,7 @@ from heatsketch.reports.columns import (
     column,
     feature_columns,
     image_facts,
-    named_columns,
+    labels_and_ids,
     packed,
     texts,
 )
@@ -118,11 +119,12 @@ def report(
         An estimator with one time. Methods without a diffusion have no slider. For an `Audit`, the
         page shows the picture, coloured by trust, torn and merged groups, and gaps.
     X : io.Table or {array-like, sparse matrix} of shape (n_samples, n_features), default=None
-        The points, for the Ksum test. A dense X of up to 50 columns also gives colours, for a table
-        in the units of its file; of more than 20,000 points those of the largest variance.
+        The points of the fit, for the Ksum test. A dense X of up to 50 columns also gives colours,
+        for a table in the units of its file; of more than 20,000 points those of the largest
+        variance.
     labels : array-like of shape (n_samples,), DataFrame or mapping of columns, default=None
         Columns for the colours; the first one is shown at the start. `plot.categories` tells
-        categories from numbers.
+        categories from numbers. Text that never repeats, in more than 20 rows, is an id.
     colors : dict of dicts, default=None
         Colours of categories of `labels`, as {column: {category: "#rrggbb"}}; by default a palette.
     ids : array-like of shape (n_samples,) or mapping of columns, default=None
@@ -149,8 +151,11 @@ def report(
     Raises
     ------
     ValueError
-        An estimator with several times; columns of another length than its points; times that its
-        filter does not allow, or times without a diffusion; a suffix that is not .html.
+        An estimator with several times; points that are not those of its fit; columns of another
+        length than these; times that its filter does not allow, or times without a diffusion;
+        images of another size than the points; a suffix that is not .html.
+    TypeError
+        `est` is neither an estimator of heatsketch nor an `Audit`.
 
     See Also
     --------
@@ -179,6 +184,11 @@ def report(
     if path is not None:
         check_suffix(path)
     is_audit = isinstance(est, Audit)
+    if not is_audit and not isinstance(est, Embedder):
+        raise TypeError(
+            f"est is of type {type(est).__name__}; pass a fitted estimator of heatsketch, or an "
+            "Audit, and the points after it: report(est, X)."
+        )
     if not is_audit:
         est = est._as_fitted()
     if len(fit_times_of(est)) > 1:
@@ -199,11 +209,13 @@ def report(
         raise ValueError(
             f"X has {np.shape(X)[0]} rows but est was fitted to {n}; pass the same points."
         )
+    if X is not None:
+        model._refuse_other_points(X)
     shown = shown_points(n, distortion)
     facts = of_audit(est, shown) if is_audit else of_estimator(est, X, shown)
+    labels, ids = labels_and_ids(labels, ids, n)
     columns = [
-        column(name, values, shown, (colors or {}).get(name))
-        for name, values in named_columns(labels, "label", n).items()
+        column(name, values, shown, (colors or {}).get(name)) for name, values in labels.items()
     ]
     diffusion = diffusion_of(model)
     components = np.zeros(n, int) if diffusion is None else diffusion.component_of
@@ -216,13 +228,13 @@ def report(
             f"because the page shows more than {MANY_POINTS:,} points"
         )
     facts |= {
-        "title": title or facts["title"],
+        "title": str(title or facts["title"]),
         "palette": palette(MAX_CATEGORIES),  # of groups that are named in the page
         "n_points": n,
         "n_coordinates": Y.shape[1],
         "shown": None if len(shown) == n else packed(shown, "i4"),
         "frames": frames(est, Y, slider_times(est, times, len(shown)), shown, leading),
-        "ids": {name: texts(values, shown) for name, values in named_columns(ids, "id", n).items()},
+        "ids": {name: texts(values, shown) for name, values in ids.items()},
         "columns": columns + of_features,
         "distortion": distortion and distortion_facts(distortion, shown, model._has_free_layout),
         "parameters": {name: repr(value) for name, value in model.get_params(deep=False).items()},
@@ -242,11 +254,10 @@ def report(
         and X is not None
         and "precomputed" not in est.get_params().values()
     ):
-        known = named_columns(labels, "label", n), named_columns(ids, "id", n)
 
         def again(rows: Array) -> Report:
             points = _safe_indexing(X, rows)
-            own, names = ({name: x[rows] for name, x in given.items()} for given in known)
+            own, names = ({name: x[rows] for name, x in given.items()} for given in (labels, ids))
             found = report(clone(est).fit(points), points, labels=own, colors=colors, ids=names)
             found.facts.update(subset=True, shown=packed(rows, "i4"), title=facts["title"])
             return found
@@ -273,17 +284,19 @@ def of_audit(audit: Audit, shown: Array) -> dict[str, Any]:
     place = np.full(len(audit.trust), -1)
     place[shown] = np.arange(len(shown))
     groups = {"torn": audit.torn, "merged": audit.merged}
-    names = "trust", "neighbours", "groups"
+    lines = dict(zip(("trust", "neighbours", "groups"), audit.describe().splitlines(), strict=True))
+    if (quality := audit._quality) is not None:
+        lines["verdict"] = quality.describe()
     measures = {name.replace("_", " "): getattr(audit, name) for name in AUDITED}
     measures["dubious"] = np.where(audit.undecided, "undecided", audit.dubious.astype(str))
     return {
         "title": "Audit of a picture",
         "command": "heatsketch.audit(X, Y)",
-        "verdict": audit.describe().splitlines()[0],
+        "verdict": lines.get("verdict", lines["trust"]),
         "reading": "The figures compare this picture with the data. Do not read areas or densities "
         "from it, nor gaps that the table of gaps does not believe.",
         "again": None,
-        "lines": dict(zip(names, audit.describe().splitlines(), strict=True)),
+        "lines": lines,
         "own columns": [column(name, values, shown) for name, values in measures.items()],
         "gaps": [gap._asdict() | {"labels": [*map(str, gap.labels)]} for gap in audit.gaps],
         "groups": {
