@@ -147,7 +147,7 @@ class DiffusionDistances:
                     "direction; pass diffusion.operator for that of the matrix A."
                 )
             counted = A.counted if within_components else None
-            A = replace(A, beside=None) if within_components else A
+            A = A if A.beside is None or not within_components else replace(A, beside=None)
             rows = A.rows(time, filter=filter)
             labels = component_labels(A) if within_components else None
             if labels is not None:
