@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -11,9 +12,11 @@ from heatsketch._typing import Array
 from heatsketch.graphs.shortest_paths import shortest_paths
 from heatsketch.layout.paths import Paths, graph_of_lengths, paths_of_few
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.metrics.distortions import Distortion
+from heatsketch.metrics.distances import DiffusionDistances
+from heatsketch.metrics.distortions import Distortion, compare_distances
 from heatsketch.metrics.neighborhoods import excess_ranks, losses
 from heatsketch.metrics.ranks import rank_correlation
+from heatsketch.operators.operator import Bounds
 
 NEIGHBORS = 15
 FACTOR = 1.5
@@ -139,6 +142,63 @@ def shown(numbers: Mapping[str, float]) -> list[str]:
     """Return numbers with their names, as a verdict has them: neighbours .97; none for NaN."""
     known = [f"{name} {x:.2f}" for name, x in numbers.items() if not math.isnan(x)]
     return [text.replace(" 0.", " .") for text in known]
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """What a picture is judged by, beside the diffusion of its points.
+
+    Attributes
+    ----------
+    places : array (points, k)
+    time, filter
+        Of the diffusion distances that the picture should keep.
+    ends : pair of floats
+        The ends of the spectrum.
+    rows : array (n, r)
+        Of the vertices; their distances are the diffusion distances.
+    error : float
+        The relative one of a mean squared distance of the rows.
+    held_out_log_L : float
+        That of a learned map; NaN without one.
+    is_free : bool
+        Whether the points of the picture were free.
+    of_points : bool
+        Whether distances of the data are known, so that there is a quality.
+    geodesics : pair of arrays or None
+        `sampled_geodesics`, if they are known.
+    gaps : array of bool (points, d) or None
+        The entries of the data that were filled.
+    """
+
+    places: Array
+    time: float
+    filter: str
+    ends: Bounds
+    rows: Array
+    error: float
+    held_out_log_L: float
+    is_free: bool
+    of_points: bool
+    geodesics: tuple[Array, Array] | None
+    gaps: Array | None
+
+    def judged(self, diffusion: Diffusion) -> tuple[Distortion, PictureQuality | None]:
+        """Measure how well the picture keeps diffusion distances, and how it agrees with data."""
+        wanted = DiffusionDistances.from_operator(
+            diffusion, self.time, self.filter, within_components=True, ends=self.ends
+        )
+        rows = diffusion.expand(self.rows)
+        distortion = compare_distances(self.places, rows, wanted, self.error)
+        distortion = distortion._replace(held_out_log_L=self.held_out_log_L)
+        if not self.of_points:
+            return distortion, None
+        geodesics = self.geodesics
+        if geodesics is None:
+            geodesics = sampled_geodesics(diffusion, gaps=self.gaps)
+        return distortion, picture_quality(
+            self.places, diffusion, distortion, geodesics, is_free=self.is_free, gaps=self.gaps
+        )
 
 
 def sampled_geodesics(
