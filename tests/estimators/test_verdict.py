@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 import heatsketch as hs
 from heatsketch.io.models import read_facts
 from heatsketch.metrics import picture
+from heatsketch.reports.summary import summary
 from problems.clouds import cloud
 
 X = cloud(150, 3)
@@ -165,3 +166,17 @@ def test_a_summary_and_a_report_ask_for_it(looks):
     page = hs.report(fitted(), X)
     assert len(looks) == 1
     assert "path lengths along the data" in page.html
+
+
+@pytest.mark.parametrize("make", [hs.HeatEmbedding, hs.DiffusionMap])
+def test_a_picture_has_no_distance_and_says_which_model_has_one(make):
+    model = make().fit(X)
+    assert not hasattr(model, "distance")
+    with pytest.raises(AttributeError, match=f"{make.__name__} .*HeatSketch has one, and"):
+        model.distance(0, 1)
+
+
+@pytest.mark.parametrize("time", [1, 8])
+def test_the_share_of_one_step_is_said_to_be_that_of_one_among_many_directions(time):
+    said = summary(hs.DiffusionMap(2, time=time).fit(X))["explained"]
+    assert ("still in many other directions" in said) == (time == 1)

@@ -98,6 +98,14 @@ class DiffusionEstimator(Embedder, Weighed):
     _takes_sparse = True
 
     @property
+    def distance(self) -> Any:
+        """Not here: a `HeatSketch` has distances with an error bar."""
+        raise AttributeError(
+            f"{type(self).__name__} has no distance with an error bar; HeatSketch has one, and "
+            "diffusion_distance(model.diffusion_, time, pairs=(i, j)) is exact."
+        )
+
+    @property
     def _has_free_layout(self) -> bool:  # type: ignore[override]
         return isinstance(self._map, FreeMap)
 

@@ -131,9 +131,9 @@ class HeatEmbedding(DiffusionEstimator):
     quality_ : PictureQuality or None
         How well the picture agrees with the data X rather than with diffusion distances:
         neighbours, path lengths, far points. It is computed at the first look, as is
-        `distortion_`. Until then a model, pickled and stored ones too, has what both need, some
-        600 bytes for each point. `quality_.describe()` says it in words. Where entries are missing, not the filled points count: the distance of
-        two points, and the length of an edge, is that by the entries that both have,
+        `distortion_`. `quality_.describe()` says it in words. Where entries are missing, not the
+        filled points count: the distance of two points, and the length of an edge, is that by the
+        entries that both have,
         √(Σ (x_i - y_i)² n_features / n_both); a pair that shares none does not count. None for
         precomputed affinities, for metrics other than "euclidean", "cosine", "correlation" and
         "precomputed", and if all points have the same affinities.
@@ -220,7 +220,8 @@ class HeatEmbedding(DiffusionEstimator):
     some 300 evaluations of 6,000 pairs. A free one takes up to 128 searches for shortest paths, and
     up to 150 steps of n log n operations, and some for each edge and
     pair; a dense affinity of more than 4,096 points is made once more. `distortion_` and `quality_`
-    take their time at the first look; until then the model keeps the coordinates before the layout.
+    take their time at the first look; until then the model, pickled or stored, too, keeps the
+    coordinates before the layout: some 64 numbers for each point.
 
     References
     ----------
@@ -397,7 +398,7 @@ class HeatEmbedding(DiffusionEstimator):
         Threads that look at once may all find them: the same ones, without waiting for each other.
         """
         check_is_fitted(self)
-        fitted = vars(self)  # another fit has others
+        fitted = self.__dict__  # another fit has others
         if isinstance(fitted["_judged"], Picture):
             fitted["_judged"] = fitted["_judged"].judged(fitted["diffusion_"])
         return fitted["_judged"]  # type: ignore[no-any-return]
