@@ -1,7 +1,7 @@
 """Warnings of points that are probably not what was meant.
 
-One feature decides all distances or counts the rows, the matrix is one of distances, or the rows of
-the table have names of genes, as in a table whose rows should be its columns.
+Few features decide all distances, one counts the rows, the matrix is one of distances, or the rows
+of the table have names of genes, as in a table whose rows should be its columns.
 """
 
 import re
@@ -21,6 +21,7 @@ from heatsketch._typing import Array
 # Parts of the variance with which one feature may decide distances (a question), decides all (a
 # warning), and is warned of if it only counts the rows.
 MOST_OF_VARIANCE, _DOMINANT, _COUNTED = 0.8, 0.95, 0.5
+_FEW, _FEW_OF = 4, 4  # features: fewer decide all, if they are less than one of so many
 _LEAST_COUNTED = 20  # rows; 20 of 20 whole numbers are all different with probability 2e-8
 
 feature_names: ContextVar[Sequence[Any] | None] = ContextVar("feature_names", default=None)
@@ -37,7 +38,7 @@ def features_named(names: Sequence[Any] | None) -> Iterator[None]:
 
 
 def warn_of_scales(X: Any, names: Sequence[Any] | None = None) -> None:
-    """Warn when one feature holds so much of the variance that it decides all distances.
+    """Warn when few features hold so much of the variance that they decide all distances.
 
     The mean squared distance of two rows is twice the sum of the variances of the columns. Without
     `names` the names of `features_named` are used. A counter of the rows is nearly always an id,
@@ -45,26 +46,47 @@ def warn_of_scales(X: Any, names: Sequence[Any] | None = None) -> None:
     """
     shares = variance_shares(X)
     top, d = int(shares.argmax()), len(shares)
-    if shares[top] < _COUNTED or (shares > 0).sum() < 2:
+    few = deciding(shares)
+    is_counted = False
+    if shares[top] >= _COUNTED and (shares > 0).sum() >= 2:
+        is_counted = is_counter(X[:, [top]].toarray().ravel() if sparse.issparse(X) else X[:, top])
+    if not is_counted and not len(few):
         return
-    is_counted = is_counter(X[:, [top]].toarray().ravel() if sparse.issparse(X) else X[:, top])
-    if is_counted or shares[top] >= _DOMINANT:
-        names = feature_names.get() if names is None else names
-        has_names = names is not None and len(names) == d
-        name = f"Feature {str(names[top])!r}" if has_names else f"Feature {top}"  # type: ignore[index]
-        part = f"{100 * shares[top]:.4g} % of the variance of the {d} features"
-        if is_counted:
-            message = (
-                f"{name} counts the rows, and carries {part}; leave it out (--exclude), unless "
-                "these whole numbers in equal steps are a measurement."
-            )
-        else:
-            message = (
-                f"{name} carries {part}, so that distances are differences in it alone; unless all "
-                "are in the same unit, scale the features (StandardScaler; for a table "
-                "standardize=True or --standardize)."
-            )
-        warn(ScaleWarning, message)
+    few = np.array([top]) if is_counted else few
+    names = feature_names.get() if names is None else names
+    has_names = names is not None and len(names) == d
+    named = ", ".join(repr(str(names[j])) if has_names else str(j) for j in few)  # type: ignore[index]
+    part = f"{100 * shares[few].sum():.4g} % of the variance of the {d} features"
+    if is_counted:
+        message = (
+            f"Feature {named} counts the rows, and carries {part}; leave it out (--exclude), "
+            "unless these whole numbers in equal steps are a measurement."
+        )
+    else:
+        many = len(few) > 1
+        message = (
+            f"Feature{'s' * many} {named} {'carry' if many else 'carries'} {part}, so that "
+            f"distances are differences in {'these' if many else 'it'} alone; unless all are in "
+            "the same unit, scale the features (StandardScaler; for a table standardize=True or "
+            "--standardize)."
+        )
+    warn(ScaleWarning, message)
+
+
+def deciding(shares: Array) -> Array:
+    """Return the features that decide all distances, by their parts of the variance (d,); or none.
+
+    1 / Σ share² is the effective number of features: k where k of them have the same part and the
+    others none. It is small where few decide. Parts that fall from the first to the last are those
+    of principal components, which are in one unit; one of them may decide all.
+    """
+    varying = np.count_nonzero(shares)
+    effective = 1 / np.square(shares).sum() if varying else 0.0
+    are_components = bool((np.diff(shares) <= 0).all())
+    are_few = effective < min(_FEW, varying / _FEW_OF) and not are_components
+    if varying < 2 or not (are_few or shares.max() >= _DOMINANT):
+        return np.empty(0, int)
+    return np.argsort(-shares, kind="stable")[: round(effective)]
 
 
 def variance_shares(X: Any) -> Array:

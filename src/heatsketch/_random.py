@@ -153,7 +153,7 @@ def mixed_bits(bits: Array) -> Array:
 
 def check_ids(ids: Any, n: int) -> Array:
     """Return the ids of n points as an array (n,) of integers, str or bytes, or raise."""
-    values = np.asarray(ids)
+    values = np.array(ids)  # a copy, because these may be changed in place later
     if values.dtype.kind == "O" and len({type(value) for value in values.flat}) == 1:
         values = np.asarray(values.tolist())  # objects, such as a column of a table
     if values.dtype.kind not in "iuUS":

@@ -144,17 +144,20 @@ def check_points(
     accept_sparse: bool = True,
     columns: Sequence[str] | None = None,
     allow_nan: bool = False,
+    copy: bool = False,
 ) -> Any:
     """Return X (n, d) as a finite array, or CSR matrix, of float32 or float64, or raise.
 
     Arrays are in C order, because sums in Fortran order round differently. Squares of the numbers
-    must not leave float64. With `allow_nan` an array may have NaN, but no row of them alone.
+    must not leave float64. With `allow_nan` an array may have NaN, but no row of them alone. What
+    keeps the points asks for a `copy`, because X may be changed in place later.
     """
     X = check_array(
         as_floats(X, name),
         accept_sparse=accept_sparse,
         dtype=[np.float64, np.float32],
         order="C",
+        copy=copy,
         ensure_all_finite=False,
         ensure_min_samples=min_rows,
         input_name=name,

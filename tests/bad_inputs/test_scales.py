@@ -23,12 +23,15 @@ from bad_inputs.cases import (
     rows_match,
     strictly,
 )
+from heatsketch._input_warnings import deciding
 from problems.clouds import cloud
 from problems.matrices import of_points
 
 HEAP = np.full((20, 3), 0.1)
 LARGE = np.round(X * 1e6).astype(np.int64) + np.int64(2**53 + 2**30)
 UNEVEN = pd.DataFrame(X * [1, 1, 1e12, 1], columns=["length", "width", "mass", "age"])
+FEW = pd.DataFrame(cloud(60, 13) * 0.1, columns=[*"abcdefghijklm"])
+FEW[["b", "f", "e"]] *= [80.0, 60.0, 50.0]
 COUNTED = pd.DataFrame(X, columns=["length", "width", "mass", "age"]) * 2
 COUNTED.insert(1, "player", np.arange(1, len(X) + 1))
 GROUPS = np.r_[X, cloud(40, 4, seed=1) + 1e3]
@@ -50,6 +53,12 @@ SCALES = [
         "one feature with 95 % of the variance or more",
         lambda: sketch(UNEVEN),
         ("Feature 'mass' carries 100 %", "scale the features"),
+        hs.ScaleWarning,
+    ),
+    Case(
+        "some features with nearly all of the variance of many",
+        lambda: sketch(FEW),
+        ("Features 'b', 'f', 'e' carry 9", "of the 13 features", "these alone", "scale the feat"),
         hs.ScaleWarning,
     ),
     Case(
@@ -135,6 +144,20 @@ OTHERS = [  # which the page does not list
 def test_integers_beyond_float64(form, dtype):
     with pytest.warns(hs.ScaleWarning, match=r"integers up to 9.0e\+15, beyond the 2\^53"):
         hs.HeatSketch(2, random_state=0).fit(form(LARGE.astype(dtype)))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+@pytest.mark.parametrize("d", [6, 8, 12, 20])
+def test_k_features_of_d_decide_where_they_are_fewer_than_four_and_a_quarter(k, d):
+    """k features have the same variance and the others hardly any: 1 / Σ share² is k."""
+    shares = np.full(d, 1e-9)
+    large = np.arange(d)[-k:]
+    shares[large] = 1 / k
+    decides = k == 1 or (k < 4 and 4 * k < d)
+    found = deciding(shares / shares.sum())
+    assert_array_equal(np.sort(found), large if decides else [])
+    falling = np.sort(shares)[::-1]  # as those of principal components
+    assert len(deciding(falling / falling.sum())) == (k == 1)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e40, 1e-40])

@@ -1,14 +1,20 @@
 """What is said of a picture is found at the first look, once, and goes where the model goes."""
 
 import copy
+import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import Pipe, get_context
+from threading import Event
 
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import heatsketch as hs
-from heatsketch.estimators import heat_embedding
+from heatsketch.io.models import read_facts
+from heatsketch.metrics import picture
+from heatsketch.reports.summary import summary
 from problems.clouds import cloud
 
 X = cloud(150, 3)
@@ -17,13 +23,13 @@ X = cloud(150, 3)
 @pytest.fixture
 def looks(monkeypatch):
     """Count how often distances are compared."""
-    compare, counted = heat_embedding.compare_distances, []
+    compare, counted = picture.compare_distances, []
 
     def compared(*given):
         counted.append(1)
         return compare(*given)
 
-    monkeypatch.setattr(heat_embedding, "compare_distances", compared)
+    monkeypatch.setattr(picture, "compare_distances", compared)
     return counted
 
 
@@ -42,25 +48,91 @@ def test_it_is_found_once_and_not_in_fit(looks, layout):
     assert len(looks) == 1
 
 
-def test_threads_find_it_once(looks):
+def test_threads_that_look_at_once_find_the_same(looks):
     model = fitted()
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: model.quality_, range(16)))
-    assert len(looks) == 1
-    assert all(one is found[0] for one in found)
+    assert all(one == found[0] for one in found)
+    count = len(looks)
+    assert 1 <= count <= 8
+    assert model.quality_ is model.quality_
+    assert len(looks) == count
 
 
-def test_copies_and_stored_models_have_it(looks, tmp_path):
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_that_is_forked_while_a_thread_judges_gets_an_answer(monkeypatch):
+    compare, begun, let_go = picture.compare_distances, Event(), Event()
+    parent = os.getpid()
+
+    def compared(*given):
+        begun.set()
+        assert os.getpid() != parent or let_go.wait(60)
+        return compare(*given)
+
+    monkeypatch.setattr(picture, "compare_distances", compared)
     model = fitted()
-    twin = copy.copy(model)
-    again = pickle.loads(pickle.dumps(model))
-    hs.save_model(model, tmp_path / "model")
-    loaded = hs.load_model(tmp_path / "model")
+    receiver, sender = Pipe(duplex=False)
+    child = get_context("fork").Process(target=lambda: sender.send(model.quality_))
+    with ThreadPoolExecutor(1) as pool:
+        judged = pool.submit(lambda: model.quality_)
+        assert begun.wait(60)
+        try:
+            child.start()
+            assert receiver.poll(60)
+        finally:
+            child.kill()
+            let_go.set()
+        assert receiver.recv() == judged.result()
+
+
+def test_copies_and_stored_models_are_judged_where_they_are_looked_at(looks, tmp_path):
+    model = fitted()
+    forms = {
+        "copy": lambda: copy.copy(model),
+        "deepcopy": lambda: copy.deepcopy(model),
+        "pickle": lambda: pickle.loads(pickle.dumps(model)),
+        "file": lambda: _stored(model, tmp_path / f"{len(looks)}.model"),
+    }
+    unseen = {name: form() for name, form in forms.items()}
+    assert not looks
+    expected = model.quality_, model.distortion_
+    seen = {name: form() for name, form in forms.items()}
     assert len(looks) == 1
-    for other in (twin, again, loaded):
-        assert other.quality_ == model.quality_
-        assert repr(other.distortion_) == repr(model.distortion_)
-    assert len(looks) == 1
+    for name in forms:
+        for other in (unseen[name], seen[name]):
+            assert other.quality_ == expected[0], name
+            assert repr(other.distortion_) == repr(expected[1]), name
+    assert len(looks) == 1 + len(unseen)
+
+
+def _stored(model, path):
+    hs.save_model(model, path)
+    return hs.load_model(path)
+
+
+def test_a_file_says_how_distances_are_kept_where_it_is_known(tmp_path):
+    model, words = fitted(), []
+    for name in ("unseen", "seen"):
+        hs.save_model(model, tmp_path / name)
+        words.append(read_facts(tmp_path / name)["distances"])
+        assert model.distortion_ is not None
+    assert words == [None, model.distortion_.describe()]
+
+
+def test_a_model_is_stored_where_memory_does_not_judge_it(monkeypatch, tmp_path):
+    model = fitted()
+
+    def lacking(*given):
+        raise MemoryError("as much as there is not")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(picture, "compare_distances", lacking)
+        for _ in range(2):  # the second time, too
+            with pytest.raises(MemoryError, match="as much as there is not"):
+                _ = model.quality_
+        again, loaded = pickle.loads(pickle.dumps(model)), _stored(model, tmp_path / "a.model")
+    assert again.quality_ == loaded.quality_ == model.quality_ == fitted().quality_
 
 
 def test_a_model_that_was_fitted_again_is_judged_again():
@@ -84,12 +156,27 @@ def test_it_is_that_of_the_fit_whatever_is_set_or_changed_later():
 
 def test_before_a_fit_there_is_none():
     for model in (hs.HeatEmbedding(), clone(fitted())):
-        assert not hasattr(model, "quality_")
-        with pytest.raises(AttributeError):
-            _ = model.distortion_
+        for name in ("quality_", "distortion_"):
+            assert not hasattr(model, name)
+            with pytest.raises(NotFittedError, match="HeatEmbedding instance is not fitted yet"):
+                getattr(model, name)
 
 
 def test_a_summary_and_a_report_ask_for_it(looks):
     page = hs.report(fitted(), X)
     assert len(looks) == 1
     assert "path lengths along the data" in page.html
+
+
+@pytest.mark.parametrize("make", [hs.HeatEmbedding, hs.DiffusionMap])
+def test_a_picture_has_no_distance_and_says_which_model_has_one(make):
+    model = make().fit(X)
+    assert not hasattr(model, "distance")
+    with pytest.raises(AttributeError, match=f"{make.__name__} .*HeatSketch has one, and"):
+        model.distance(0, 1)
+
+
+@pytest.mark.parametrize("time", [1, 8])
+def test_the_share_of_one_step_is_said_to_be_that_of_one_among_many_directions(time):
+    said = summary(hs.DiffusionMap(2, time=time).fit(X))["explained"]
+    assert ("still in many other directions" in said) == (time == 1)

@@ -96,7 +96,11 @@ def sketches():
 def fitted():
     """Yield (name, fitted model, new points) of every kind."""
     for name, (model, own, new) in (sketches() | classical_models()).items():
-        yield name, type(model)(**model.get_params(deep=False)).fit(own, LABELS), new
+        yield name, fit(model, own), new
+
+
+def fit(model, own):
+    return type(model)(**model.get_params(deep=False)).fit(own, LABELS)
 
 
 def said(model, new):
@@ -111,6 +115,11 @@ def said(model, new):
     for name in ("novelty", "score_samples"):
         if new is not None and hasattr(model, name):
             found[name] = getattr(model, name)(new)
+    is_given = "precomputed" in map(str, model.get_params().values()) or sparse.issparse(new)
+    if hasattr(model, "inverse_transform") and new is not None and not is_given:
+        found["back"] = model.inverse_transform(model.transform(new))
+    if hasattr(model, "quality_"):
+        found["judged"] = model.quality_, model.distortion_
     if hasattr(model, "distance"):
         found["distance"] = tuple(model.distance(0, [1, 2], **at(model)))
         found["confidence"] = model.neighbor_confidence_

@@ -10,6 +10,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
+from scipy import sparse
 
 import heatsketch as hs
 from heatsketch.comparison.methods import ESTIMATORS
@@ -53,6 +54,22 @@ def test_every_estimator_says_the_same_in_a_fresh_process(folder):
         if missing or differing:
             wrong.append(f"{name}: missing {sorted(missing)}, differing {sorted(differing)}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_points_that_are_changed_after_a_fit_change_nothing_that_a_model_says(folder):
+    wrong = []
+    for name, (model, own, new) in (fitted.sketches() | fitted.classical_models()).items():
+        if isinstance(own, hs.Diffusion):
+            continue
+        own = own.copy()
+        model = fitted.fit(model, own)
+        values = own.data if sparse.issparse(own) else own
+        values[...] = 7 * values[::-1] + 1
+        found, expected = pickle.loads(pickle.dumps(fitted.said(model, new))), folder[1][name][1]
+        keys = expected.keys() - {"diagnostics_", "seconds_"}  # the first has seconds, too
+        wrong += [f"{name}: {key}" for key in keys if not same(expected[key], found[key])]
+    assert wrong == []
 
 
 def test_every_estimator_is_tried(folder):

@@ -101,6 +101,37 @@ def test_verdicts(neighbors, distances, verdict):
     assert found.describe().startswith(verdict + ": ")
 
 
+@pytest.mark.parametrize(
+    ("neighbors", "distances", "true_neighbors", "start"),
+    [
+        (0.94, 0.96, 2.0, "Good for large distances, not for neighbours: on average 2.0 of"),
+        (0.94, 0.96, 2.8, "Good for large distances, not for neighbours: on average 2.8 of"),
+        (0.97, 0.43, 2.1, "Good for regions, not for neighbours or large distances: on"),
+        (0.97, math.nan, 2.1, "Good for regions, not for neighbours, large distances were not j"),
+        (0.89, 0.42, 6.4, "Borderline for neighbours, not for large distances: on average 6.4"),
+        (0.9, 0.43, 6.5, "Good for neighbours, not for large distances: on average 6.5 of"),
+    ],
+)
+def test_few_true_neighbours_are_not_good(neighbors, distances, true_neighbors, start):
+    found = PictureQuality(neighbors, distances, 0, 0.5, true_neighbors=true_neighbors)
+    assert found.describe().startswith(start)
+
+
+@pytest.mark.parametrize("measure", ["neighbors", "distances", "true_neighbors"])
+@pytest.mark.parametrize("others", [{"neighbors": 0.95, "distances": 0.4}, {"distances": 0.9}])
+def test_a_measure_passes_by_borderline_between_good_and_not(measure, others):
+    given = {"neighbors": 0.95, "distances": 0.9, "true_neighbors": 8.0} | others
+    low, high = {"neighbors": (0.76, 1), "distances": (0, 1), "true_neighbors": (0, 15)}[measure]
+    words = []
+    for value in np.linspace(low, high, 201):
+        found = PictureQuality(**given | {measure: value}, outside=0, within=0.5)
+        words += [found.verdict] * (found.verdict not in words[-1:])
+        is_between = "borderline" in found.verdict.lower()
+        assert ("with care" in found.describe()) == is_between
+        assert ("(good from" in found.describe()) == is_between
+    assert ["borderline" in word.lower() for word in words] == [False, True, False]
+
+
 @pytest.mark.parametrize("metric", ["euclidean", "cityblock"])
 def test_distances_that_are_given_judge_the_picture(sheet, metric):
     D = cdist(sheet[:250], sheet[:250], metric)

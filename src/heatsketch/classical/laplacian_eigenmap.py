@@ -207,7 +207,7 @@ class LaplacianEigenmap(Embedding):
         if self.radius is None and isinstance(self.neighbors, NeighborIndex | None):
             self._reach = graph.max(axis=1).toarray().ravel()
         self._kernel = NeighborKernel(
-            points=X,
+            points=X.copy(),  # X may be changed in place later
             n_neighbors=int(self.n_neighbors),
             neighborhoods=vertices,
             scales=self.epsilon_,

@@ -69,7 +69,7 @@ class StressScaling(Embedding):
         k = check_fewer_components(self.n_components, n)
         size = self._bytes_of_pair * n * n
         require_memory(size, f"Distances between {n:,} points", "use LandmarkMDS.")
-        self._points = None if self._precomputed else X
+        self._points = None if self._precomputed else X.copy()  # X may be changed in place later
         D = self._distances(X)
         D = (D + D.T) / 2  # rounding
         np.fill_diagonal(D, 0.0)

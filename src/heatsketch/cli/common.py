@@ -13,6 +13,7 @@ from heatsketch import __version__, io, plot
 from heatsketch._exceptions import logger, warn
 from heatsketch._input_warnings import (
     MOST_OF_VARIANCE,
+    deciding,
     feature_names,
     variance_shares,
     warn_if_transposed,
@@ -167,18 +168,21 @@ def has_names(table: io.Table) -> bool:
 
 
 def oddities(table: io.Table) -> str:
-    """Return constant columns, equal rows and a column with most of the variance as text."""
+    """Return constant columns, equal rows and columns with most of the variance as text."""
     shares, n = variance_shares(table.values), table.values.shape[0]
-    constant, top = np.flatnonzero(shares == 0), int(shares.argmax())
+    constant, most = np.flatnonzero(shares == 0), deciding(shares)
+    most = most if len(most) else np.flatnonzero(shares >= MOST_OF_VARIANCE)
     repeated = n - len(distinct_rows(table.values)[0])
     found = []
     if len(constant):
         found.append(f"constant columns: {listed([table.columns[j] for j in constant], 5)}")
     if repeated:
         found.append(f"{repeated:,} of {n:,} rows equal others before them")
-    if has_names(table) and shares[top] >= MOST_OF_VARIANCE and len(constant) < len(shares) - 1:
-        what = f"{table.columns[top]!r} has {100 * shares[top]:.3g} % of the variance"
-        found.append(f"{what}; is it in the unit of the others? (--standardize, --exclude)")
+    if has_names(table) and len(most) and len(constant) < len(shares) - 1:
+        named = ", ".join(repr(table.columns[j]) for j in most)
+        has, is_it = ("has", "is it") if len(most) == 1 else ("have", "are they")
+        what = f"{named} {has} {100 * shares[most].sum():.3g} % of the variance"
+        found.append(f"{what}; {is_it} in the unit of the others? (--standardize, --exclude)")
     return "; ".join(found)
 
 

@@ -98,6 +98,14 @@ class DiffusionEstimator(Embedder, Weighed):
     _takes_sparse = True
 
     @property
+    def distance(self) -> Any:
+        """Not here: a `HeatSketch` has distances with an error bar."""
+        raise AttributeError(
+            f"{type(self).__name__} has no distance with an error bar; HeatSketch has one, and "
+            "diffusion_distance(model.diffusion_, time, pairs=(i, j)) is exact."
+        )
+
+    @property
     def _has_free_layout(self) -> bool:  # type: ignore[override]
         return isinstance(self._map, FreeMap)
 
@@ -140,7 +148,8 @@ class DiffusionEstimator(Embedder, Weighed):
             ``diagnostics_["filled"]`` has them in the order of ``np.isnan(X).nonzero()``. With
             ``affinity="precomputed"`` X is a symmetric affinity or graph of shape (n_samples,
             n_samples), a graph of networkx or igraph, a `heatsketch.graph`, an operator, or a
-            `Diffusion` of the same normalization, which is used without change.
+            `Diffusion` of the same normalization, which is used without change. The model keeps a
+            copy of an array, as large as X, so that X may be changed in place later.
         y : ignored
             Present for the interface of scikit-learn.
         ids : array-like of shape (n_samples,), default=None

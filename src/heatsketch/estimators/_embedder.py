@@ -68,8 +68,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Points; sparse only if the class accepts it. With ``metric="precomputed"`` distances of
-            shape (n_samples, n_samples). An array may be kept without a copy; do not change it in
-            place.
+            shape (n_samples, n_samples). A model that needs them later keeps a copy.
         y : array-like of shape (n_samples,), default=None
             Labels of the points. Only the discriminants use it; all others ignore it.
 

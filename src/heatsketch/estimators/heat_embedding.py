@@ -5,13 +5,13 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._docstrings import texts_from
 from heatsketch._random import numbers_at, seed_entropy
 from heatsketch._typing import Array
 from heatsketch._validation import check_choice, check_n_components, check_number
 from heatsketch.estimators._base import DiffusionEstimator
-from heatsketch.estimators._verdict import Verdict
 from heatsketch.layout.linear import OBJECTIVES
 from heatsketch.layout.maps import (
     LEAST_FREE,
@@ -32,9 +32,8 @@ from heatsketch.markov.components import (
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import N_LEADING
 from heatsketch.markov.times import TimeCurve, direction_curve
-from heatsketch.metrics.distances import DiffusionDistances
-from heatsketch.metrics.distortions import Distortion, compare_distances
-from heatsketch.metrics.picture import PictureQuality, picture_quality, sampled_geodesics
+from heatsketch.metrics.distortions import Distortion
+from heatsketch.metrics.picture import Picture, PictureQuality, sampled_geodesics
 from heatsketch.operators.deflated import Deflated
 from heatsketch.spectral.apply import check_range
 from heatsketch.spectral.filters import FILTERS, make_filter
@@ -132,9 +131,9 @@ class HeatEmbedding(DiffusionEstimator):
     quality_ : PictureQuality or None
         How well the picture agrees with the data X rather than with diffusion distances:
         neighbours, path lengths, far points. It is computed at the first look, as is
-        `distortion_`; a model that is pickled or saved is judged first. `quality_.describe()`
-        says it in words. Where entries are missing, not the filled points count: the distance of
-        two points, and the length of an edge, is that by the entries that both have,
+        `distortion_`. `quality_.describe()` says it in words. Where entries are missing, not the
+        filled points count: the distance of two points, and the length of an edge, is that by the
+        entries that both have,
         √(Σ (x_i - y_i)² n_features / n_both); a pair that shares none does not count. None for
         precomputed affinities, for metrics other than "euclidean", "cosine", "correlation" and
         "precomputed", and if all points have the same affinities.
@@ -221,7 +220,8 @@ class HeatEmbedding(DiffusionEstimator):
     some 300 evaluations of 6,000 pairs. A free one takes up to 128 searches for shortest paths, and
     up to 150 steps of n log n operations, and some for each edge and
     pair; a dense affinity of more than 4,096 points is made once more. `distortion_` and `quality_`
-    take their time at the first look; until then the model keeps the coordinates before the layout.
+    take their time at the first look; until then the model, pickled or stored, too, keeps the
+    coordinates before the layout: some 64 numbers for each point.
 
     References
     ----------
@@ -385,41 +385,50 @@ class HeatEmbedding(DiffusionEstimator):
     @property
     def distortion_(self) -> Distortion | None:
         """How well the diffusion distances are kept."""
-        return self._verdict.found[0]
+        return self._verdict[0]
 
     @property
     def quality_(self) -> PictureQuality | None:
         """How well the picture agrees with the data."""
-        return self._verdict.found[1]
+        return self._verdict[1]
+
+    @property
+    def _verdict(self) -> tuple[Distortion | None, PictureQuality | None]:
+        """Both of them, found at the first look and kept in place of what they are found by.
+
+        Threads that look at once may all find them: the same ones, without waiting for each other.
+        """
+        check_is_fitted(self)
+        fitted = self.__dict__  # another fit has others
+        if isinstance(fitted["_judged"], Picture):
+            fitted["_judged"] = fitted["_judged"].judged(fitted["diffusion_"])
+        return fitted["_judged"]  # type: ignore[no-any-return]
 
     def _judge(self, judged_by: Any, gaps: Array | None) -> None:
         """Keep what `embedding_` is judged by: the distances it should keep, and the points."""
-        self._verdict = Verdict(lambda: (None, None))
+        self._judged: Any = (None, None)
         if judged_by is None:
             return
         wide, ends, held_out_log_L, paths = judged_by
-        diffusion, Y = self.diffusion_, np.array(self.embedding_, dtype=float)
-        F, error = wide.after, wide.error  # without those before the step, which take as much room
-        wanted = DiffusionDistances.from_operator(
-            diffusion, self.time_, self.filter, within_components=True, ends=ends
-        )
-        is_free = self._has_free_layout
-        held_out_log_L = math.nan if is_free else held_out_log_L
+        diffusion, geodesics = self.diffusion_, None
         of_points = self.affinity != "precomputed" and is_measurable(diffusion)
         if of_points and gaps is not None:
             self.diagnostics_["judged_by"] = "entries that both points have"
-
-        def judge() -> tuple[Distortion, PictureQuality | None]:
-            distortion = compare_distances(Y, F[diffusion.vertex], wanted, error)
-            distortion = distortion._replace(held_out_log_L=held_out_log_L)
-            if not of_points:
-                return distortion, None
-            geodesics = sampled_geodesics(diffusion, paths, gaps)
-            return distortion, picture_quality(
-                Y[diffusion.counted], diffusion, distortion, geodesics, is_free=is_free, gaps=gaps
-            )
-
-        self._verdict = Verdict(judge)
+        elif of_points and paths is not None:
+            geodesics = sampled_geodesics(diffusion, paths)
+        self._judged = Picture(
+            places=np.array(self.embedding_, dtype=float),
+            time=self.time_,
+            filter=self.filter,
+            ends=ends,
+            rows=wide.after,  # without those before the step, which take as much room
+            error=wide.error,
+            held_out_log_L=math.nan if self._has_free_layout else held_out_log_L,
+            is_free=self._has_free_layout,
+            of_points=of_points,
+            geodesics=geodesics,
+            gaps=gaps,
+        )
 
     def _explained_operator(self) -> tuple[Deflated, Array | None]:
         """Return A without directions that change no distance, and labels of separate maps."""

@@ -29,8 +29,9 @@ from heatsketch.estimators._embedder import Embedder
 from heatsketch.io.files import blame, check_archive, write_atomically
 from heatsketch.io.metadata import plain
 from heatsketch.io.numpy_files import write_arrays
+from heatsketch.metrics.picture import Picture
 
-FORMAT = 11
+FORMAT = 12
 _HEADER, _MODEL = "header.json", "model.json"
 _WHAT_TO_DO = "pass a file that save_model (or --save-model) wrote, or write it again"
 _REFUSED = (
@@ -159,7 +160,7 @@ def write_model(
     }
     if reading:
         facts |= {"features": reading["columns"], "reading": reading["options"]}
-    contents, arrays = _contents([model, reading])  # after the facts, for which it is judged
+    contents, arrays = _contents([model, reading])
     members = {_HEADER: {"format": FORMAT, "facts": plain(facts)}, _MODEL: contents}
 
     def write(draft: Path) -> None:
@@ -174,7 +175,9 @@ def write_model(
 
 def _fit_facts(model: Embedder) -> dict[str, Any]:
     """Describe the fit of an estimator; None for what is not known of it."""
-    embedding, distortion = model._result("embedding_"), model._result("distortion_")
+    embedding = model._result("embedding_")
+    is_judged = not isinstance(model._result("_judged"), Picture)  # else it stays so
+    distortion = model._result("distortion_") if is_judged else None
     return {
         "parameters": model._fitted_as.get_params(deep=False),
         "n": None if embedding is None else len(embedding),

@@ -197,7 +197,8 @@ class Constructors:
             )
         search = neighbors if distances is None else distances
         device = device_of(X) if device is None else device
-        started, X = time.perf_counter(), check_points(X)
+        # Copies of distances are made below.
+        started, X = time.perf_counter(), check_points(X, copy=metric != "precomputed")
         if distances is not None:
             X = distances.points(X, training=True)
         else:
@@ -267,6 +268,7 @@ class Constructors:
         """
         check_choice(normalization, "normalization", NORMALIZATIONS)
         named = as_graph(K, "K")
+        K = K.copy() if isinstance(K, np.ndarray) else K  # which may be changed in place later
         operator = as_affinity(K if named is None else named)
         vertex = np.arange(operator.n)
         if operator is not K:  # an operator keeps its numbering
@@ -370,7 +372,7 @@ class Constructors:
                 f"kernel is of type {type(kernel).__name__}; pass a MixtureKernel, such as "
                 "MixtureKernel.from_sklearn(mixture, epsilon)."
             )
-        new = OutOfSampleMixture(kernel, check_points(X))
+        new = OutOfSampleMixture(kernel, check_points(X, copy=True))
         K = LowRank(affinity_factor(kernel, new.points, rank_tol, new.log_unit))
         built = Affinity(
             K,

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -11,9 +12,11 @@ from heatsketch._typing import Array
 from heatsketch.graphs.shortest_paths import shortest_paths
 from heatsketch.layout.paths import Paths, graph_of_lengths, paths_of_few
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.metrics.distortions import Distortion
+from heatsketch.metrics.distances import DiffusionDistances
+from heatsketch.metrics.distortions import Distortion, compare_distances
 from heatsketch.metrics.neighborhoods import excess_ranks, losses
 from heatsketch.metrics.ranks import rank_correlation
+from heatsketch.operators.operator import Bounds
 
 NEIGHBORS = 15
 FACTOR = 1.5
@@ -21,21 +24,21 @@ _JUDGED, _SOURCES, _LEAST_SOURCES = 300, 50, 5  # points whose neighbours, geode
 _ENTRIES, _VISITS = 30_000_000, 1_000_000  # of distances to judged points; of steps from sources
 LEAST_JUDGED = 50  # points
 _POOR = 0.75  # trustworthiness below which neighbours in the picture are hardly neighbours
-_GOOD_NEIGHBORS, _GOOD_DISTANCES, _GOOD_WITHIN = 0.9, 0.7, 0.8
+_LIMITS = {  # of borderline and of good measures, which docs/howto/read-distortion.md explains
+    "neighbors": (0.85, 0.9),
+    "true_neighbors": (NEIGHBORS / 5, NEIGHBORS / 4),
+    "distances": (0.6, 0.7),
+}
+_GRADES = ("Rough", "Borderline", "Good")
+_GOOD_WITHIN = 0.8
 _FRAME, _FAR = 0.98, 2.0  # central fraction of the points; distance in units of its radius
 _CELLS, _DENSEST, _LEAST_CROWD = 2_500, 100, 100  # of the frame; one of so many; points
 _CROWDED = 0.5
-_JUDGEMENTS = {  # by whether neighbours and large distances are good: the verdict, and what to read
-    (True, True): ("Good", "Read near and far, not exact distances"),
-    (True, False): (
-        "Good for neighbours, not for large distances",
-        "Read who is near, not how far others are",
-    ),
-    (False, True): (
-        "Good for large distances, not for neighbours",
-        "Read which groups are far apart, not who is near",
-    ),
-    (False, False): ("Rough", "Trust neither neighbours nor distances"),
+_USES = {  # by whether neighbours and large distances are borderline at least: what to read
+    (True, True): "Read near and far, not exact distances",
+    (True, False): "Read who is near, not how far others are",
+    (False, True): "Read which groups are far apart, not who is near",
+    (False, False): "Trust neither neighbours nor distances",
 }
 
 
@@ -99,14 +102,18 @@ class PictureQuality(NamedTuple):
         path lengths along the data .92. Read near and far, not exact distances. The
         picture keeps 75 % of diffusion distances within a factor of 1.5.
         """
-        known = []
-        if not math.isnan(self.true_neighbors):
-            known.append(
-                f"on average {self.true_neighbors:.1f} of a point's {NEIGHBORS} neighbours in the "
-                f"picture are among its {2 * NEIGHBORS} nearest in the data"
-            )
         lengths = "rank correlation of distances with path lengths along the data"
-        known += shown({"trustworthiness": self.neighbors, lengths: self.distances})
+        near = f"on average {self.true_neighbors:.1f} of a point's {NEIGHBORS} neighbours in the "
+        near += f"picture are among its {2 * NEIGHBORS} nearest in the data"
+        measures = {
+            "true_neighbors": [] if math.isnan(self.true_neighbors) else [near],
+            "neighbors": shown({"trustworthiness": self.neighbors}),
+            "distances": shown({lengths: self.distances}),
+        }
+        known = []
+        for name, words in measures.items():
+            limit = f" (good from {_LIMITS[name][1]:g})".replace(" 0.", " .")
+            known += [text + (limit if self._grade(name) == 1 else "") for text in words]
         word, use = self._judged()
         kept = math.floor(100 * self.within + 1e-9)
         said = [
@@ -118,20 +125,37 @@ class PictureQuality(NamedTuple):
         ]
         return " ".join(f"{sentence}." for sentence in said if sentence)
 
+    def _grade(self, measure: str) -> int:
+        """Return 2 where a measure is good or not known, 1 where it is borderline, else 0."""
+        value = getattr(self, measure)
+        return 2 if math.isnan(value) else sum(value >= limit for limit in _LIMITS[measure])
+
     def _judged(self) -> tuple[str, str]:
         """Return the verdict, and how to read the picture."""
-        near, far = self.neighbors >= _GOOD_NEIGHBORS, self.distances >= _GOOD_DISTANCES
-        word, use = _JUDGEMENTS[near, far]
+        near, far = min(map(self._grade, ("neighbors", "true_neighbors"))), self._grade("distances")
+        is_far_known = not math.isnan(self.distances)
+        use = _USES[near > 0, far > 0 and is_far_known]
+        grades = {"neighbours": near, "large distances": far}
+        if doubtful := [name for name, grade in grades.items() if grade == 1]:
+            use += f"; take {' and '.join(doubtful)} with care"
         if math.isnan(self.neighbors):
-            word, use = f"Fewer than {LEAST_JUDGED} points, too few to judge", ""
-        elif self.neighbors < _POOR:
-            word = "Poor, this picture does not show the neighbours of the data"
-        elif math.isnan(self.distances):
-            word = "Good" if near else "Rough"
-            word += " for neighbours, large distances were not judged"
-        is_doubtful = self.is_free or self.distances < _GOOD_DISTANCES
-        if near and self.within >= _GOOD_WITHIN and not is_doubtful:
+            return f"Fewer than {LEAST_JUDGED} points, too few to judge", ""
+        if near == 2 and far == 2 and self.within >= _GOOD_WITHIN and not self.is_free:
             use = "Distances can be compared by eye"
+        if self.neighbors < _POOR:
+            word = "Poor, this picture does not show the neighbours of the data"
+        elif not near and self._grade("neighbors") == 2 and not (far and is_far_known):
+            word = "Good for regions, not for neighbours"
+            word += " or large distances" if is_far_known else ", large distances were not judged"
+            use = "Read which points are in one region, not who is near or how far others are"
+        elif not is_far_known:
+            word = f"{_GRADES[near]} for neighbours, large distances were not judged"
+        elif near == far:
+            word = _GRADES[near]
+        else:
+            better, worse = sorted(grades, key=lambda name: -grades[name])
+            less = ("not", "borderline")[grades[worse]]
+            word = f"{_GRADES[grades[better]]} for {better}, {less} for {worse}"
         return word, use
 
 
@@ -139,6 +163,64 @@ def shown(numbers: Mapping[str, float]) -> list[str]:
     """Return numbers with their names, as a verdict has them: neighbours .97; none for NaN."""
     known = [f"{name} {x:.2f}" for name, x in numbers.items() if not math.isnan(x)]
     return [text.replace(" 0.", " .") for text in known]
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """What a picture is judged by, beside the diffusion of its points.
+
+    Attributes
+    ----------
+    places : array (points, k)
+    time, filter
+        Of the diffusion distances that the picture should keep.
+    ends : pair of floats
+        The ends of the spectrum.
+    rows : array (n, r)
+        Of the vertices; their distances are the diffusion distances.
+    error : float
+        The relative one of a mean squared distance of the rows.
+    held_out_log_L : float
+        That of a learned map; NaN without one.
+    is_free : bool
+        Whether the points of the picture were free.
+    of_points : bool
+        Whether distances of the data are known, so that there is a quality.
+    geodesics : pair of arrays or None
+        `sampled_geodesics`, if they are known.
+    gaps : array of bool (points, d) or None
+        The entries of the data that were filled.
+    """
+
+    places: Array
+    time: float
+    filter: str
+    ends: Bounds
+    rows: Array
+    error: float
+    held_out_log_L: float
+    is_free: bool
+    of_points: bool
+    geodesics: tuple[Array, Array] | None
+    gaps: Array | None
+
+    def judged(self, diffusion: Diffusion) -> tuple[Distortion, PictureQuality | None]:
+        """Measure how well the picture keeps diffusion distances, and how it agrees with data."""
+        wanted = DiffusionDistances.from_operator(
+            diffusion, self.time, self.filter, within_components=True, ends=self.ends
+        )
+        rows = self.rows[diffusion.vertex]
+        distortion = compare_distances(self.places, rows, wanted, self.error)
+        distortion = distortion._replace(held_out_log_L=self.held_out_log_L)
+        if not self.of_points:
+            return distortion, None
+        geodesics = self.geodesics
+        if geodesics is None:
+            geodesics = sampled_geodesics(diffusion, gaps=self.gaps)
+        places = self.places[diffusion.counted]
+        return distortion, picture_quality(
+            places, diffusion, distortion, geodesics, is_free=self.is_free, gaps=self.gaps
+        )
 
 
 def sampled_geodesics(

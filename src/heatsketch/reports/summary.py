@@ -52,6 +52,8 @@ def summary(estimator: Any, share: ExplainedVariance | None = None) -> dict[str,
         words = [f"{one.describe()} (time {t:g})" for t, one in zip(times, shares, strict=True)]
         count = estimator.embedding_.shape[1] // len(times)
         lines["explained"] = f"{', '.join(words)}, by {count} coordinates"
+        if 1 in times:
+            lines["explained"] += "; a walk of one step is still in many other directions"
     return lines
 
 
