@@ -69,8 +69,8 @@ class ProjectiveScaling(Embedding):
             self.eigenvalues_ = self._scaling.values
         else:  # B = Y Yᵀ of the centred points, so that V √Λ = U Σ = Y W
             self._pca = pca = PCA(k).fit(X)
-            signs = np.copysign(1, np.sum(fix_signs(pca.embedding_) * pca.embedding_, axis=0))
-            pca.components_ *= signs[:, None]
+            kept = (fix_signs(pca.embedding_) == pca.embedding_).all(axis=0)
+            pca.components_ *= np.where(kept, 1, -1)[:, None]
             self.eigenvalues_ = pca.singular_values_**2
 
     def _place(self, X: Array) -> Array:

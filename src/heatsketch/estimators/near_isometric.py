@@ -17,6 +17,7 @@ from heatsketch.estimators._embedder import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.layout.linear import OBJECTIVES, first_equal, learn_linear_map
 from heatsketch.metrics import row_distortion
+from heatsketch.neighbors.metric import in_unit
 from heatsketch.operators.kernel import centred
 
 _COINCIDING = 1e-12  # median ratio next to the largest, below which most pairs coincide
@@ -181,8 +182,7 @@ class NearIsometricProjection(Embedder):
         check_number(self.max_iter, "max_iter", low=1, integer=True)
         check_number(self.validation_fraction, "validation_fraction", low=0, high=1, open_high=True)
         started = time.perf_counter()
-        points = centred(X, HOST.centre(X))  # (n, r)
-        points = np.ldexp(points, -np.frexp(np.abs(points).max())[1])  # at most 1
+        points = in_unit(centred(X, HOST.centre(X)))  # (n, r)
         rng = np.random.default_rng(seed_entropy(self.random_state))
         rows = np.unique(first_equal(points))
         # Sorted along a direction and then shuffled, rows have an order that depends neither on

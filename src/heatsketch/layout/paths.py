@@ -24,6 +24,7 @@ from heatsketch.graphs.shortest_paths import shortest_paths
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.out_of_sample import PointKernel
 from heatsketch.neighbors import COORDINATES, pair_distances
+from heatsketch.neighbors.metric import in_unit
 from heatsketch.neighbors.missing import observed_distances
 from heatsketch.operators.torch import on_device
 from heatsketch.spectral.classical_scaling import ClassicalScaling, centre_squares
@@ -65,7 +66,7 @@ class Paths:
     def pairs(self) -> tuple[tuple[Array, Array], Array]:
         """Return pairs of a point and a landmark, places (m,), and logarithms of their lengths.
 
-        The k-th point in the order of content has the same landmarks whatever its row is.
+        These are in a unit of their own, see `in_unit`. The k-th point in the order of content has the same landmarks whatever its row is.
         """
         n, count = len(self.order), len(self.lengths)
         drawn = np.random.default_rng(0).integers(0, count, (n, _PAIRS_OF_A_POINT))
@@ -74,7 +75,7 @@ class Paths:
         i, j = np.repeat(self.order, drawn.shape[1]), self.order[drawn.ravel()]
         lengths = self.lengths[drawn.ravel(), i]
         apart = i != j
-        lengths = np.maximum(lengths[apart], _TINY * lengths.max())
+        lengths = in_unit(np.maximum(lengths[apart], _TINY * lengths.max()))
         return (i[apart], j[apart]), np.log(lengths)
 
     def start(self, c: int) -> tuple[Array, float]:
