@@ -161,8 +161,8 @@ def test_a_name_stands_on_its_points_with_a_white_edge():
     text = ax.texts[1]
     assert np.linalg.norm(text.get_position() - np.median(F[labels == "east"], axis=0)) < 0.2
     box = text.get_window_extent()
-    x, y = np.mean([[box.x0, box.y0], [box.x1, box.y1]], axis=0)
-    row = np.asarray(figure.canvas.buffer_rgba())[int(figure.bbox.y1 - y), :, :3]
+    middle = int(figure.bbox.y1 - (box.y0 + box.y1) / 2)
+    row = np.asarray(figure.canvas.buffer_rgba())[middle, :, :3]
     row = row[int(box.x0) : int(box.x1)].astype(int)
     black, white = row.max(axis=1) < 60, row.min(axis=1) == 255
     edge = np.flatnonzero(black)[[0, -1]] + [-2, 2]
@@ -464,24 +464,25 @@ def test_of_any_crowd_names_cover_no_name_and_stay_in_the_window(m, n, seed):
 def test_a_name_stands_where_its_points_are_dense():
     rng = np.random.default_rng(0)
     size, window = np.array([[40.0, 12]]), np.array([300.0, 200])
+    middle, left, right, edge = np.array([[150, 100], [70, 100], [230, 100], [2, 100]])
     disc = rng.normal(size=(400, 2))
     disc *= 40 * np.sqrt(rng.random((400, 1))) / np.linalg.norm(disc, axis=1, keepdims=True)
     turn = 2 * np.pi * rng.random(300)
     ring = np.column_stack([np.cos(turn), np.sin(turn)]) * 70
-    islands = np.concatenate([disc + [70, 100], disc[:130] + [230, 100]])
-    (middle,), (of_ring,), (of_islands,), (beside_edge,), (nowhere,) = (
+    islands = np.concatenate([disc + left, disc[:130] + right])
+    (of_disc,), (of_ring,), (of_islands,), (beside_edge,), (nowhere,) = (
         place_names(points, np.zeros(len(points), int), size, shape)
         for points, shape in (
-            (disc + [150, 100], window),
-            (ring + [150, 100], window),
+            (disc + middle, window),
+            (ring + middle, window),
             (islands, window),
-            (disc / 40 + [2, 100], window),
-            (disc + [150, 100], np.array([30.0, 200])),
+            (disc / 40 + edge, window),
+            (disc + middle, np.array([30.0, 200])),
         )
     )
-    assert np.linalg.norm(middle - [150, 100]) < 20
-    assert np.linalg.norm(of_ring - [150, 100]) == pytest.approx(70)  # not in its empty middle
-    assert np.linalg.norm(of_islands - [70, 100]) < 30  # in the larger one
+    assert np.linalg.norm(of_disc - middle) < 20
+    assert np.linalg.norm(of_ring - middle) == pytest.approx(70)  # not in its empty middle
+    assert np.linalg.norm(of_islands - left) < 30  # in the larger one
     assert beside_edge[0] == 20  # moved until it is inside
     assert np.isnan(nowhere).all()  # wider than the window
 

@@ -12,7 +12,7 @@ from sklearn.preprocessing import KernelCenterer
 from heatsketch._docstrings import texts_from
 from heatsketch._exceptions import logger
 from heatsketch._memory import require_memory
-from heatsketch._tiles import filled, single_threaded_blas
+from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch._validation import check_number
 from heatsketch.classical._base import Embedding, check_fewer_components
@@ -433,10 +433,9 @@ class MetricMDS(StressScaling):
     _bytes_of_pair: ClassVar[float] = 48.0
 
     def _lower(self, D: Array, start: Array, max_iter: int, tol: float) -> tuple[Array, bool]:
-        with single_threaded_blas():  # the same bits for any number of threads
-            Y, _, self.n_iter_ = smacof(
-                D, init=start, n_init=1, max_iter=max_iter, eps=tol, return_n_iter=True
-            )
+        Y, _, self.n_iter_ = smacof(
+            D, init=start, n_init=1, max_iter=max_iter, eps=tol, return_n_iter=True
+        )
         Y = on_principal_axes(Y)
         self.stress_ = _stress(Y, D)
         self.diagnostics_ = {"stress": self.stress_, "classical_stress": _stress(start, D)}

@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._random import seed_entropy
 from heatsketch._tensors import returned_for
-from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch._validation import check_choice, check_n_components, check_number, read_points
 from heatsketch.backend import HOST
@@ -149,7 +148,6 @@ class NearIsometricProjection(Embedder):
     validation_fraction: float = 0.2
     random_state: Any = None
 
-    @single_threaded_blas()  # the same bits for any number of threads
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the map of the rows of X.
 

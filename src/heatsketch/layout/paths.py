@@ -17,7 +17,6 @@ from scipy.linalg import eigh
 
 from heatsketch._random import content_order
 from heatsketch._tensors import landed
-from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.backend import blocks_of
 from heatsketch.graphs.shortest_paths import shortest_paths
@@ -66,7 +65,8 @@ class Paths:
     def pairs(self) -> tuple[tuple[Array, Array], Array]:
         """Return pairs of a point and a landmark, places (m,), and logarithms of their lengths.
 
-        These are in a unit of their own, see `in_unit`. The k-th point in the order of content has the same landmarks whatever its row is.
+        These are in a unit of their own, see `in_unit`. The k-th point in the order of content has
+        the same landmarks whatever its row is.
         """
         n, count = len(self.order), len(self.lengths)
         drawn = np.random.default_rng(0).integers(0, count, (n, _PAIRS_OF_A_POINT))
@@ -91,12 +91,11 @@ class Paths:
         squares = np.square(np.minimum(self.lengths, _FAR * median))
         between = squares[:, self.landmarks]
         means = centre_squares(between)
-        with single_threaded_blas():
-            values, vectors = eigh(between)
-            held = float(values[-c:].sum() / (np.abs(values).sum() or 1.0))
-            values, vectors = values[: -c - 1 : -1], fix_signs(vectors[:, : -c - 1 : -1])
-            values = np.where(values > _ROUNDING * values[0], values, 0.0)
-            places = ClassicalScaling(values, vectors, means).place(squares.T)
+        values, vectors = eigh(between)
+        held = float(values[-c:].sum() / (np.abs(values).sum() or 1.0))
+        values, vectors = values[: -c - 1 : -1], fix_signs(vectors[:, : -c - 1 : -1])
+        values = np.where(values > _ROUNDING * values[0], values, 0.0)
+        places = ClassicalScaling(values, vectors, means).place(squares.T)
         return np.pad(places, ((0, 0), (0, c - places.shape[1]))), min(1.0, 2 * (1 - held))
 
 
