@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
+from sklearn.base import clone
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 import heatsketch as hs
@@ -177,6 +178,21 @@ def test_long_vectors_have_the_same_bits_for_one_and_two_threads():
 def test_small_classical_scaling_has_the_same_bits_for_one_and_two_threads():
     squares = cdist(*[np.random.default_rng(0).normal(size=(600, 3))] * 2, "sqeuclidean")
     same_for_any_threads(lambda: classical_scaling(squares.copy(), 2).vectors)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        hs.HeatEmbedding(affinity="dense", epsilon="median", random_state=0),
+        hs.HeatEmbedding(layout="linear", affinity="dense", epsilon="median", random_state=0),
+        hs.MixtureDiffusion(random_state=0),
+        hs.classical.NonmetricMDS(),
+    ],
+    ids=["free", "linear", "mixture", "nonmetric"],
+)
+def test_fits_have_the_same_bits_for_one_and_two_threads(model):
+    X = np.random.default_rng(3).normal(size=(700, 5))
+    same_for_any_threads(lambda: clone(model).fit(X).embedding_)
 
 
 def test_products_have_the_same_bits_for_one_and_two_threads():

@@ -229,3 +229,93 @@ def test_points_have_no_unit(scale, tolerance, affinity, make):
     scaled = affinity | ({"epsilon": 4.0 * scale**2} if "epsilon" in affinity else {})
     given = strictly(lambda: embed(make, X * scale, **scaled))
     rows_match(given, embed(make, X, **affinity), tolerance)
+
+
+def fitted(make, unit=0, **options):
+    """Return a function of points that returns coordinates, and the same of new points."""
+
+    def numbers(P, scale):
+        model = make(**options).fit(P)
+        quality = list(getattr(model, "quality_", None) or [0.0])
+        rows = model.transform(P[:9] * P.dtype.type(1.25)) if hasattr(model, "transform") else 0.0
+        return [*(np.float64(found) / scale**unit for found in (model.embedding_, rows)), quality]
+
+    return numbers
+
+
+def gappy(P):
+    return np.where(np.arange(P.size).reshape(P.shape) % 11 == 3, np.nan, P)
+
+
+def inverse_and_slopes(P, scale):
+    model = hs.HeatEmbedding(random_state=0).fit(P)
+    points, slopes = model.inverse_transform(model.embedding_), model.sensitivity(P[:9])
+    return [np.float64(points) / scale, np.float64(slopes) * scale]
+
+
+def scales(P, scale):
+    found = hs.ksum(P), hs.nearest_epsilon(P), hs.connecting_epsilon(P)
+    lengths = np.array([found[0].epsilon, *found[1:]]) / scale**2
+    kernel = hs.gaussian_affinity(P, epsilon=4.0 * scale**2)
+    return [lengths, found[0].dimension, hs.intrinsic_dimension(P).dimension, kernel]
+
+
+def marked(P, scale):
+    found = hs.markers(P, np.arange(20))
+    return [found.area, found.p_value, np.array([found.median, found.median_against]) / scale]
+
+
+SEED = {"random_state": 0}
+METRICS = hs.metrics
+NUMBERS = {
+    "free": fitted(hs.HeatEmbedding, **SEED),
+    "free, of gaps": lambda P, scale: fitted(hs.HeatEmbedding, **SEED)(gappy(P), scale)[:2],
+    "linear": fitted(hs.HeatEmbedding, layout="linear", **SEED),
+    "dense": fitted(hs.HeatEmbedding, affinity="dense", epsilon="median", **SEED),
+    "radius": fitted(hs.HeatEmbedding, affinity="radius", epsilon="ksum", **SEED),
+    "variable": fitted(hs.HeatEmbedding, affinity="variable", **SEED),
+    "manhattan": fitted(hs.HeatEmbedding, metric="manhattan", **SEED),
+    "HeatSketch": fitted(hs.HeatSketch, **SEED),
+    "DiffusionMap": fitted(hs.DiffusionMap),
+    "MixtureDiffusion": fitted(hs.MixtureDiffusion, mixture=2, **SEED),
+    "NearIsometricProjection": fitted(hs.NearIsometricProjection, 1, **SEED),
+    "PCA": fitted(hs.classical.PCA, 1, n_components=2),
+    "ClassicalMDS": fitted(hs.classical.ClassicalMDS, 1),
+    "LandmarkMDS": fitted(hs.classical.LandmarkMDS, 1, landmarks=np.arange(0, 60, 3)),
+    "MetricMDS": fitted(hs.classical.MetricMDS, 1),
+    "NonmetricMDS": fitted(hs.classical.NonmetricMDS, 1),
+    "Isomap": fitted(hs.classical.Isomap, 1),
+    "LLE": fitted(hs.classical.LocallyLinearEmbedding),
+    "LaplacianEigenmap": fitted(hs.classical.LaplacianEigenmap),
+    "TSNE": fitted(hs.classical.TSNE, method="exact", perplexity=8, n_iter=300, **SEED),
+    "inverse_transform, sensitivity": inverse_and_slopes,
+    "scales": scales,
+    "markers": marked,
+    "metrics": lambda P, scale: [
+        METRICS.trustworthiness(P, X[:, :2], 5),
+        METRICS.trustworthiness(X, P[:, :2], 5),
+        METRICS.continuity(P, X[:, :2], 5),
+    ],
+    "audit of data": lambda P, scale: [hs.audit(P, X[:, :2], **SEED).trust],
+    "audit of a picture": lambda P, scale: [hs.audit(X, P[:, :2], **SEED).trust],
+    "compare": lambda P, scale: [
+        [row.trustworthiness, row.log_L_geodesic, row.spearman, row.distances]
+        for row in hs.compare(P, ["pca", "isomap", "heat-embedding"], seeds=1).rows
+    ],
+}
+
+
+@pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
+@pytest.mark.parametrize("numbers", NUMBERS.values(), ids=NUMBERS)
+@pytest.mark.parametrize(
+    ("dtype", "exponents"), [(np.float32, (80, -80)), (np.float64, (80, 190, -190))]
+)
+def test_all_numbers_are_the_same_in_any_unit(dtype, exponents, numbers):
+    """Up to the unit; squares of these are beyond float32, fourth powers beyond float64."""
+    points = X.astype(dtype)
+    expected = numbers(points, 1.0)
+    for exponent in exponents:
+        scale = 2.0**exponent
+        found = numbers(points * dtype(scale), scale)
+        for one, same in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, same, rtol=1e-6, atol=1e-9 * np.nanmax(np.abs(same)))

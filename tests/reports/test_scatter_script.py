@@ -103,15 +103,13 @@ def test_names_stand_where_they_stand_in_pictures(seed):
     codes[rng.random(400) < 0.3] = 7  # which gathers nowhere
     sizes, window = np.column_stack([rng.uniform(8, 90, 8), np.full(8, 12.0)]), [400.0, 300.0]
     script = resources.files("heatsketch.reports").joinpath("names.js").read_text("utf-8")
-    given = points.ravel(), codes, sizes, window, 2.0
+    given = points.ravel(), codes, sizes, window
     text = f"console.log(JSON.stringify(placeNames(...{json.dumps(plain(list(given)))})));"
     done = subprocess.run(
         [node, "-"], input=script + text, capture_output=True, check=True, text=True
     )
     found = json.loads(done.stdout)
-    places, homes = place_names(points, codes, sizes, np.array(window), 2.0)
+    places = place_names(points, codes, sizes, np.array(window))
     assert np.isfinite(places[:7]).any()
     assert np.isnan(places[7]).all()
-    np.testing.assert_allclose([spot["home"] for spot in found], homes)
-    shown = [spot["place"] or [np.nan, np.nan] for spot in found]
-    np.testing.assert_allclose(shown, places)
+    np.testing.assert_allclose([place or [np.nan, np.nan] for place in found], places)

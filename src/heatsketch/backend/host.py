@@ -250,12 +250,13 @@ class HostBlocks(Place):
         return np.asarray(np.partition(sample, middle, axis=0)[middle], dtype=np.float64)
 
     def pair_distances(self, x: Points, y: Points, rows: Array, columns: Array) -> Array:
-        """Return the distances |x[rows] - y[columns]| of pairs, from explicit differences."""
+        """Return the distances |x[rows] - y[columns]| of pairs, from differences in float64."""
         distances = np.empty(len(rows))
         # `size` counts the entries that are stored, of sparse points, too.
         pairs_at_a_time = _DIFFERENCES_AT_A_TIME * y.shape[0] // max(1, y.size)
         for pairs in row_tiles(len(rows), max(1, pairs_at_a_time)):
-            distances[pairs] = row_norms(x[rows[pairs]] - y[columns[pairs]])
+            one = x[rows[pairs]].astype(float)  # squares of float32 may be beyond its range
+            distances[pairs] = row_norms(one - y[columns[pairs]])
         return distances
 
     def distinct_rows(self, X: Points) -> tuple[Array, Array]:

@@ -13,7 +13,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
 from heatsketch._exceptions import name_rows
-from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch._validation import check_n_components, check_number, is_missing, read_labels
 from heatsketch.classical._base import Embedding
@@ -78,8 +77,7 @@ class Discriminant(Embedding):
         self.mean_, self._scale = units.mean_, units.scale_  # arrays, for model files
         # The rounding of the entries of Z.
         rounding = float(np.finfo(X.dtype).eps) * np.abs(X).max(axis=0).astype(float) / self._scale
-        with single_threaded_blas():  # the same bits for any number of threads
-            W, J = _directions((X - self.mean_) / self._scale, labels, gamma, rounding)
+        W, J = _directions((X - self.mean_) / self._scale, labels, gamma, rounding)
         self._W = self._choose(W, J, np.bincount(labels))
         self.components_ = (self._W / self._scale[:, None]).T
         self.diagnostics_ = {"classes": len(self.classes_), "discriminants": len(J)}

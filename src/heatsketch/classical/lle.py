@@ -12,7 +12,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh, splu
 from heatsketch._docstrings import texts_from
 from heatsketch._exceptions import DisconnectedWarning, name_rows, warn
 from heatsketch._random import seed_entropy
-from heatsketch._tiles import for_each_tile, single_threaded_blas
+from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array, Points
 from heatsketch._validation import check_number
 from heatsketch.classical._base import Embedding, check_fewer_components
@@ -185,8 +185,7 @@ class LocallyLinearEmbedding(Embedding):
                 f"outside: the first {min(k, count - 1)} coordinate(s) only separate these. Raise "
                 "n_neighbors or radius to connect them, or embed one component.",
             )
-        with single_threaded_blas():  # the same bits for any number of threads
-            self.eigenvalues_, vectors = lowest_eigenpairs(L, closed, k, self.random_state)
+        self.eigenvalues_, vectors = lowest_eigenpairs(L, closed, k, self.random_state)
         residuals = L.T @ (L @ vectors) - vectors * self.eigenvalues_
         self._Y = vectors * np.sqrt(len(vectors))
         self.embedding_ = vertices.spread(self._Y).astype(X.dtype)

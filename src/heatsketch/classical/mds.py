@@ -12,7 +12,7 @@ from sklearn.preprocessing import KernelCenterer
 from heatsketch._docstrings import texts_from
 from heatsketch._exceptions import logger
 from heatsketch._memory import require_memory
-from heatsketch._tiles import filled, single_threaded_blas
+from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch._validation import check_number
 from heatsketch.classical._base import Embedding, check_fewer_components
@@ -69,8 +69,8 @@ class ProjectiveScaling(Embedding):
             self.eigenvalues_ = self._scaling.values
         else:  # B = Y Yᵀ of the centred points, so that V √Λ = U Σ = Y W
             self._pca = pca = PCA(k).fit(X)
-            signs = np.copysign(1, np.sum(fix_signs(pca.embedding_) * pca.embedding_, axis=0))
-            pca.components_ *= signs[:, None]
+            kept = (fix_signs(pca.embedding_) == pca.embedding_).all(axis=0)
+            pca.components_ *= np.where(kept, 1, -1)[:, None]
             self.eigenvalues_ = pca.singular_values_**2
 
     def _place(self, X: Array) -> Array:
@@ -433,10 +433,9 @@ class MetricMDS(StressScaling):
     _bytes_of_pair: ClassVar[float] = 48.0
 
     def _lower(self, D: Array, start: Array, max_iter: int, tol: float) -> tuple[Array, bool]:
-        with single_threaded_blas():  # the same bits for any number of threads
-            Y, _, self.n_iter_ = smacof(
-                D, init=start, n_init=1, max_iter=max_iter, eps=tol, return_n_iter=True
-            )
+        Y, _, self.n_iter_ = smacof(
+            D, init=start, n_init=1, max_iter=max_iter, eps=tol, return_n_iter=True
+        )
         Y = on_principal_axes(Y)
         self.stress_ = _stress(Y, D)
         self.diagnostics_ = {"stress": self.stress_, "classical_stress": _stress(start, D)}

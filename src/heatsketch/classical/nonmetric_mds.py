@@ -8,7 +8,6 @@ from scipy.spatial.distance import pdist, squareform
 from sklearn.isotonic import isotonic_regression
 
 from heatsketch._docstrings import texts_from
-from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding
 from heatsketch.classical.stress import StressScaling, on_principal_axes
@@ -118,8 +117,7 @@ class NonmetricMDS(StressScaling):
                 f"{n - 1}, in which they are kept."
             )
         disparities = Disparities(delta)
-        with single_threaded_blas():  # the same bits for any number of threads
-            Y, stresses = _lowered(start, disparities, max_iter, tol)
+        Y, stresses = _lowered(start, disparities, max_iter, tol)
         Y = on_principal_axes(Y)
         d = pdist(Y)
         scale = float(np.linalg.norm(delta) / (np.linalg.norm(d) or 1.0))

@@ -9,7 +9,7 @@ from sklearn import decomposition
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._random import seed_entropy
-from heatsketch._tiles import filled, single_threaded_blas
+from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch._validation import check_n_components, check_points
 from heatsketch.classical._base import Embedding
@@ -133,8 +133,7 @@ class PCA(Embedding):
         if not sparse.issparse(X):
             near = points[0].copy()  # near the others, so that an offset costs no digits
             points -= near
-        with single_threaded_blas():  # the same bits for any number of threads
-            pca = self._axes(points, k)
+        pca = self._axes(points, k)
         self.components_, self.mean_ = fix_signs(pca.components_.T).T, near + pca.mean_
         self.singular_values_ = pca.singular_values_
         self.explained_variance_ = pca.explained_variance_

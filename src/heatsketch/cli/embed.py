@@ -90,7 +90,8 @@ def run(args: Namespace) -> dict[str, str]:
         labels = None if colour is None else extra[colour]
         title = f"{Path(table.source).name}: {args.method}"
         title += "" if time is None else f", time {time}"
-        plot.scatter(Y, labels, title=title, names=names, path=args.plot, whole=args.whole)
+        shown = None if estimator._has_free_layout else names
+        plot.scatter(Y, labels, title=title, names=shown, path=args.plot, whole=args.whole)
     return lines
 
 

@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist
 from heatsketch._tiles import filled, row_tiles
 from heatsketch._typing import Array
 from heatsketch.metrics.neighborhoods import nearest_others
+from heatsketch.neighbors.metric import in_unit
 
 _TINY = 1e-12
 
@@ -125,7 +126,7 @@ class Evidence:
     @classmethod
     def from_points(cls, F: Array, Y: Array, k: int, landmarks: Array) -> Self:
         """Gather the evidence on a picture Y (n, c) of points whose true rows are F (n, r)."""
-        truth, picture = (View.from_points(P, k, landmarks) for P in (F, Y))
+        truth, picture = (View.from_points(P, k, landmarks) for P in (F, in_unit(Y)))
         D, E = truth.far, picture.far
         some = E.ravel()[:: max(1, E.size // 1_000_000)]
         edges = np.quantile(some, np.linspace(0, 1, _BINS + 1)[1:-1])

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from heatsketch._random import data_hash
 from heatsketch._state import Method, at_once
 from heatsketch._tensors import returned_for
+from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch._validation import check_parameters, check_points
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
@@ -19,12 +20,16 @@ from heatsketch.markov.rows import leading_pairs
 
 
 def remembered(fit: Method) -> Method:
-    """Make a fit change the estimator at its end, at once, and remember its parameters."""
+    """Make a fit change the estimator at its end, at once, and remember its parameters.
+
+    BLAS has one thread meanwhile, because its sums depend on the number of them; tiles have all.
+    """
 
     @wraps(fit)
     def whole(draft: Any, *args: Any, **options: Any) -> Any:
         draft._fitted_as = type(draft)(**draft.get_params(deep=False))
-        return fit(draft, *args, **options)
+        with single_threaded_blas():
+            return fit(draft, *args, **options)
 
     return at_once(cast(Method, whole))
 

@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._random import seed_entropy
 from heatsketch._tensors import returned_for
-from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch._validation import check_choice, check_n_components, check_number, read_points
 from heatsketch.backend import HOST
@@ -17,6 +16,7 @@ from heatsketch.estimators._embedder import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.layout.linear import OBJECTIVES, first_equal, learn_linear_map
 from heatsketch.metrics import row_distortion
+from heatsketch.neighbors.metric import in_unit
 from heatsketch.operators.kernel import centred
 
 _COINCIDING = 1e-12  # median ratio next to the largest, below which most pairs coincide
@@ -148,7 +148,6 @@ class NearIsometricProjection(Embedder):
     validation_fraction: float = 0.2
     random_state: Any = None
 
-    @single_threaded_blas()  # the same bits for any number of threads
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the map of the rows of X.
 
@@ -181,8 +180,7 @@ class NearIsometricProjection(Embedder):
         check_number(self.max_iter, "max_iter", low=1, integer=True)
         check_number(self.validation_fraction, "validation_fraction", low=0, high=1, open_high=True)
         started = time.perf_counter()
-        points = centred(X, HOST.centre(X))  # (n, r)
-        points = np.ldexp(points, -np.frexp(np.abs(points).max())[1])  # at most 1
+        points = in_unit(centred(X, HOST.centre(X)))  # (n, r)
         rng = np.random.default_rng(seed_entropy(self.random_state))
         rows = np.unique(first_equal(points))
         # Sorted along a direction and then shuffled, rows have an order that depends neither on

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 from scipy.stats import rankdata
 
-from heatsketch._tiles import single_threaded_blas, track
+from heatsketch._tiles import track
 from heatsketch._typing import Array
 from heatsketch.backend import Block, blocks_of
 from heatsketch.layout.terms import LogDistances, Neighbors, Term, edges_of
@@ -107,7 +107,6 @@ def free_layout(
     return among_neighbors(places, M, many)
 
 
-@single_threaded_blas()  # set once, not for every loop over tiles
 def descend(terms: Sequence[Term], S: Any, Z: Block, edges: Any, steps: int) -> Block:
     """Return Y = S Z at the end of a descent of the sum of the terms, from sources Z (n, c).
 

@@ -12,7 +12,6 @@ import numpy as np
 from scipy.linalg import eigh
 
 from heatsketch._exceptions import logger
-from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.layout.objective import (
     SEARCH_BETA,
@@ -90,7 +89,6 @@ class LearnedMap(NamedTuple):
     history: list[dict[str, Any]]  # a record of each descent
 
 
-@single_threaded_blas()  # thousands of small products: threads would cost time
 def learn_linear_map(
     F: Array,
     k: int,

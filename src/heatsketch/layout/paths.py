@@ -17,13 +17,13 @@ from scipy.linalg import eigh
 
 from heatsketch._random import content_order
 from heatsketch._tensors import landed
-from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.backend import blocks_of
 from heatsketch.graphs.shortest_paths import shortest_paths
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.out_of_sample import PointKernel
 from heatsketch.neighbors import COORDINATES, pair_distances
+from heatsketch.neighbors.metric import in_unit
 from heatsketch.neighbors.missing import observed_distances
 from heatsketch.operators.torch import on_device
 from heatsketch.spectral.classical_scaling import ClassicalScaling, centre_squares
@@ -65,7 +65,8 @@ class Paths:
     def pairs(self) -> tuple[tuple[Array, Array], Array]:
         """Return pairs of a point and a landmark, places (m,), and logarithms of their lengths.
 
-        The k-th point in the order of content has the same landmarks whatever its row is.
+        These are in a unit of their own, see `in_unit`. The k-th point in the order of content has
+        the same landmarks whatever its row is.
         """
         n, count = len(self.order), len(self.lengths)
         drawn = np.random.default_rng(0).integers(0, count, (n, _PAIRS_OF_A_POINT))
@@ -74,7 +75,7 @@ class Paths:
         i, j = np.repeat(self.order, drawn.shape[1]), self.order[drawn.ravel()]
         lengths = self.lengths[drawn.ravel(), i]
         apart = i != j
-        lengths = np.maximum(lengths[apart], _TINY * lengths.max())
+        lengths = in_unit(np.maximum(lengths[apart], _TINY * lengths.max()))
         return (i[apart], j[apart]), np.log(lengths)
 
     def start(self, c: int) -> tuple[Array, float]:
@@ -90,12 +91,11 @@ class Paths:
         squares = np.square(np.minimum(self.lengths, _FAR * median))
         between = squares[:, self.landmarks]
         means = centre_squares(between)
-        with single_threaded_blas():
-            values, vectors = eigh(between)
-            held = float(values[-c:].sum() / (np.abs(values).sum() or 1.0))
-            values, vectors = values[: -c - 1 : -1], fix_signs(vectors[:, : -c - 1 : -1])
-            values = np.where(values > _ROUNDING * values[0], values, 0.0)
-            places = ClassicalScaling(values, vectors, means).place(squares.T)
+        values, vectors = eigh(between)
+        held = float(values[-c:].sum() / (np.abs(values).sum() or 1.0))
+        values, vectors = values[: -c - 1 : -1], fix_signs(vectors[:, : -c - 1 : -1])
+        values = np.where(values > _ROUNDING * values[0], values, 0.0)
+        places = ClassicalScaling(values, vectors, means).place(squares.T)
         return np.pad(places, ((0, 0), (0, c - places.shape[1]))), min(1.0, 2 * (1 - held))
 
 

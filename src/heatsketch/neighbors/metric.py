@@ -178,3 +178,11 @@ def in_metric(X: Points, metric: Metric) -> Points:
     else:
         x /= norms[:, None]
     return x.astype(X.dtype, copy=False)
+
+
+def in_unit(X: Array) -> Array:
+    """Return numbers times the power of two that makes the largest modulus 0.5 to 1.
+
+    So the unit of X changes no bit of what follows, and no square or float32 leaves its range.
+    """
+    return X * 2.0 ** -np.frexp(np.abs(X).max(initial=0.0))[1]  # type: ignore[no-any-return]

@@ -242,7 +242,7 @@ def observed_distances(X: Array, i: Array, j: Array) -> Array:
     d = X.shape[1]
 
     def of_pairs(tile: slice) -> Array:
-        apart = X[i[tile]] - X[j[tile]]
+        apart = X[i[tile]].astype(float) - X[j[tile]]  # see `pair_distances`
         both = np.count_nonzero(~np.isnan(apart), axis=1)
         mean = np.nansum(apart**2, axis=1) / np.where(both, both, np.nan)
         return np.sqrt(mean * d)  # type: ignore[no-any-return]

@@ -5,7 +5,6 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from scipy.ndimage import maximum_filter
 
 from heatsketch._typing import Array
 from heatsketch._validation import read_labels
@@ -13,9 +12,9 @@ from heatsketch._validation import read_labels
 MAX_CATEGORIES = 20  # more colours cannot be told apart
 
 _CELLS = 4  # of a name's height: places are looked for in such steps
-_REACH = 2  # longest line to a name, next to the median distance of the category from its median
-_MOST_OTHERS = 0.25  # of the other points, as near to the median of a category as half of its own
-_OFF_CENTRE = 0.1  # of the distance between middles, next to that between a name and its home
+_HALVINGS = 3  # of a category, on the way to its home
+_REACH = 2  # farthest place from the home, next to the radius of the last points there
+_FEW_NAMES = 5  # fewer are all written, or none
 
 MAIN_COLOUR = "#3b6ea8"  # of points without labels
 NO_LABEL_COLOUR = "#c9c9c9"
@@ -103,66 +102,60 @@ def palette(count: int) -> Sequence[str]:
     return next(one[:count] for one in (OKABE_ITO, PETROFF, TABLEAU) if count <= len(one))
 
 
-def place_names(
-    points: Array, codes: Array, sizes: Array, window: Array, radius: float
-) -> tuple[Array, Array]:
-    """Return where names of categories stand in a window: each in the free place next to its home.
+def place_names(points: Array, codes: Array, sizes: Array, window: Array) -> Array:
+    """Return where names of categories stand in a window (m, 2); NaN without a place.
 
-    The home is the median of the category. A category that gathers nowhere gets no name: within the
-    median distance of its points from their home are more than a quarter of all other points. Names
-    cover no point, no other name, and no line from a name before them to its home; lines are short
-    next to the extent of the category. The page does the same (names.js).
+    A name stands at its home, or as near as other names leave room. The home is where the category
+    is dense: the point nearest to the median of the category, then to that of the half of its
+    points nearest to this point, and so on to an eighth. A category that gathers nowhere gets no
+    name: where its nearest eighth is, there are more than a sixteenth of all other points. Fewer
+    than five names are all written, or none. The page does the same (names.js).
 
     Parameters
     ----------
     points : array (n, 2)
-        Points, from 0 to the window's width and height; others are not seen.
+        Points, from 0 to the window's width and height; names with a home elsewhere are not seen.
     codes : array of int (n,)
         The category of each point, from 0 to m - 1; other points have none.
     sizes : array (m, 2)
         Width and height of each name. Those of large categories are placed first.
     window : array (2,)
         Width and height.
-    radius : float
-        Of a point.
-
-    Returns
-    -------
-    places, homes : arrays (m, 2)
-        The middle of each name, NaN where it has none; the medians.
     """
     members = [points[codes == code] for code in range(len(sizes))]
-    homes = np.array([np.median(own, axis=0) for own in members])
-    places = np.full_like(homes, np.nan)
+    places = np.full(sizes.shape, np.nan)
     cell = sizes[:, 1].min() / _CELLS
-    shape = np.maximum(window // cell, 1).astype(int)
-    grid = np.meshgrid(*(cell * (np.arange(count) + 0.5) for count in shape), indexing="ij")
-    middles = np.stack(grid, axis=-1)  # of the cells: where names may stand
-    taken = np.zeros(shape, dtype=bool)
-
-    def take(spots: Array) -> None:
-        seen = np.all((spots >= 0) & (spots < shape * cell), axis=1)
-        taken[tuple((spots[seen] // cell).astype(int).T)] = True
-
-    take(points)
+    is_complete = True
     for name in sorted(range(len(sizes)), key=lambda name: -len(members[name])):
-        home, size, others = homes[name], sizes[name], codes != name
-        away = np.hypot(*(points - home).T)
-        extent = np.median(away[~others])
-        if np.sum(away[others] <= extent) > _MOST_OTHERS * np.sum(others):
+        size, own = sizes[name], members[name]
+        home = _nearest_to_median(own)
+        for _ in range(_HALVINGS):
+            squares = np.square(own - home).sum(axis=1)
+            own = own[squares <= np.median(squares)]
+            home = _nearest_to_median(own)
+        radius = np.square(own - home).sum(axis=1).max()
+        others = np.square(points[codes != name] - home).sum(axis=1)
+        gathers = np.sum(others <= radius) <= len(others) / 2 ** (_HALVINGS + 1)
+        if np.any((home < 0) | (home > window)):
             continue
-        limit = _REACH * (extent + size[1])
-        reach = np.ceil((size / 2 + radius) / cell).astype(int)
-        offsets = np.abs(middles - home)
-        away = np.linalg.norm(np.maximum(offsets - size / 2, 0), axis=-1)
-        cost = away + _OFF_CENTRE * np.linalg.norm(offsets, axis=-1)
-        cost[maximum_filter(taken, 2 * reach + 1, mode="constant") | (away > limit)] = np.inf
-        cost[np.any((middles < size / 2) | (middles > window - size / 2), axis=-1)] = np.inf
-        best = np.unravel_index(cost.argmin(), cost.shape)
-        if not np.isfinite(cost[best]):
-            continue
-        place = places[name] = middles[best]
-        (x0, y0), (x1, y1) = np.maximum(best - reach, 0), best + reach + 1
-        taken[x0:x1, y0:y1] = True
-        take(np.linspace(place, home, int(2 * np.hypot(*(home - place)) / cell) + 2))
-    return places, homes
+        home = np.clip(home, size / 2, window - size / 2)
+        count = (_REACH * np.sqrt(radius) + size[1]) // cell
+        steps = np.arange(-count, count + 1)
+        offsets = np.stack(np.meshgrid(steps, steps, indexing="ij"), axis=-1).reshape(-1, 2)
+        spots = home + cell * offsets
+        free = np.all((spots >= size / 2) & (spots <= window - size / 2), axis=1)
+        for place, other in zip(places, sizes, strict=True):  # of NaN nothing is far or near
+            free &= ~np.all(np.abs(spots - place) < (size + other) / 2, axis=1)
+        away = np.where(free, np.square(offsets).sum(axis=1), np.inf)
+        if gathers and free.any():
+            places[name] = spots[away.argmin()]
+        else:
+            is_complete = False
+    if len(sizes) < _FEW_NAMES and not is_complete:
+        places[:] = np.nan
+    return places
+
+
+def _nearest_to_median(points: Array) -> Array:
+    apart = points - np.median(points, axis=0)
+    return np.asarray(points[np.square(apart).sum(axis=1).argmin()])

@@ -52,7 +52,8 @@ def scatter(
     title : str, default=""
         Text above the axes.
     names : sequence of str, default=None
-        Names of the coordinates, shown at the axes if there are one or two.
+        Names of the coordinates, shown at the axes if there are one or two. Those of a free layout
+        mean nothing.
     path : path, default=None
         File to write, .png, .pdf or .svg; an existing one is replaced.
     ax : matplotlib Axes, default=None
@@ -248,8 +249,8 @@ def space(
     --------
     >>> import numpy as np
     >>> from heatsketch import plot
-    >>> plot.space(np.eye(4)[:, :3]).axes[0].get_zlabel()
-    'coordinate 3'
+    >>> plot.space(np.eye(4)[:, :3], names=["x", "y", "z"]).axes[0].get_zlabel()
+    'z'
     """
     if np.ndim(F) == 2 and np.shape(F)[1] < 3:
         raise ValueError(

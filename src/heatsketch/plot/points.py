@@ -54,7 +54,7 @@ class Picture:
     outside : array (n,) of bool
         Whether a point was moved.
     names : list of str
-        Names of the axes.
+        Names of the axes; of coordinates without names they are empty.
     title : str
     legend : tuple of str or None
         At most 20 categories, () without labels; None for numbers.
@@ -89,7 +89,7 @@ class Picture:
                 raise ValueError(f"{shapes}; pass shape ({count},).")
         self.ax, self.title = ax, title
         self._colour(labels, n)
-        self.names = list(names or [f"coordinate {j + 1}" for j in range(k)])
+        self.names = list(names or [""] * k)
         dimensions = 3 if ax.name == "3d" else 2
         if k > dimensions:
             axes, self.names = principal_axes(F, dimensions)
@@ -159,46 +159,43 @@ class Picture:
             self.ax.scatter(*self.points[self.outside].T, s=2.5 * size, **ring)
 
     def write_names(self) -> None:
-        """Write names of categories that gather near their medians, with lines, over no point.
+        """Write names of categories that gather over their points, with a white edge.
 
         Places are found anew at each drawing, because only then the size of the picture is known.
         """
         from matplotlib.artist import Artist
-        from matplotlib.collections import LineCollection
-        from matplotlib.patheffects import withStroke
+        from matplotlib.patheffects import Stroke
 
         ax, names, points = self.ax, self.legend or (), self.points
         if not names:
             return
         codes = self.values.filled(-1)
-        # A box and not a halo hides the lines below a name: effects would turn text into outlines.
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 0}
-        bold: dict[str, Any] = {"ha": "center", "va": "center", "fontweight": "bold", "bbox": box}
+        bold: dict[str, Any] = {"ha": "center", "va": "center", "fontweight": "bold"}
         bold |= {"in_layout": False, "fontsize": text_size()}
         texts = [ax.text(*points[0], name, parse_math=False, **bold) for name in names]
-        effects = [withStroke(linewidth=text_size(0.2), foreground="white")]
-        line = {"linewidths": text_size(0.08), "path_effects": effects, "in_layout": False}
-        lines = LineCollection([], colors="#333333", zorder=2.8, **line)
-        ax.add_collection(lines, autolim=False)
-        radius = self.dot_size / 2
+        edge = [Stroke(linewidth=text_size(0.35), foreground="white")]
 
         class Places(Artist):
-            """Draws nothing; before the names are drawn it moves them."""
+            """Moves the names before they are drawn, and draws their edges.
+
+            In files effects are outlines of letters; the names above them are drawn without, as
+            text.
+            """
 
             def draw(self, renderer: Any) -> None:
-                pixels = radius * ax.figure.dpi / 72
-                corner, window = ax.bbox.min + pixels, ax.bbox.size - 2 * pixels
+                corner, window = ax.bbox.min, ax.bbox.size
                 there = ax.transData.transform(points) - corner
                 for text in texts:
                     text.set_visible(True)  # hidden ones have no size
                 sizes = np.array([text.get_window_extent(renderer).size for text in texts])
-                places, homes = place_names(there, codes, sizes, window, pixels)
+                places = place_names(there, codes, sizes, window)
                 back = ax.transData.inverted().transform
-                ends = np.clip(homes, places - sizes / 2, places + sizes / 2)
                 for text, place in zip(texts, places, strict=True):
                     text.set_visible(bool(np.isfinite(place[0])))
                     text.set_position(back(np.nan_to_num(place) + corner))
-                lines.set_segments([*zip(back(ends + corner), back(homes + corner), strict=True)])
+                    text.set_path_effects(edge)
+                    text.draw(renderer)
+                    text.set_path_effects([])
 
         places = Places()
         places.set_in_layout(False)

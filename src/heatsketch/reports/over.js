@@ -87,7 +87,7 @@ function namesOf(column) { // names, and which of them each point has; beyond 20
   return all ? { names, codes } : (column.named = { names, codes });
 }
 
-function drawNames(pen, own, colour) { // with lines to their medians
+function drawNames(pen, own, colour) {
   const column = namedColumn(own);
   if (!column) return;
   pen.font = "600 13px system-ui, sans-serif";
@@ -97,39 +97,26 @@ function drawNames(pen, own, colour) { // with lines to their medians
   if (before?.column === column && before.key !== key && waits) followNames(own);
   else if (before?.column !== column || before.key !== key || before.followed) {
     const { names, codes } = namesOf(column), boxes = names.map((name) => [pen.measureText(name).width + 4, 14]);
-    const found = placeNames(own.shown(), codes, boxes, [own.width, own.height - SCALE_HEIGHT], own.size / 2);
-    own.named = { column, key, names, boxes, found, centre: [...own.centre], zoom: own.zoom };
+    const places = placeNames(own.shown(), codes, boxes, [own.width, own.height - SCALE_HEIGHT]);
+    own.named = { column, key, names, boxes, places, centre: [...own.centre], zoom: own.zoom };
   }
-  const { names, boxes, found } = own.named;
+  const { names, places } = own.named;
   pen.textAlign = "center";
   pen.textBaseline = "middle";
   pen.fillStyle = colour("--ink");
-  for (const [ink, width] of [["--page", 3], ["--ink", 1]])
-    found.forEach((spot, group) => {
-      if (!spot || !spot.place) return; // the legend has it
-      const { home, place } = spot, half = boxes[group].map((size) => size / 2);
-      pen.lineWidth = width;
-      pen.strokeStyle = colour(ink);
-      pen.beginPath();
-      pen.moveTo(...place.map((middle, j) => Math.min(Math.max(home[j], middle - half[j]), middle + half[j])));
-      pen.lineTo(...home);
-      pen.stroke();
-      if (ink === "--page") pen.strokeText(names[group], ...place);
-      else pen.fillText(names[group], ...place);
-    });
+  pen.strokeStyle = colour("--page");
+  pen.lineWidth = 3;
+  for (const write of ["strokeText", "fillText"])
+    places.forEach((place, group) => place && pen[write](names[group], ...place)); // the legend has all
   pen.textAlign = "start";
   pen.textBaseline = "alphabetic";
 }
 
-function followNames(own) { // move the names with their homes, until the picture rests
-  const { found, centre, zoom } = own.named, factor = own.zoom / zoom;
-  for (const spot of found) {
-    if (!spot?.place) continue;
-    const [x, y] = spot.home, offset = spot.place.map((at, j) => at - spot.home[j]);
-    spot.home = own.toScreen(centre[0] + (x - own.width / 2) / zoom, centre[1] - (y - own.height / 2) / zoom);
-    spot.place = spot.home.map((at, j) => at + offset[j]);
-  }
-  Object.assign(own.named, { centre: [...own.centre], zoom: own.zoom, followed: factor !== 0 });
+function followNames(own) { // move the names with the points, until the picture rests
+  const { places, centre, zoom } = own.named, moved = ([x, y]) =>
+    own.toScreen(centre[0] + (x - own.width / 2) / zoom, centre[1] - (y - own.height / 2) / zoom);
+  const followed = places.map((place) => place && moved(place));
+  Object.assign(own.named, { places: followed, centre: [...own.centre], zoom: own.zoom, followed: true });
 }
 
 function drawScale(pen) {
