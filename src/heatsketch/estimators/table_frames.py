@@ -162,10 +162,10 @@ def _of_objects(values: Array, name: Any, as_text: bool) -> tuple[Array, Array]:
     words = [value.strip() for value in there if isinstance(value, str)]
     if are(bool, np.bool_):
         found = np.array(there, bool)
+    elif are(datetime.timedelta, np.timedelta64):  # before numbers, which NumPy calls its spans
+        found = _in_microseconds(np.array([np.timedelta64(value) for value in there]))
     elif are(numbers.Real, np.bool_, Decimal):
         found = _numbers(there, name)
-    elif are(datetime.timedelta, np.timedelta64):
-        found = _in_microseconds(np.array([np.timedelta64(value) for value in there]))
     elif are(datetime.date, np.datetime64) or (
         are(datetime.date, np.datetime64, str)
         and not as_text
@@ -313,9 +313,10 @@ def _in_pandas(values: Array, name: Any, words: Any = None, ordered: bool = Fals
     if not isinstance(name, str):
         made = _in_arrow(values, name, words)
         return pd.Series(made, dtype=pd.ArrowDtype(made.type))
-    if name == "category":
-        return pd.Series(pd.Categorical(values, words, ordered))
     column = pd.Series(_rounded(values, name))
+    if name == "category":
+        made = pd.Series(pd.Categorical(values, words, ordered))
+        return made if made.count() == column.count() else column
     with suppress(TypeError, ValueError):
         kind = pd.api.types.pandas_dtype(name)
         if getattr(kind, "tz", None) is not None:
@@ -346,9 +347,10 @@ def _in_arrow(values: Array, name: Array, words: Any) -> Any:
     column = pa.array(values.tolist() if is_object else values, from_pandas=True)
     if words is not None:
         dictionary = pa.array(words, kind.value_type)
-        codes = importlib.import_module("pyarrow.compute").index_in(
-            column.cast(kind.value_type), dictionary
-        )
+        compute = importlib.import_module("pyarrow.compute")
+        codes = compute.index_in(column.cast(kind.value_type, safe=False), dictionary)
+        if codes.null_count > column.null_count:
+            return column
         codes = codes.cast(kind.index_type)
         return pa.DictionaryArray.from_arrays(codes, dictionary, ordered=kind.ordered)
     with suppress(pa.ArrowException):

@@ -144,15 +144,13 @@ def table_of(
     place = text_place or (lambda row: f"row {first_row + row}")
     names = table.column_names
     check_names(how.features + how.exclude, names, path)
-    lists = [name for name in names if pa.types.is_nested(table.schema.field(name).type)]
-    for name in lists:
-        if name not in how.exclude:
+    for name in names:
+        kind = table.schema.field(name).type
+        if pa.types.is_nested(kind):
             raise ValueError(
-                f"{path}: column {name!r} holds {table.schema.field(name).type}, not one value a "
-                f"row; embed its numbers as an array, np.save('{name}.npy', np.stack(column)), or "
-                f"exclude it (--exclude {name})."
+                f"{path}: column {name!r} holds {kind}, not one value a row; store its entries in "
+                f"columns of their own, or as an array: np.save('{name}.npy', np.stack(column))."
             )
-    names = [name for name in names if name not in lists]
     passed = [name for name in names if name in how.others or is_id(name) or is_label(name)]
     columns, extra, notes = {}, {}, []
     mixed: dict[str, Any] = {}  # columns that are no numbers, to be encoded
