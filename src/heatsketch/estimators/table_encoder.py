@@ -32,13 +32,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     - "rank": the same of its place among the values of the fit. For numbers of which few are very
       large, such as prices; only where `columns` says so.
     - "boolean": the same of 0 and 1.
-    - "date": the same of the time. Dates, and text in which all is dates such as 2024-03-01.
+    - "date": the same of the time in UTC. Dates, and text in which all is dates such as 2024-03-01
+      or 2024-03-01T19:00:00+01:00.
     - "ordered": the same of its place in the order. Ordered categories of pandas and Arrow, and
       columns for which `columns` has an order.
     - "category": a number for each category, 1 / √(1 - Σ p²) in the own one and 0 in the others,
-      where p are the shares of the categories. All different categories are equally far. Text, and
-      categories without order. Rare categories share one number. A new category counts as rare, or
-      has 0 everywhere.
+      where p are the shares of the categories. All different categories are equally far. Text,
+      other objects that compare, and categories without order. Rare categories share one number.
+      A new category counts as rare, or has 0 everywhere.
     - "left out": columns without a value, with a single one, and names, whose values are all rare.
 
     Missing entries (NaN, None, NaT, NA, empty text) stay NaN, in all numbers of their column.
@@ -69,8 +70,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    Categories are encoded by scikit-learn's `OneHotEncoder` and `OrdinalEncoder`. The cost is one
-    pass over the table.
+    narwhals reads frames and columns. The cost is one pass over the table.
 
     References
     ----------

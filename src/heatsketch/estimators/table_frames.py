@@ -8,7 +8,7 @@ import importlib
 import math
 import numbers
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -109,16 +109,18 @@ def read_column(
     else:
         values, gaps = _of_objects(values.astype(object), name, as_text or order is not None)
         missing |= gaps
-    return values, missing | (values != values), order
+    if values.dtype.kind != "O":
+        missing |= values != values
+    return values, missing, order
 
 
 def _series(column: Any) -> Any:
     """Return a column of pandas, polars or Arrow as narwhals has it; others as they are."""
-    home = importlib.import_module(type(column).__module__.partition(".")[0])
-    if home.__name__ == "pandas" and not isinstance(column, home.DataFrame):
-        column = home.Series(column)  # an index, or an array
-    if home.__name__ == "pyarrow" and isinstance(column, home.Array):
-        column = home.chunked_array([column])
+    library = type(column).__module__.partition(".")[0]
+    if library == "pandas" and np.ndim(column) == 1:
+        column = importlib.import_module(library).Series(column)  # an index, or an array
+    if library == "pyarrow" and not hasattr(column, "chunks"):
+        column = importlib.import_module(library).chunked_array([column])
     return nw.from_native(column, series_only=True, pass_through=True)
 
 
@@ -290,8 +292,8 @@ def _described(column: nw.Series[Any]) -> dict[str, Any]:
         plain = {key: x.to_list() if hasattr(x, "to_list") else x for key, x in facts.items()}
         return {"name": name, **plain}
     if hasattr(kind, "categories"):
-        words = np.asarray(kind.categories)
-        return {"name": "category", "words": words, "ordered": bool(kind.ordered)}
+        declared = np.asarray(kind.categories)
+        return {"name": "category", "words": declared, "ordered": bool(kind.ordered)}
     return {"name": f"string[{kind.storage}]" if str(kind) == "string" else str(kind)}
 
 
@@ -358,7 +360,11 @@ def _in_arrow(values: Array, name: Array, words: Any) -> Any:
     return column
 
 
-_MAKERS = {"pandas": _in_pandas, "polars": _in_polars, "pyarrow": _in_arrow}
+_MAKERS: dict[str, Callable[..., Any]] = {
+    "pandas": _in_pandas,
+    "polars": _in_polars,
+    "pyarrow": _in_arrow,
+}
 
 
 def _is_no_text(values: Array, name: str) -> bool:
