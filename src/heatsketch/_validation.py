@@ -315,7 +315,8 @@ def read_array(X: Any, name: str, **form: Any) -> Array:
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         reason = str(error).rstrip(".")
-        raise kind(f"{name} cannot be read as numbers: {reason}; pass a numeric array.") from error
+        do = f"np.stack({name})" if reason.endswith("with a sequence") else "a numeric array"
+        raise kind(f"{name} cannot be read as numbers: {reason}; pass {do}.") from error
 
 
 def names_of_columns(X: Any) -> list[Any] | None:

@@ -2,6 +2,8 @@
 
 import datetime
 import pickle
+import uuid
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -40,6 +42,27 @@ def table():
 
 
 COLUMNS = table()
+
+
+DAYS = ["2024-01-01", "2024-01-02", "2024-05-05"]
+VALUES = {  # columns of every type, in an order that is not the sorted one
+    "numbers": [3.5, 1.0, 2.0],
+    "whole numbers": [3, 1, 2],
+    "ids": [2**60 + 2, 2**60, 2**60 + 1],
+    "decimals": [Decimal("7.75"), Decimal("1.5"), Decimal("2.25")],
+    "booleans": [True, False],
+    "text": ["b", "c", "a"],
+    "days in text": DAYS[::-1],
+    "moments in text": [f"{day}T19:00:00Z" for day in DAYS[::-1]],
+    "days": [datetime.date.fromisoformat(day) for day in DAYS[::-1]],
+    "moments": [datetime.datetime.fromisoformat(day) for day in DAYS[::-1]],
+    "spans": [datetime.timedelta(days) for days in (9, 1, 2)],
+    "nanoseconds": np.array([9, 1, 2], "m8[ns]"),
+    "times": [datetime.time(9), datetime.time(1), datetime.time(2)],
+    "tuples": [(2, 1), (1, 3), (1, 2)],
+    "objects": [uuid.UUID(int=3), uuid.UUID(int=1), uuid.UUID(int=2)],
+    "bytes": [b"b", b"c", b"a"],
+}
 
 
 def blocks(encoder, Z):
@@ -274,6 +297,29 @@ def test_dates_in_any_form_are_the_same():
         assert_array_equal(Z, found[0])
 
 
+@pytest.mark.parametrize("name", VALUES)
+def test_values_of_every_type_are_categories(name):
+    """All categories are equally far, in an order evenly apart; and the values come back."""
+    values = VALUES[name]
+    rows = np.repeat(np.arange(len(values)), [3, 4, 5][: len(values)])
+    column = values[rows] if isinstance(values, np.ndarray) else [values[row] for row in rows]
+    alone = hs.TableEncoder({"x": "category"}).fit({"x": column})
+    places = alone.transform({"x": column})
+    assert_array_equal(cdist(places, places) > 0, rows[:, None] != rows)
+    assert len(np.unique(pdist(places).round(9))) == 2
+    ordered = hs.TableEncoder({"x": list(values)}).fit({"x": column})
+    steps = ordered.transform({"x": column})[:, 0]
+    assert_allclose(steps, (rows - rows.mean()) / rows.std())
+    gap = {"x": [None]} if not isinstance(values, np.ndarray) else {"x": np.array(["NaT"], "m8")}
+    for encoder in (alone, ordered):
+        found = encoder.inverse_transform(encoder.transform({"x": column}))["x"]
+        is_date = found.dtype.kind == "M" and name.startswith("days")
+        assert found.tolist() == (
+            np.asarray(column, found.dtype).tolist() if is_date else list(column)
+        )
+        assert np.isnan(encoder.transform(gap)).all()
+
+
 def test_kinds_are_changed_by_name():
     codes = {"code": [1, 2, 3] * 20, "x": np.arange(60.0)}
     encoder = hs.TableEncoder({"code": "category", "x": "left out"}).fit(codes)
@@ -293,6 +339,92 @@ def test_copies_say_the_same(tmp_path):
         clone(encoder).transform(COLUMNS)
 
 
+def test_spans_in_objects_and_below_a_microsecond_are_spans():
+    days, short = np.arange(1, 41), np.arange(1, 41).astype("m8[ns]")
+    want = StandardScaler().fit_transform(days[:, None].astype(float))
+    for spans in ([datetime.timedelta(int(day)) for day in days], short):
+        encoder = hs.TableEncoder().fit({"x": spans})
+        assert_allclose(encoder.transform({"x": spans}), want, rtol=1e-12)
+        assert encoder.inverse_transform(want)["x"].tolist() == np.asarray(spans).tolist()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2013-12-{:02d}T19:00:00Z",
+        "2013-12-{:02d} 20:00:00+01:00",
+        "2013-12-{:02d}T18:00:00.000000000-0100",
+        " 2013-12-{:02d} 19:00",
+    ],
+)
+def test_dates_in_text_may_have_a_zone(text):
+    days = range(1, 31)
+    encoder = hs.TableEncoder().fit({"x": [text.format(day) for day in days]})
+    found = encoder.inverse_transform(encoder.transform({"x": [text.format(5)]}))["x"]
+    assert found.tolist() == [datetime.datetime(2013, 12, 5, 19)]
+
+
+@pytest.mark.parametrize("text", ["{}/12/2013", "{}.12.2013", "Dec {}, 2013", "{} Dec 2013 10:00"])
+def test_dates_in_another_notation_are_named(text):
+    names = [text.format(day) for day in range(1, 31)]
+    for column in (names, names[:2] * 15):  # names, and categories
+        said = hs.TableEncoder().fit({"x": column, "y": range(30)}).describe()
+        assert "looks like dates, day or month first?" in said
+    assert "dates" not in hs.TableEncoder().fit({"x": ["1.2.3", "1.10.0"] * 9}).describe()
+
+
+def test_names_of_numbers_are_all_different():
+    for encoder, table in (
+        (hs.TableEncoder(), {"a": ["b", "c"] * 5, "a=b": range(10)}),
+        (hs.TableEncoder(min_frequency=3), {"a": ["(rare)"] * 5 + ["b"] * 5 + ["c", "d"]}),
+        (hs.TableEncoder(), {1: range(9), "1": range(9), "1 (2)": range(9)}),
+    ):
+        Z = encoder.fit_transform(table)
+        names = encoder.get_feature_names_out()
+        assert len({*names}) == Z.shape[1]
+        assert len(encoder.inverse_transform(Z)) == len(table)
+
+
+def test_a_gap_beside_rare_categories_and_a_row_of_zeros_are_missing():
+    words = ["a"] * 150 + ["b"] * 149 + ["rare1", "rare2", None]
+    encoder = hs.TableEncoder().fit({"word": words})
+    found = encoder.inverse_transform(encoder.transform({"word": words}))["word"]
+    assert found.tolist() == words[:299] + [None] * 3
+    assert encoder.inverse_transform(np.zeros((1, 3)))["word"].tolist() == [None]
+
+
+def test_a_table_and_an_array_are_two_inputs():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": np.arange(9.0), "b": list("xyz") * 3})
+    with pytest.raises(ValueError, match="X is an array, but the fit had a table with the columns"):
+        hs.TableEncoder().fit(frame).transform(frame.to_numpy())
+    encoder = hs.TableEncoder().fit(frame.to_numpy())
+    for table in (frame, {"x0": [1.0], "x1": ["x"]}):
+        with pytest.raises(ValueError, match="but the fit had an array"):
+            encoder.transform(table)
+    numbered = frame.set_axis([0, 1], axis=1)
+    with pytest.raises(ValueError, match="no column 1, which the fit had"):
+        hs.TableEncoder().fit(numbered).transform(numbered.set_axis([0, 7], axis=1))
+
+
+def test_types_of_arrow_and_polars_come_back():
+    pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    money, words = [Decimal("1.50"), Decimal("2.25"), None], ["lo", "hi", None]
+    of_polars = pl.DataFrame({"x": pl.Series(money * 9, dtype=pl.Decimal(10, 2))})
+    encoder = hs.TableEncoder().fit(of_polars)
+    assert encoder.inverse_transform(encoder.transform(of_polars)).equals(of_polars)
+    coded = pa.dictionary(pa.int32(), pa.string())
+    for values, kind in (
+        (money, pd.ArrowDtype(pa.decimal128(10, 2))),
+        (words, pd.ArrowDtype(coded)),
+        (words, "string[pyarrow]"),
+    ):
+        frame = pd.DataFrame({"x": pd.Series(values * 9, dtype=kind)})
+        encoder = hs.TableEncoder().fit(frame)
+        found = encoder.inverse_transform(encoder.transform(frame))
+        pd.testing.assert_frame_equal(found, frame)
+
+
 @pytest.mark.parametrize(
     ("columns", "X", "kind", "says"),
     [
@@ -308,6 +440,21 @@ def test_copies_say_the_same(tmp_path):
         (None, {"x": [1.0, np.inf]}, ValueError, "infinity"),
         (None, {"x": [1, 1], "y": ["a", "b"]}, ValueError, "two different values"),
         (None, {"x": [1, 2], "y": [1]}, ValueError, "lengths"),
+        (None, {"x": 1, "y": [1, 2]}, TypeError, "'x' is of type int; pass one value for each row"),
+        (None, {"x": np.array([1, np.inf, 2], object)}, ValueError, "'x' holds inf"),
+        (None, {"x": 2**60 + np.arange(9)}, ValueError, "'x' holds values beyond 2"),
+        (None, {"x": [2**70, 2**70 + 1]}, ValueError, "'x' holds values beyond 2"),
+        (None, {"x": np.arange(9) * 1e300}, ValueError, "'x' has numbers from 0 to 8e.300, whose"),
+        (None, {"x": np.arange(9) * 1e-300}, ValueError, "'x' has numbers from 0 to 8e-300, whose"),
+        (None, {"x": ["2024-01-01", "2024-02-30"]}, ValueError, "'x' holds '2024-02-30' in row 1"),
+        (None, {"x": [(1, [2]), (2, [3])]}, TypeError, "'x' holds a tuple of 2 entries"),
+        (None, {"x": [Decimal("sNaN"), Decimal(1)]}, TypeError, "'x' holds a Decimal"),
+        (None, {"x": [np.arange(9.0)] * 2}, TypeError, r"9 entries.*np\.stack"),
+        ({"x": [["a"], ["b"]]}, {"x": ["a", "b"]}, TypeError, "'x' holds a list"),
+        ({"x": {"a", "b"}}, {"x": ["a", "b"]}, ValueError, "categories in their order"),
+        ({"x": iter("ab")}, {"x": ["a", "b"]}, ValueError, "categories in their order"),
+        ({"x": ["a", "b", "a"]}, {"x": ["a", "b"]}, ValueError, "each of its categories once"),
+        ({"x": ["1", "2"]}, {"x": [1, 2]}, ValueError, "holds numbers, such as 1; pass each"),
         (None, {"x": [1]}, ValueError, "n_samples=1"),
         (None, {}, ValueError, "0 feature"),
     ],
@@ -327,6 +474,8 @@ def test_new_rows_have_the_types_of_the_fit():
         encoder.transform({"x": ["a"], "day": ["2024-01-01"]})
     with pytest.raises(ValueError, match="held dates"):
         encoder.transform({"x": [1.0], "day": [3]})
+    with pytest.raises(ValueError, match="held dates in the fit, but holds 'monday' now"):
+        encoder.transform({"x": [1.0, 2.0], "day": ["2024-01-01", "monday"]})
     with pytest.raises(ValueError, match="no column 'day'"):
         encoder.transform({"x": [1.0]})
     with pytest.raises(ValueError, match="2 are expected"):

@@ -217,3 +217,25 @@ def test_what_is_asked_for_already_is_not_advised(tmp_path):
     with pytest.raises(ValueError, match="'heavy' in") as found:
         io.read_table(path, encode=True)
     assert "encode" not in str(found.value)
+
+
+def test_an_impossible_date_is_named_with_its_file(tmp_path, capsys):
+    lines = ["when,x", *(f"2024-01-{day},{day}.5" for day in range(10, 29)), "2024-02-30,7"]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(lines) + "\n")
+    for more in ([], ["--fit-points", "10"]):
+        how = ["--encode", "--method", "heat-sketch", *more]
+        assert main(["embed", str(path), "-o", str(tmp_path / "o.csv"), *how, "-q"]) == 1
+        said = capsys.readouterr().err
+        assert f"{path}: Column 'when' holds '2024-02-30' in row 19" in said
+        assert "suffix" not in said
+
+
+@pytest.mark.parametrize("how", [{}, {"encode": True}, {"features": ("vector",)}])
+def test_a_column_of_lists_is_named(how, tmp_path):
+    from pyarrow import parquet
+
+    vectors = pa.array([[1.0, 2.0]] * 9)
+    parquet.write_table(pa.table({"x": np.arange(9.0), "vector": vectors}), tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match=r"'vector' holds list<.*np\.stack"):
+        io.read_table(tmp_path / "t.parquet", **how)

@@ -3,24 +3,33 @@
 The numbers of a column have variance 1 in all, so that its mean squared distance is 2.
 """
 
-import datetime
-import numbers
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from heatsketch._typing import Array
-from heatsketch._validation import is_missing, names_of_columns
+from heatsketch.estimators.table_frames import ISO_DATE, SPANS, merged, read_column
 
 KINDS = ("number", "rank", "boolean", "ordered", "category", "date", "left out")
 RARE = "(rare)"
-_ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?")
-_SPANS = {"M": "datetime64[us]", "m": "timedelta64[us]"}  # by the letter of the dtype
+_KIND_OF = {
+    **{"f": "number", "b": "boolean", "M": "date", "m": "number", "O": "category", "V": "category"}
+}
+_TYPES = {
+    **{"f": "numbers", "b": "booleans", "M": "dates", "m": "spans of time", "O": "text"},
+    "V": "values of another type",
+}
+_MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_LIKE_A_DATE = re.compile(
+    rf"(?:\d{{1,2}}([-./])\d{{1,2}}\1\d{{4}}|\d{{1,2}}/\d{{1,2}}/\d\d|\d{{4}}([-./])\d{{1,2}}\2\d{{1,2}})\b.*|"
+    rf"(?:[a-z]{{3,9}},? )?(?:\d{{1,2}}[a-z]{{0,2}}[-. ]+)?{_MONTH}[-., ]+\d.*",
+    re.IGNORECASE,
+)
+_UNREAD = "looks like dates, day or month first? write them as 2013-12-31"
+_LEAST = 1e-150  # of a deviation whose square is a number
 _QUANTILES = 1000  # of a column that becomes ranks
 _SHOWN = 5  # categories in a description
 
@@ -35,9 +44,10 @@ class Column:
         Its name.
     kind : {"number", "rank", "boolean", "ordered", "category", "date", "left out"}
     why : str
-        Why it is left out; else "".
+        Why it is left out, or is no dates; else "".
     dtype : str
-        Letter of the values: f (numbers), b (booleans), M (dates), m (spans of time) or O.
+        Letter of the values: f (numbers), b (booleans), M (dates), m (spans of time), O (text) or V
+        (objects of another type).
     categories : ndarray of shape (n_categories,)
         The categories, "ordered" ones in their order, others sorted; empty for other kinds.
     counts : ndarray of shape (n_categories,)
@@ -65,30 +75,19 @@ class Column:
     def names(self) -> list[str]:
         """Return the names of the numbers."""
         if self.kind == "category":
-            words = [*map(_word, self.kept), *[RARE] * (len(self.rare) > 0)]
+            words = [*map(_word, self.kept.tolist()), *[RARE] * (len(self.rare) > 0)]
             return [f"{self.name}={word}" for word in words]
         return [] if self.kind == "left out" else [str(self.name)]
 
     @cached_property
-    def kept(self) -> list[Any]:
+    def kept(self) -> Array:
         """Return the categories that have a number of their own."""
-        return self.categories[self.counts >= self.least].tolist()  # type: ignore[no-any-return]
+        return self.categories[self.counts >= self.least]
 
     @cached_property
-    def rare(self) -> list[Any]:
+    def rare(self) -> Array:
         """Return the categories that are pooled."""
-        return self.categories[self.counts < self.least].tolist()  # type: ignore[no-any-return]
-
-    @cached_property
-    def encoder(self) -> Any:
-        """Return scikit-learn's encoder of the categories."""
-        if self.kind == "ordered":
-            order = {"categories": [self.categories], "handle_unknown": "use_encoded_value"}
-            made = OrdinalEncoder(**order, unknown_value=np.nan)
-            return made.fit(self.categories[:, None])
-        seen = np.repeat(self.categories, np.minimum(self.counts, self.least))[:, None]
-        how = {"handle_unknown": "infrequent_if_exist", "sparse_output": False}
-        return OneHotEncoder(min_frequency=self.least, **how).fit(seen)
+        return self.categories[self.counts < self.least]
 
     def describe(self) -> str:
         """Say what the column became, in a few words."""
@@ -98,38 +97,54 @@ class Column:
             return f"ordered ({' < '.join(_few(self.categories.tolist()))})"
         if self.kind != "category":
             return {"m": "span of time"}.get(self.dtype, self.kind)
-        pooled = f"; {len(self.rare):,} rare ones pooled" if self.rare else ""
-        return f"{len(self.kept)} categories ({', '.join(_few(self.kept))}{pooled})"
+        said = [", ".join(_few(self.kept.tolist()))]
+        said += [f"{len(self.rare):,} rare ones pooled"] if len(self.rare) else []
+        return f"{len(self.kept)} categories ({'; '.join([*said, *[self.why] * bool(self.why)])})"
 
-    def numbers(self, values: Array, missing: Array) -> Array:
-        """Return the numbers (n, w) of values; NaN where they are missing."""
-        width = len(self.names)
-        found = np.full((len(values), width), np.nan)
+    def read(self, column: Any) -> Array:
+        """Return the numbers (n, w) of the values of a column; NaN where they are missing."""
+        values, missing, _ = read_column(column, self.name, as_text=self.dtype == "O")
         there = values[~missing]
-        if not width or not len(there):
+        found = np.full((len(values), len(self.names)), np.nan)
+        if not len(there):
             return found
-        if self.kind == "category":
-            plain = self.encoder.transform(there[:, None])
-        elif self.kind == "ordered":
-            plain = self._ranks(there)
-        else:
-            plain = as_numbers(there, self.name, self.dtype)[:, None]
-            if self.quantiles is not None:
-                plain = np.interp(plain, self.quantiles, np.linspace(0, 1, len(self.quantiles)))
-        found[~missing] = (plain - self.mean) / self.scale
+        if not _are_alike(letter_of(there), self.dtype):
+            are_dates = self.dtype == "M"
+            other = next(x for x in there.tolist() if not (are_dates and ISO_DATE.match(str(x))))
+            raise ValueError(
+                f"Column {self.name!r} held {_TYPES[self.dtype]} in the fit, but holds {other!r} "
+                "now; pass values of the same type."
+            )
+        found[~missing] = (self._plain(there) - self.mean) / self.scale
         return found
 
-    def _ranks(self, values: Array) -> Array:
-        """Return the numbers (n, 1) of ordered categories in their order, or raise."""
-        ranks = self.encoder.transform(values[:, None])
-        if np.isnan(ranks).any():
-            word = values[int(np.isnan(ranks[:, 0]).argmax())]
-            raise ValueError(
-                f"Column {self.name!r} holds {word!r}, which is not among its ordered categories "
-                f"{self.encoder.categories_[0].tolist()}; add it to their order in columns, or "
-                "make it missing."
-            )
-        return ranks  # type: ignore[no-any-return]
+    def _plain(self, there: Array) -> Array:
+        """Return what values (n,) are before they are scaled, (n, w)."""
+        if self.kind in ("ordered", "category"):
+            codes = self.codes(there)
+            if self.kind == "category":
+                own = np.append(self.counts >= self.least, False)  # the last for new ones
+                place = np.where(own, own.cumsum() - 1, own.sum())[codes]
+                return (place[:, None] == np.arange(len(self.names))).astype(float)
+            if (codes < 0).any():
+                word = there.tolist()[codes.argmin()]
+                raise ValueError(
+                    f"Column {self.name!r} holds {word!r}, which is not among its ordered "
+                    f"categories {self.categories.tolist()}; add it to their order in columns, or "
+                    "make it missing."
+                )
+            return codes[:, None].astype(float)
+        plain = as_numbers(there, self.name)
+        if self.quantiles is not None:
+            plain = np.interp(plain, self.quantiles, np.linspace(0, 1, len(self.quantiles)))
+        return plain[:, None]
+
+    def codes(self, there: Array) -> Array:
+        """Return the places (n,) of values among the categories, -1 for others."""
+        if there.dtype.kind in SPANS:
+            there = there.astype(self.categories.dtype)
+        place = {value: j for j, value in enumerate(self.categories.tolist())}
+        return np.array([place.get(value, -1) for value in there.tolist()], int)
 
     def middle(self, numbers: Array) -> Array:
         """Return the median of rows (n, w), or the most frequent category, as numbers (w,)."""
@@ -142,43 +157,69 @@ class Column:
         """Return the values (n,) of numbers (n, w), the nearest that there are."""
         missing: Array = np.isnan(numbers.sum(axis=1))
         plain = np.where(missing[:, None], 0.0, numbers) * self.scale + self.mean
-        if self.kind == "category":
-            made = self.encoder.inverse_transform(plain)[:, 0].astype(object)
-            pooled = plain.argmax(axis=1) >= len(self.kept)
-            made[pooled | missing] = None
-            return made
         first = plain[:, 0]
+        if self.kind == "category":
+            best, last = plain.argmax(axis=1), len(self.kept) - 1
+            missing |= (best > last) | (plain.max(axis=1) <= 0)
+            return _with_gaps(self.kept[np.minimum(best, last)], missing)
         if self.kind == "ordered":
             places = np.clip(np.rint(first), 0, len(self.categories) - 1).astype(int)
-            return _with_none(self.categories[places], missing)
+            return _with_gaps(self.categories[places], missing)
         if self.quantiles is not None:
             first = np.interp(first, np.linspace(0, 1, len(self.quantiles)), self.quantiles)
-        if self.dtype in _SPANS:
-            made = np.rint(first).astype("int64").view(_SPANS[self.dtype])
-            made[missing] = np.array("NaT", made.dtype)
-            return made
-        if self.dtype == "b":
-            return _with_none(first >= 0.5, missing)
-        return np.where(missing, np.nan, first)
+        if self.dtype in SPANS:
+            # Spans within a second may need nanoseconds.
+            finer = self.dtype == "m" and self.scale < 1e6 and self.quantiles is None
+            made = np.rint(first * (1e3 if finer else 1)).astype("int64")
+            unit = SPANS[self.dtype].replace("us", "ns" if finer else "us")
+            return _with_gaps(made.view(unit), missing)
+        return _with_gaps(first >= 0.5 if self.dtype == "b" else first, missing)
+
+
+def letter_of(there: Array) -> str:
+    """Return the letter of the type of values (n,): f, b, M, m, O for text, V for others."""
+    letter = there.dtype.kind
+    if letter == "O" and len(there) and not isinstance(there[0], str):
+        return "V"
+    return {"i": "f", "u": "f"}.get(letter, letter)
+
+
+def _are_alike(one: str, other: str) -> bool:
+    """Say whether values of two letters are of one type: booleans are numbers."""
+    return one == other or {one, other} == {"b", "f"}
 
 
 def _word(category: Any) -> str:
-    """Return a category as text: whole numbers without a decimal point."""
+    """Return a category as text: whole numbers without a decimal point, days without a time."""
     whole = isinstance(category, float) and category.is_integer()
-    return str(int(category) if whole else category)
+    return str(int(category) if whole else category).removesuffix(" 00:00:00")
 
 
 def _few(words: list[Any]) -> list[str]:
     return [*map(_word, words[:_SHOWN]), *["…"] * (len(words) > _SHOWN)]
 
 
-def _with_none(values: Array, missing: Array) -> Array:
-    """Return values (n,), as objects with None for missing ones if there are any."""
+def _with_gaps(values: Array, missing: Array) -> Array:
+    """Return values (n,) with gaps: NaN, NaT, or objects with None."""
     if not missing.any():
         return values
-    values = values.astype(object)
+    values = values.astype(object if values.dtype.kind in "iubO" else values.dtype)
     values[missing] = None
     return values
+
+
+def as_numbers(there: Array, name: Any) -> Array:
+    """Return values (n,), none of which is missing, as finite floats, or raise."""
+    if there.dtype.kind in SPANS:
+        return there.astype("int64") / (1e3 if "ns" in there.dtype.str else 1.0)
+    found = there.astype(float)
+    if not np.isfinite(found).all():
+        row = int((~np.isfinite(found)).argmax())
+        raise ValueError(
+            f"Input X contains infinity: column {name!r} holds {found[row]}; make it missing, or "
+            "pass a finite number."
+        )
+    return found
 
 
 def fitted_column(name: Any, column: Any, asked: Any, least: int) -> Column:
@@ -186,61 +227,75 @@ def fitted_column(name: Any, column: Any, asked: Any, least: int) -> Column:
 
     `asked` is a kind, the order of categories, or None.
     """
-    values, missing, order = read_column(column, name)
-    there, dtype = values[~missing], values.dtype.kind
-    kind = asked if isinstance(asked, str) else "ordered" if asked is not None else None
+    kind = asked if isinstance(asked, str) or asked is None else "ordered"
     if kind == "left out":
-        return Column(name, kind, "as asked", dtype)
+        return Column(name, kind, "as asked")
+    values, missing, order = read_column(column, name, kind in ("ordered", "category"))
+    there = values[~missing]
+    dtype = letter_of(there)
     if not len(there):
         return Column(name, "left out", "no value", dtype)
     if kind is None:
-        kind = "ordered" if order is not None else _KIND_OF[dtype]
+        kind = _KIND_OF[dtype] if order is None else "ordered" if order else "category"
     if kind in ("ordered", "category"):
-        return _of_categories(name, kind, values, missing, order if asked is None else asked, least)
-    if dtype == "O":
+        order = order if isinstance(asked, str | None) else list(asked)
+        made = _of_categories(name, kind, there, order, least)
+        different = {*there} if asked is None and dtype == "O" else ()
+        if 2 * sum(bool(_LIKE_A_DATE.fullmatch(word)) for word in different) > len(different):
+            made = replace(made, why="; ".join([*[made.why] * bool(made.why), _UNREAD]))
+        return made
+    if dtype in "OV":
         raise ValueError(
-            f"columns[{name!r}]={asked!r}, but the column holds text, such as {there[0]!r}; pass "
-            "'category' or the order of its categories."
+            f"columns[{name!r}]={asked!r}, but the column holds {_TYPES[dtype]}, such as "
+            f"{there.tolist()[0]!r}; pass 'category' or the order of its categories."
         )
-    numbers = as_numbers(there, name, dtype)
-    if numbers.min() == numbers.max():
+    if there.min() == there.max():
         return Column(name, "left out", "constant", dtype)
+    numbers = as_numbers(there, name)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, scale = float(numbers.mean()), float(numbers.std())
+    whole = there.view("int64") if dtype in SPANS else there
+    beyond = whole.dtype.kind in "iu" and max(int(whole.max()), -int(whole.min())) > 2**53
+    if beyond and np.spacing(np.abs(numbers).max()) > 1e-6 * scale:
+        raise merged(name)
+    if not _LEAST < scale < 1 / _LEAST:
+        raise ValueError(
+            f"Column {name!r} has numbers from {numbers.min():.3g} to {numbers.max():.3g}, whose "
+            "squares leave float64; pass them in another unit, or leave the column out."
+        )
     quantiles = None
     if kind == "rank":
         quantiles = np.quantile(numbers, np.linspace(0, 1, min(len(numbers), _QUANTILES)))
         numbers = np.interp(numbers, quantiles, np.linspace(0, 1, len(quantiles)))
-    mean, scale = float(numbers.mean()), float(numbers.std())
+        mean, scale = float(numbers.mean()), float(numbers.std())
     return Column(name, kind, "", dtype, quantiles=quantiles, mean=mean, scale=scale)
 
 
-def _of_categories(
-    name: Any, kind: str, values: Array, missing: Array, order: Any, least: int
-) -> Column:
+def _of_categories(name: Any, kind: str, there: Array, order: Any, least: int) -> Column:
     """Return a column of categories, without those that do not occur unless they are ordered."""
-    there = values[~missing]
-    if there.dtype.kind in _SPANS:
-        there = there.astype(str).astype(object)
+    dtype = letter_of(there)
     try:
         found, counts = np.unique(there, return_counts=True)
     except TypeError as error:
         raise TypeError(
-            f"Column {name!r} holds values of several types, but the argument must be a string or "
-            "a number; pass a column of one of them."
+            f"Column {name!r} holds {there[0]!r}, whose type has no order, but the argument must "
+            "be a string or a number; pass a column of one of them."
         ) from error
-    dtype = there.dtype.kind
     if kind == "ordered":
-        if isinstance(order, str) or order is None:  # as they are sorted
-            order = found
-        listed = np.empty(len(order), there.dtype if dtype != "O" else object)
-        listed[:] = list(order)
-        column = Column(name, kind, "", dtype, listed, np.ones(len(listed), int))
-        ranks = column._ranks(there)
+        if order:
+            found, absent, _ = read_column(order, name, as_text=dtype == "O")
+            found = found[~absent]
+            if len({*found.tolist()}) < len(found) or not _are_alike(letter_of(found), dtype):
+                raise ValueError(
+                    f"columns[{name!r}]={order!r}, but the column holds {_TYPES[dtype]}, such as "
+                    f"{there.tolist()[0]!r}; pass each of its categories once, in their order."
+                )
+        column = Column(name, kind, "", dtype, found, np.ones(len(found), int))
+        ranks = column._plain(there)
         scale = float(ranks.std())
         if not scale:
             return Column(name, "left out", "constant", dtype)
-        return Column(
-            name, kind, "", dtype, listed, column.counts, mean=float(ranks.mean()), scale=scale
-        )
+        return replace(column, mean=float(ranks.mean()), scale=scale)
     pooled = counts < least
     shares = np.append(counts[~pooled], counts[pooled].sum()) / len(there)
     if shares.max() == 1:
@@ -249,156 +304,3 @@ def _of_categories(
     # Two rows are in different categories with the probability 1 - Σ p², at squared distance 2.
     scale = float(np.sqrt(1 - np.sum(shares**2)))
     return Column(name, kind, "", dtype, found, counts, least, scale=scale)
-
-
-# Values
-
-_KIND_OF = {"f": "number", "b": "boolean", "M": "date", "m": "number", "O": "category"}
-
-
-def read_column(column: Any, name: Any, as_text: bool = False) -> tuple[Array, Array, Any]:
-    """Return the values (n,) of a column, which are missing (n,), and the order of categories.
-
-    With `as_text` all must be text, which may look like dates.
-
-    Values are floats, booleans, dates or spans of time in µs, or objects that are text, numbers or
-    both; the order is None for a column that declares none.
-    """
-    order = None
-    if str(getattr(column, "dtype", "")) == "category":  # of pandas
-        declared = getattr(column, "cat", column)
-        order = list(declared.categories) if declared.ordered else None
-        values = np.asarray(column.astype(object), dtype=object)
-        return values, np.array([is_missing(value) for value in values], bool), order
-    if hasattr(column, "combine_chunks") or hasattr(column, "dictionary"):  # of Arrow
-        whole = in_one_piece(column)
-        if hasattr(whole, "dictionary"):
-            order = whole.dictionary.to_pylist() if whole.type.ordered else None
-            values = np.array(whole.to_pylist(), dtype=object)
-            return values, np.array([is_missing(value) for value in values], bool), order
-    values = np.asarray(column)
-    if isinstance(column, list | tuple) and values.dtype.kind in "US":
-        values = np.empty(len(column), object)  # NumPy makes text of numbers beside text
-        values[:] = column
-    masked = np.ma.getmaskarray(column) if isinstance(column, np.ma.MaskedArray) else None
-    if values.ndim != 1:
-        raise ValueError(f"Column {name!r} has shape {values.shape}; pass one value for each row.")
-    kind = values.dtype.kind
-    if kind == "c":
-        raise ValueError(f"Complex data not supported: column {name!r} has dtype {values.dtype}.")
-    if kind in "US":
-        values = values.astype(object)
-    if values.dtype.kind == "O":
-        values, missing = _of_objects(values, name, as_text)
-    elif as_text and (values == values).any():
-        raise _other_type(name, "text", values[0])
-    else:
-        values = values.astype({"i": "f8", "u": "f8", "f": "f8", **_SPANS}.get(kind, bool))
-        missing = values != values
-    return values, missing if masked is None else missing | masked, order
-
-
-def _of_objects(values: Array, name: Any, as_text: bool) -> tuple[Array, Array]:
-    """Return objects (n,) as values of one type, if they have one, and which are missing (n,)."""
-    listed = values.tolist()
-    kinds = set(map(type, listed)) - {type(None)}
-    if kinds and kinds <= {float, int, np.float64, np.int64} and not as_text:
-        made: Array = np.array(listed, float)
-        missing = ~np.isfinite(made)
-        made[missing] = np.nan
-        return made, missing
-    try:
-        different = dict.fromkeys(listed)
-    except TypeError as error:
-        raise TypeError(
-            f"Column {name!r} holds a {_unhashable(listed)}, but the argument must be a string or "
-            "a number; pass a column of one of them."
-        ) from error
-    gaps = {value for value in different if is_missing(value)}
-    missing = np.array([value in gaps or value != value for value in listed], bool)
-    there = [value for value in different if value not in gaps]
-    if as_text:
-        for value in there:
-            if not isinstance(value, str | bytes):
-                raise _other_type(name, "text", value)
-        return values, missing
-    if there and all(isinstance(value, bool | np.bool_) for value in there):
-        made = np.zeros(len(listed), bool)
-        made[~missing] = values[~missing].astype(bool)
-        return made, missing
-    if there and all(isinstance(value, numbers.Number) for value in there):  # also Decimal
-        made = np.full(len(listed), np.nan)
-        made[~missing] = values[~missing].astype(float)
-        return made, missing
-    if there and all(isinstance(x, datetime.date | np.datetime64) or _is_iso(x) for x in there):
-        made = np.full(len(listed), "NaT", "datetime64[us]")
-        made[~missing] = [np.datetime64(_without_zone(value), "us") for value in values[~missing]]
-        return made, missing
-    return values, missing
-
-
-def _unhashable(listed: list[Any]) -> str:
-    return next(type(x).__name__ for x in listed if type(x).__hash__ is None)
-
-
-def _is_iso(value: Any) -> bool:
-    return isinstance(value, str) and _ISO_DATE.fullmatch(value.strip()) is not None
-
-
-def _without_zone(value: Any) -> Any:
-    """Return a date as NumPy reads it, in UTC."""
-    if isinstance(value, str):
-        return value.strip()
-    if getattr(value, "tzinfo", None) is not None:
-        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
-    return value
-
-
-def _other_type(name: Any, was: str, value: Any) -> ValueError:
-    """Return the error for a column of another type than in the fit."""
-    return ValueError(
-        f"Column {name!r} held {was} in the fit, but holds {value!r} now; pass values of the same "
-        "type."
-    )
-
-
-def as_numbers(values: Array, name: Any, dtype: str) -> Array:
-    """Return values (n,), none of which is missing, as finite floats, or raise."""
-    kind = values.dtype.kind
-    if kind == "O" or ((kind in _SPANS or dtype in _SPANS) and kind != dtype):
-        was = {"M": "dates", "m": "spans of time"}.get(dtype, "numbers")
-        raise _other_type(name, was, values[0])
-    found = values.astype("int64" if kind in _SPANS else float).astype(float)
-    if not np.isfinite(found).all():
-        row = int((~np.isfinite(found)).argmax())
-        raise ValueError(
-            f"Input X contains infinity: column {name!r} holds {found[row]}; make it missing, or "
-            "pass a finite number."
-        )
-    return found  # type: ignore[no-any-return]
-
-
-# Tables
-
-
-def in_one_piece(column: Any) -> Any:
-    """Return a column of Arrow in one piece, with one dictionary."""
-    return column.combine_chunks() if hasattr(column, "combine_chunks") else column
-
-
-def columns_of(X: Any) -> dict[Any, Any]:
-    """Return the columns of a data frame, or of a mapping, by their names."""
-    if isinstance(X, Mapping):
-        found = dict(X)
-    else:
-        names: Sequence[Any] = names_of_columns(X) or []
-        repeated = [repr(name) for name in dict.fromkeys(names) if names.count(name) > 1]
-        if repeated:
-            raise ValueError(
-                f"X has several columns with the name {', '.join(repeated[:5])}; rename them."
-            )
-        found = {name: X[name] for name in names}
-    lengths = {len(column) for column in found.values()}
-    if len(lengths) > 1:
-        raise ValueError(f"X has columns of lengths {sorted(lengths)}; pass one value a row.")
-    return found

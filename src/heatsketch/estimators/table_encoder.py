@@ -1,27 +1,21 @@
 """From a table of mixed columns to numbers whose Euclidean distances make sense."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from heatsketch._state import at_once
 from heatsketch._typing import Array
-from heatsketch._validation import check_choice, check_number, read_array
+from heatsketch._validation import check_choice, check_number
 from heatsketch._words import did_you_mean
-from heatsketch.estimators.table_columns import (
-    KINDS,
-    Column,
-    columns_of,
-    fitted_column,
-    read_column,
-)
-from heatsketch.estimators.table_frames import Frame
+from heatsketch.estimators.table_columns import KINDS, Column, fitted_column
+from heatsketch.estimators.table_frames import Frame, read_table
 
 _MOST_SHOWN = 5  # names in a message
 
@@ -38,13 +32,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     - "rank": the same of its place among the values of the fit. For numbers of which few are very
       large, such as prices; only where `columns` says so.
     - "boolean": the same of 0 and 1.
-    - "date": the same of the time. Dates, and text in which all is dates such as 2024-03-01.
+    - "date": the same of the time in UTC. Dates, and text in which all is dates such as 2024-03-01
+      or 2024-03-01T19:00:00+01:00.
     - "ordered": the same of its place in the order. Ordered categories of pandas and Arrow, and
       columns for which `columns` has an order.
     - "category": a number for each category, 1 / √(1 - Σ p²) in the own one and 0 in the others,
-      where p are the shares of the categories. All different categories are equally far. Text, and
-      categories without order. Rare categories share one number. A new category counts as rare, or
-      has 0 everywhere.
+      where p are the shares of the categories. All different categories are equally far. Text,
+      other objects that compare, and categories without order. Rare categories share one number.
+      A new category counts as rare, or has 0 everywhere.
     - "left out": columns without a value, with a single one, and names, whose values are all rare.
 
     Missing entries (NaN, None, NaT, NA, empty text) stay NaN, in all numbers of their column.
@@ -75,8 +70,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    Categories are encoded by scikit-learn's `OneHotEncoder` and `OrdinalEncoder`. The cost is one
-    pass over the table.
+    narwhals reads frames and columns. The cost is one pass over the table.
 
     References
     ----------
@@ -122,8 +116,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Not a table, or no column with two different values; a column of several types, with
             infinity or with objects; parameters out of range, or that name no column.
         """
-        table = self._read(X, reset=True)
-        self._frame = Frame.of(X, table)
+        table, kind = self._read(X, reset=True)
+        self._frame = Frame.of(kind, table)
         self._fit_parts([table], self._asked(table))
         return self
 
@@ -173,12 +167,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             order of an ordered column.
         """
         check_is_fitted(self)
-        table = self._read(X, reset=False)
-        blocks = [
-            column.numbers(*read_column(table[name], name, as_text=column.dtype == "O")[:2])
-            for name, column in self.columns_.items()
-            if column.kind != "left out"
-        ]
+        table, _ = self._read(X, reset=False)
+        columns = self.columns_.items()
+        blocks = [column.read(table[name]) for name, column in columns if column.kind != "left out"]
         return np.hstack(blocks)
 
     def inverse_transform(self, X: Any) -> Any:
@@ -240,7 +231,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"input_features is not equal to feature_names_in_: {names[:_MOST_SHOWN]}; leave "
                 "it out."
             )
-        return np.array([n for column in self.columns_.values() for n in column.names], object)
+        found = [name for column in self.columns_.values() for name in column.names]
+        used = Counter(found)
+        for place, name in enumerate(found):
+            number = 1
+            while used[found[place]] > 1:  # a=b of the column a, and a column a=b
+                used[found[place]] -= 1
+                number += 1
+                found[place] = f"{name} ({number})"
+                used[found[place]] += 1
+        return np.array(found, object)
 
     def describe(self) -> str:
         """Say in a line what each column became.
@@ -289,39 +289,43 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 )
             if isinstance(kind, str):
                 check_choice(kind, f"columns[{name!r}]", KINDS)
-            elif not np.iterable(kind) or len(set(kind)) < max(2, len(list(kind))):
+            elif not (isinstance(kind, Sequence) or hasattr(kind, "__array__")) or len(kind) < 2:
                 raise ValueError(
                     f"columns[{name!r}]={kind!r}; pass a kind, or two or more different categories "
                     "in their order."
                 )
         return dict(asked)
 
-    def _read(self, X: Any, reset: bool) -> dict[Any, Any]:
-        """Return the columns by name; with `reset` the encoder gets their number and names."""
-        if isinstance(X, Mapping) and not sparse.issparse(X):  # one of SciPy's formats is a dict
-            table = columns_of(X)
+    def _read(self, X: Any, reset: bool) -> tuple[dict[Any, Any], str]:
+        """Return the columns by name, and what X is; with `reset` the encoder gets the names."""
+        table, kind = read_table(X)
+        shown = ", ".join(map(str, [*table][:_MOST_SHOWN]))
+        if not table:
+            raise ValueError("X has 0 feature(s); pass a table with columns.")
+        if not reset and (kind == "array") != (self._frame.library == "array"):
+            fitted = ", ".join(map(str, [*self.columns_][:_MOST_SHOWN]))
+            raise ValueError(
+                f"X is an array, but the fit had a table with the columns {fitted}; pass a table."
+                if kind == "array"
+                else f"X is a table with the columns {shown}, but the fit had an array; pass an "
+                "array, such as X.to_numpy()."
+            )
+        if kind == "dict":
             if reset:
                 self.n_features_in_ = len(table)
                 self._set_names(list(table))
-            else:
-                missing = [name for name in self.columns_ if name not in table]
-                if missing:
-                    raise ValueError(f"X has no column {missing[0]!r}, which the fit had; pass it.")
         else:
-            is_frame = hasattr(X, "columns") or hasattr(X, "column_names")
-            table = columns_of(X) if is_frame else _columns_of_array(X)
-            validate_data(
-                self,
-                X if is_frame else np.empty((1, len(table))),
-                reset=reset,
-                skip_check_array=True,
+            given = np.empty((1, len(table))) if kind == "array" else X
+            validate_data(self, given, reset=reset, skip_check_array=True)
+        missing = [] if reset else [name for name in self.columns_ if name not in table]
+        if missing:
+            raise ValueError(
+                f"X has no column {missing[0]!r}, which the fit had, but {shown}; pass it."
             )
-        if not table:
-            raise ValueError("X has 0 feature(s); pass a table with columns.")
         n = len(next(iter(table.values())))
         if n < 1 + reset:
             raise ValueError(f"X has n_samples={n} rows; pass at least {1 + reset}.")
-        return table
+        return table, kind
 
     def _set_names(self, names: list[Any]) -> None:
         if all(isinstance(name, str) for name in names):
@@ -336,13 +340,3 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
-
-
-def _columns_of_array(X: Any) -> dict[str, Any]:
-    """Return the columns of an array (n, d) under the names x0, x1, ..."""
-    if not sparse.issparse(X):
-        form = read_array(X, "X")
-        if isinstance(X, list | tuple) and form.dtype.kind in "US":
-            X = read_array(X, "X", dtype=object)  # NumPy makes text of numbers beside text
-    X = check_array(X, dtype=None, ensure_all_finite=False)
-    return {f"x{j}": column for j, column in enumerate(X.T)}

@@ -20,7 +20,7 @@ from heatsketch._typing import Array
 from heatsketch.estimators.table_encoder import TableEncoder
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import listed
-from heatsketch.io.refine import Learned, in_numbers
+from heatsketch.io.refine import Learned, encoding, in_numbers
 from heatsketch.io.table import (
     Names,
     Reading,
@@ -139,9 +139,18 @@ def table_of(
     ValueError
         If there is no feature, or a column looks numeric and is not; the message names the place.
     """
+    import pyarrow as pa
+
     place = text_place or (lambda row: f"row {first_row + row}")
     names = table.column_names
     check_names(how.features + how.exclude, names, path)
+    for name in names:
+        kind = table.schema.field(name).type
+        if pa.types.is_nested(kind):
+            raise ValueError(
+                f"{path}: column {name!r} holds {kind}, not one value a row; store its entries in "
+                f"columns of their own, or as an array: np.save('{name}.npy', np.stack(column))."
+            )
     passed = [name for name in names if name in how.others or is_id(name) or is_label(name)]
     columns, extra, notes = {}, {}, []
     mixed: dict[str, Any] = {}  # columns that are no numbers, to be encoded
@@ -191,7 +200,7 @@ def table_of(
             may_be_number = may_be_number and not (name in how.ids or is_id(name))
             extra[name] = _from_text(table[name].combine_chunks(), how.decimal, may_be_number)
         else:  # in chunks, because Arrow limits the size of one
-            extra[name] = _typed(table[name], f"{name} in {path}")
+            extra[name] = _typed(table[name])
     label = how.choose_label(extra)
     aside = [n for n in how.label if n in extra and (how.encode or extra[n].dtype.kind in "biuf")]
     notes += [f"{_ASIDE}: {listed(aside)}"] if aside else []
@@ -302,12 +311,10 @@ def _from_text(column: Any, decimal: str, may_be_number: bool) -> Array:
     return np.array(column.to_pylist(), dtype=object)
 
 
-def _typed(column: Any, what: str) -> Array:
+def _typed(column: Any) -> Array:
     """Return an Arrow column as numbers if it is numeric, else as objects with None for gaps."""
     from pyarrow import types
 
-    if types.is_nested(column.type):
-        raise ValueError(f"{what} has type {column.type}; store it in several columns or drop it.")
     whole = types.is_integer(column.type) or types.is_boolean(column.type)
     if (whole and not column.null_count) or types.is_floating(column.type):
         return column.to_numpy()  # type: ignore[no-any-return]
@@ -341,7 +348,8 @@ def blocks_of(
         each = n * (_CELL_BYTES + head.nbytes / max(1, head.num_rows * head.num_columns))
         size = max(1, int(_memory.available_memory() / 4 / max(1, each)))
         parts = (columns[at : at + size] for at in range(0, len(columns), size))
-        encoder = TableEncoder._of_parts(map(partial(_whole, batches, like_it, path), parts))
+        with encoding(str(path)):
+            encoder = TableEncoder._of_parts(map(partial(_whole, batches, like_it, path), parts))
         learned = {"columns": columns, "encoder": encoder}
         like_it = replace(like_it, texts=encoder._texts)
         first = in_numbers(table_of(head, like_it, path), learned)

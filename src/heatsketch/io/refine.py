@@ -1,5 +1,7 @@
 """Steps after a table is read: choice of features, missing numbers, scales."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,7 +40,7 @@ def refined(
     else:
         table = _with_features(table, how)
         learned = learned | {"columns": table.columns}
-        table = in_numbers(table, learned) if how.encode else table
+        table = in_numbers(table, learned, first_row or 0) if how.encode else table
     values, is_sparse = table.values, sparse.issparse(table.values)
     if given is None and how.missing == "median" and not is_sparse:
         empty = np.flatnonzero(np.isnan(values).all(axis=0))
@@ -85,7 +87,17 @@ def _with_features(table: Table, how: Reading) -> Table:
     return replace(table, values=values, columns=columns)
 
 
-def in_numbers(table: Table, learned: Learned) -> Table:
+@contextmanager
+def encoding(source: str, first_row: int = 0) -> Iterator[None]:
+    """Name the file in errors of the encoder; rows of a block are counted from `first_row` on."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        where = f"{source}, from row {first_row} on" if first_row else source
+        raise ValueError(f"{where}: {error}") from error
+
+
+def in_numbers(table: Table, learned: Learned, first_row: int = 0) -> Table:
     """Return the table with the numbers that columns of all types become, by the encoder learned.
 
     If there is none, the table makes one, which is put there.
@@ -96,15 +108,16 @@ def in_numbers(table: Table, learned: Learned) -> Table:
             what = f"{table.source} is sparse; leave out encode=True (--encode)"
             raise ValueError(f"{what}, or store it as a dense array.")
         columns = dict(zip(table.columns, table.values.T, strict=True))
-    if "encoder" not in learned:
-        learned["encoder"] = TableEncoder().fit(columns)
-    encoder = learned["encoder"]
+    with encoding(table.source, first_row):
+        if "encoder" not in learned:
+            learned["encoder"] = TableEncoder().fit(columns)
+        encoder = learned["encoder"]
+        values = encoder.transform(columns)
     names = tuple(encoder.get_feature_names_out())
     without = [f"{n} ({one.why})" for n, one in encoder.columns_.items() if one.kind == "left out"]
     note = f"{len(names)} features of {len(columns) - len(without)} columns"
     note += f"; left out: {listed(without, _TOLD)}" if without else ""
-    values, notes = encoder.transform(columns), (*table.notes, note)
-    return replace(table, values=values, columns=names, notes=notes, mixed=None)
+    return replace(table, values=values, columns=names, notes=(*table.notes, note), mixed=None)
 
 
 def in_units_of_source(table: Table) -> Any:
