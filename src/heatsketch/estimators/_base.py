@@ -371,7 +371,7 @@ class DiffusionEstimator(Embedder, Weighed):
         if sparse.issparse(points):
             raise ValueError("The training points are sparse; fit X.toarray() for an inverse.")
         training = self.diffusion_.expand(self._map.training(self.diffusion_.step()))
-        places = np.asarray(training, float)
+        places = training.astype(self.embedding_.dtype).astype(float)
         warn_of_places(places, Y)
         return points_at(places, points, Y)
 
