@@ -10,6 +10,7 @@ import numpy as np
 from heatsketch._random import content_order
 from heatsketch._tiles import filled, for_each_tile, sum_over_tiles
 from heatsketch._typing import Array
+from heatsketch.backend.host_search import smallest_of_rows
 
 MOST_DONORS = 4096  # rows that others are compared with: each with all of them
 _MOST_ROUNDS = 8
@@ -72,9 +73,9 @@ class Donors:
         Trends bring entries nearer, but into planes, which a mixture would take for components.
         """
         there = ~np.isnan(X)
-        mean = np.nanmean(X, axis=0, dtype=float)
-        order = content_order(np.hstack([np.where(there, X, 0.0), there]))[:MOST_DONORS]
-        rows = X[order].astype(float)
+        order = content_order(np.hstack([np.where(there, X, 0.0), there]))
+        mean = np.nanmean(X[order], axis=0, dtype=float)  # the same bits in any order of X
+        rows = X[order[:MOST_DONORS]].astype(float)
         _, first = np.unique(_keys(rows), return_index=True)
         rows = rows[np.sort(first)]  # each once
         gaps = np.flatnonzero(np.isnan(rows).any(axis=1))
@@ -142,18 +143,17 @@ class Donors:
 
     def fill(self, X: Array) -> Array:
         """Return rows X (m, d) with their missing entries filled, in their precision."""
-        gaps = np.flatnonzero(np.isnan(X).any(axis=1))
-        if not len(gaps):
-            return X
-        filled = X.copy()
-        known = np.array([self._place_of.get(key, -1) for key in _keys(X[gaps]).tolist()], int)
-        is_donor = known >= 0
-        filled[gaps[is_donor]] = self.filled[known[is_donor]]
-        others = gaps[~is_donor]
-        if len(others):
-            walked, added, _ = self._round(X[others].astype(float))
-            filled[others] = walked + self.share * added
+        filled, (donors, own), (others, _) = X.copy(), *self._gaps(X)
+        filled[donors] = self.filled[own]
+        walked, added, _ = self._round(X[others].astype(float))
+        filled[others] = walked + self.share * added
         return filled
+
+    def _gaps(self, X: Array) -> tuple[tuple[Array, Array], tuple[Array, None]]:
+        """Return which rows of X have gaps: donors with their numbers among these, and others."""
+        gaps = np.flatnonzero(np.isnan(X).any(axis=1))
+        own = np.array([self._place_of.get(key, -1) for key in _keys(X[gaps]).tolist()], int)
+        return (gaps[own >= 0], own[own >= 0]), (gaps[own < 0], None)
 
     @cached_property
     def _place_of(self) -> dict[bytes, int]:
@@ -177,6 +177,7 @@ class Donors:
         has, squares = there.astype(float), Z * Z
         columns = np.vstack([squares.T, Z.T])  # (2 d, n)
         entries = np.where(there, self.rows - self.mean, 0.0)
+        rounding = 16 * (2 * d + 16) * np.finfo(float).eps  # of products, beyond the worst case
 
         def work(tile: slice) -> tuple[Array, Array, Array]:
             x = X[tile] - self.mean
@@ -191,13 +192,16 @@ class Donors:
             if own is not None:
                 squared[np.arange(len(x)), own[tile]] = np.inf
             k = self.n_neighbors
-            nearest = np.sort(np.argpartition(squared, k - 1, axis=1)[:, :k], axis=1)
-            # From differences, so that the same row has the same bits beside any others.
-            common = weight[:, None] * has[nearest] if both else weight[:, None]  # (m, k, d)
-            apart = common * (x[:, None] - Z[nearest])
-            with np.errstate(divide="ignore", invalid="ignore"):
-                near = np.einsum("mkd,mkd->mk", apart, apart) * d / common.sum(axis=2)
-            near = np.where(np.isnan(near), np.inf, near)  # without a common entry
+            last = np.partition(squared, k - 1, axis=1)[:, k - 1]
+            last += rounding * ((x * x).sum(axis=1) + np.abs(last))
+            i, j = np.divmod(np.flatnonzero(squared <= last[:, None]), len(Z))
+            # From differences, so that the same row has the same neighbours, ties by content, and
+            # the same bits beside any others.
+            near = _observed_squares(X[tile], self.rows if both else self.filled, i, j)
+            out = np.isnan(near) if own is None else np.isnan(near) | (j == own[tile][i])
+            near, nearest = smallest_of_rows(i, j, np.where(out, np.inf, near), k)
+            ascending = np.argsort(nearest, axis=1)
+            near, nearest = (np.take_along_axis(v, ascending, axis=1) for v in (near, nearest))
             w = self._weights(near)
             row, column = np.nonzero(~seen)
             at = nearest[row], column[:, None]  # (gaps, k)
@@ -239,13 +243,18 @@ def observed_distances(X: Array, i: Array, j: Array) -> Array:
     √(Σ_both (x_i - x_j)² d / n_both), as scikit-learn's `nan_euclidean_distances`, from
     differences; NaN where they share no entry.
     """
+    return np.sqrt(_observed_squares(X, X, i, j))  # type: ignore[no-any-return]
+
+
+def _observed_squares(X: Array, Z: Array, i: Array, j: Array) -> Array:
+    """Return the squared distances (p,) of rows i of X and j of Z, by the entries of both."""
     d = X.shape[1]
 
-    def of_pairs(tile: slice) -> Array:
-        apart = X[i[tile]] - X[j[tile]]
+    def of_pairs(pairs: slice) -> Array:
+        apart = X[i[pairs]] - Z[j[pairs]]
         both = np.count_nonzero(~np.isnan(apart), axis=1)
         mean = np.nansum(apart**2, axis=1) / np.where(both, both, np.nan)
-        return np.sqrt(mean * d)  # type: ignore[no-any-return]
+        return mean * d  # type: ignore[no-any-return]
 
     return filled(of_pairs, i.shape, max(1, _ENTRIES // d))
 
