@@ -149,6 +149,37 @@ class Donors:
         filled[others] = walked + self.share * added
         return filled
 
+    def by_given(self, X: Array, slopes: Array) -> Array:
+        """Return derivatives (m, c, d) by rows X (m, d), from those by the rows filled, `slopes`.
+
+        Those by missing entries are 0, because nothing depends on these. Neighbours stay, and a
+        donor is compared with the others. With the weights w = exp(-d²/s²) of the class,
+
+            ∇ log w = d²/s⁴ ∇s² - ∇d²/s²,   ∇d² = 2 (x - z) n_features / n_observed.
+        """
+        found = np.where(np.isnan(X)[:, None], 0.0, slopes)
+        for rows, own in self._gaps(X):
+            *_, nearest = self._round(X[rows].astype(float), own)
+            for row, near in zip(rows, nearest, strict=True):
+                z, by_walked = self.filled[near], slopes[row]
+                seen, there = ~np.isnan(X[row]), ~np.isnan(self.rows[near])
+                apart, factor = np.where(seen, X[row] - z, 0.0), len(seen) / seen.sum()
+                squared, by_x = factor * (apart**2).sum(axis=1), 2 * factor * apart
+                middle = np.argsort(squared)[len(near) // 2]
+                scale = squared[middle] or 1.0
+                log_slopes = (squared[:, None] / scale * by_x[middle] - by_x) / scale  # (k, d)
+                w = self._weights(squared[None]).T * (there & ~seen)
+                total = w.sum(axis=0)
+                whole, w = total > _NONE, w / np.maximum(total, _NONE)
+                by_log = np.zeros((len(by_walked), len(near)))
+                if self.slopes is not None and self.trends is not None:
+                    by_trend = np.where(seen, 0.0, self.share * by_walked)
+                    by_walked = by_walked + by_trend @ self.slopes
+                    by_log -= by_trend @ _by_log(w, self.trends[near], whole)
+                by_log += by_walked @ _by_log(w, z - self.mean, whole)
+                found[row] = np.where(seen, by_walked, 0.0) + by_log @ log_slopes
+        return found
+
     def _gaps(self, X: Array) -> tuple[tuple[Array, Array], tuple[Array, None]]:
         """Return which rows of X have gaps: donors with their numbers among these, and others."""
         gaps = np.flatnonzero(np.isnan(X).any(axis=1))
@@ -222,6 +253,14 @@ class Donors:
 
 def _rows_at_a_time(k: int, d: int) -> int:
     return max(8, min(_TILE, _ENTRIES // (max(1, k) * d)))
+
+
+def _by_log(w: Array, values: Array, whole: Array) -> Array:
+    """Return the derivatives (d, k) of sums of values by the logarithms of their weights (k, d).
+
+    The weights of `whole` (d,) columns are divided by their sum.
+    """
+    return (w * (values - whole * (w * values).sum(axis=0))).T  # type: ignore[no-any-return]
 
 
 def _slopes(Z: Array) -> Array:
