@@ -167,12 +167,13 @@ def check_points(
     if math.isnan(largest) and allow_nan and not sparse.issparse(X):
         gaps = np.isnan(X)
         check_finite(np.where(gaps, 0.0, X), name, columns)
-        empty = np.flatnonzero(gaps.all(axis=1))
-        if len(empty):
-            raise ValueError(
-                f"{name} has {len(empty)} row(s) without any entry, the first is row {empty[0]} "
-                "(rows count from 0); drop them."
-            )
+        for line, axis in (("row", 1), ("column", 0)):
+            empty = np.flatnonzero(gaps.all(axis=axis))
+            if len(empty) and (line == "row" or min_rows >= 2):  # a fit needs some in each column
+                raise ValueError(
+                    f"{name} has {len(empty)} {line}(s) without any entry, the first is {line} "
+                    f"{empty[0]} ({line}s count from 0); drop them."
+                )
         largest = float(np.nanmax(np.abs(X)))
     if not math.isfinite(largest):
         check_finite(X, name, columns)

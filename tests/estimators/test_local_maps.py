@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import heatsketch as hs
+from heatsketch.neighbors.missing import Donors
 
 RNG = np.random.default_rng(0)
 SIZES = np.array([3, 2, 1, 0.5])
@@ -38,6 +39,39 @@ def test_derivatives_are_finite_differences(model):
     found, want = model.sensitivity(NEW), differences(model.transform, NEW)
     assert found.shape == (12, model.embedding_.shape[1], 4)
     assert_allclose(found, want, atol=1e-6 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("gaps_in_fit", [True, False])
+@every_model
+def test_derivatives_of_points_with_gaps_go_through_the_fill(model, gaps_in_fit):
+    rng = np.random.default_rng(3)
+    holes = [np.where(rng.random(T.shape) < 0.15, np.nan, T) for T in (X, NEW)]
+    fitted, new = (T[~np.isnan(T).all(axis=1)] for T in holes)
+    model.fit(fitted if gaps_in_fit else X)
+    found, want = model.sensitivity(new), differences(model.transform, new)
+    assert (np.moveaxis(found, 1, 2)[np.isnan(new)] == 0).all()
+    assert_allclose(found, want, atol=2e-6 * np.abs(want).max())
+
+
+@pytest.mark.parametrize(("columns", "trends"), [(3, True), (6, True), (6, False)])
+def test_derivatives_of_the_fill_are_finite_differences(columns, trends):
+    """Of many gaps, in a column that hardly any row has, and beside few neighbours."""
+    rng = np.random.default_rng(4)
+    T = rng.normal(size=(300, columns)) @ rng.normal(size=(columns, columns))
+    new = T[:40] + 0.1 * rng.normal(size=(40, columns))
+    for points in (T, new):
+        points[:, 1:][rng.random(points[:, 1:].shape) < 0.3] = np.nan
+    T[:250, 1] = np.nan
+    donors = Donors.of(T, 7, trends=trends)
+    found = donors.by_given(new, np.tile(np.eye(columns), (40, 1, 1)))
+    assert_allclose(found, differences(donors.fill, new), atol=1e-6 * np.abs(found).max())
+
+
+def test_derivatives_at_training_points_with_gaps_are_finite_and_0_by_what_is_missing():
+    holes = np.where(np.random.default_rng(5).random(X.shape) < 0.1, np.nan, X)
+    found = MODELS["knn"].fit(holes).sensitivity(holes[:20])
+    assert np.isfinite(found).all()
+    assert (np.moveaxis(found, 1, 2)[np.isnan(holes[:20])] == 0).all()
 
 
 def test_derivatives_with_weights_and_several_times():
@@ -73,6 +107,28 @@ def test_features_that_make_the_groups_move_points_most():
 def test_a_training_point_comes_back(model):
     model.fit(X)
     assert_array_equal(model.inverse_transform(model.embedding_), X)
+
+
+@pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_places_that_differ_by_rounding_have_no_slope(k, dtype):
+    """In three components up to two coordinates are constant in each of them, up to rounding."""
+    rng = np.random.default_rng(0)
+    T = rng.normal(size=(300, 4)) + 40 * rng.integers(0, 3, 300)[:, None]
+    model = hs.DiffusionMap(k).fit(T.astype(dtype))
+    Y = model.embedding_
+    assert len(np.unique(model.diffusion_.component_of)) == 3
+    for step in (0.0, 1e-12, 1e-7):
+        near = Y + step * np.abs(Y).max() * rng.normal(size=Y.shape)
+        for places in (near, near.astype(np.float32)):
+            assert np.abs(model.inverse_transform(places) - T).max() < 2 * np.ptp(T)
+
+
+@every_model
+def test_a_training_point_comes_back_in_single_precision(model):
+    model.fit(X.astype(np.float32))
+    assert_array_equal(model.inverse_transform(model.embedding_), X.astype(np.float32))
 
 
 def test_the_inverse_of_a_linear_picture_is_linear():
@@ -113,6 +169,8 @@ def test_what_has_no_derivatives_or_inverse_is_refused():
     with pytest.raises(ValueError, match="metric='euclidean'"):
         cosine.sensitivity(X)
     counts = hs.DiffusionMap().fit(sparse.csr_matrix(np.maximum(X, 0)))
+    with pytest.raises(ValueError, match=r"pass X.toarray\(\)"):
+        hs.DiffusionMap().fit(X).sensitivity(sparse.csr_matrix(X))
     with pytest.raises(ValueError, match="toarray"):
         counts.inverse_transform(counts.embedding_)
     with pytest.raises(ValueError, match="2 coordinates"):

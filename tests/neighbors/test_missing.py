@@ -91,7 +91,21 @@ def test_a_row_is_filled_alike_with_others_or_alone():
     whole, order = donors.fill(X), RNG.permutation(200)
     assert_array_equal(donors.fill(X[order]), whole[order])
     assert_array_equal(np.vstack([donors.fill(row[None]) for row in X]), whole)
-    assert_allclose(Donors.of(X[order], 10).fill(X), whole, atol=1e-12)
+    assert_array_equal(Donors.of(X[order], 10).fill(X), whole)
+
+
+@pytest.mark.parametrize("levels", [2, 4, 20])
+def test_neighbors_that_are_equally_far_are_those_of_the_content(levels, limits):
+    """Distances of whole numbers are tied, and rounded otherwise beside other rows."""
+    limits(donors=100)
+    rng = np.random.default_rng(2)
+    whole = rng.integers(0, levels, (400, 5)).astype(float)
+    whole[rng.random(whole.shape) < 0.15] = np.nan
+    whole = whole[~np.isnan(whole).all(axis=1)]
+    donors, order = Donors.of(whole, 15), rng.permutation(len(whole))
+    filled = donors.fill(whole)
+    assert_array_equal(np.vstack([donors.fill(row[None]) for row in whole]), filled)
+    assert_array_equal(Donors.of(whole[order], 15).fill(whole[order]), filled[order])
 
 
 def test_rows_that_are_no_donors_are_filled_by_them(limits):
@@ -140,6 +154,13 @@ def test_a_fit_with_gaps_is_that_of_the_filled_points(estimator):
     assert_allclose(model.transform(filled), Y, atol=1e-9)
     assert_array_equal(estimator.fit_transform(filled), Y)
     assert "filled" not in estimator.diagnostics_
+
+
+@pytest.mark.parametrize("layout", ["linear", "free"])
+def test_the_picture_is_that_of_the_rows_in_any_order(layout):
+    order, model = RNG.permutation(200), hs.HeatEmbedding(random_state=0, layout=layout)
+    Y = model.fit(X).embedding_
+    assert_array_equal(model.fit(X[order]).embedding_, Y[order])
 
 
 @every_estimator

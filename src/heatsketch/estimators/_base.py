@@ -25,7 +25,7 @@ from heatsketch.backend import HOST, Block, blocks_on
 from heatsketch.backend.device import device_memory, found_here
 from heatsketch.estimators._embedder import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
-from heatsketch.estimators._reading import read_filled, read_input
+from heatsketch.estimators._reading import read_filled, read_gaps, read_input
 from heatsketch.estimators.local_maps import derivatives, points_at, warn_of_places
 from heatsketch.layout.maps import FreeMap, LinearMap, Map
 from heatsketch.markov.affinity import AFFINITIES
@@ -252,7 +252,7 @@ class DiffusionEstimator(Embedder, Weighed):
         check_is_fitted(self)
         if is_dask(X):
             return lazily_mapped(self, X)
-        points = read_filled(self, X, reset=False)
+        points = read_filled(self, X)
         device = device_of(X) or found_here(self.device)
         return returned_for(self._placed(points, device), X)
 
@@ -288,7 +288,7 @@ class DiffusionEstimator(Embedder, Weighed):
         neighbours. The first call leaves out up to 2,048 training points.
         """
         check_is_fitted(self)
-        return self.diffusion_.novelty(read_filled(self, X, reset=False))
+        return self.diffusion_.novelty(read_filled(self, X))
 
     def sensitivity(self, X: Any) -> Array:
         """Compute how the place of each point changes with its features.
@@ -302,6 +302,8 @@ class DiffusionEstimator(Embedder, Weighed):
         X : array-like of shape (m_samples, n_features)
             Points, new ones or training points. A training point is compared with the others
             alone: of a free layout `transform` returns its own place for all points beside it.
+            Missing entries, NaN, are filled; derivatives by these are 0, and those by the others
+            count what is filled by them.
 
         Returns
         -------
@@ -330,7 +332,11 @@ class DiffusionEstimator(Embedder, Weighed):
         ((300, 1, 2), True)
         """
         check_is_fitted(self)
-        return derivatives(self.diffusion_, self._map, read_filled(self, X, reset=False))
+        points, donors = read_gaps(self, X, reset=False)
+        if donors is None:
+            return derivatives(self.diffusion_, self._map, points)
+        slopes = derivatives(self.diffusion_, self._map, donors.fill(points))
+        return donors.by_given(points, slopes)
 
     def inverse_transform(self, Y: Any) -> Array:
         """Return points at given places, by a local linear fit to the nearest training places.
@@ -378,8 +384,8 @@ class DiffusionEstimator(Embedder, Weighed):
         points = cast(PointKernel, kernel).points
         if sparse.issparse(points):
             raise ValueError("The training points are sparse; fit X.toarray() for an inverse.")
-        vertices = self._map.training(self.diffusion_.step())
-        places = np.asarray(vertices[self.diffusion_.vertex], float)
+        vertices = self._map.training(self.diffusion_.step())[self.diffusion_.vertex]
+        places = vertices.astype(self.embedding_.dtype).astype(float)
         warn_of_places(places, Y)
         return points_at(places, points, Y)
 
@@ -556,7 +562,7 @@ class DiffusionEstimator(Embedder, Weighed):
                     "fit with an integer."
                 )
             seed = 0
-        X = read_filled(self, X, reset=False)
+        X = read_filled(self, X)
         rows = self._map.weights(diffusion.near(X))
         ids = None if self.ids_ is None else self.ids_[current.counted]
         fresh = clone(self._fitted_as).set_params(

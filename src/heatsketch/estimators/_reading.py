@@ -40,13 +40,14 @@ class Given:
     gaps: Array | None = None
 
 
-def read_filled(est: Any, X: Any, reset: bool) -> Any:
-    """Return points as they are read, their missing entries filled; affinities have none."""
-    return _read(est, X, reset)[0]
+def read_filled(est: Any, X: Any) -> Any:
+    """Return new points as they are read, their missing entries filled; affinities have none."""
+    points, donors = read_gaps(est, X, reset=False)
+    return points if donors is None else donors.fill(points)
 
 
-def _read(est: Any, X: Any, reset: bool) -> tuple[Any, Array | None]:
-    """Return points as `read_filled`, and which entries were missing (n, d), if any were."""
+def read_gaps(est: Any, X: Any, reset: bool) -> tuple[Any, Donors | None]:
+    """Return points as they are read, and the rows by which gaps are filled, if there are any."""
     parameters = est if reset else est._fitted_as
     has_points = "precomputed" not in (parameters.affinity, parameters.metric)
     points = read_points(est, X, reset, accept_sparse=True, allow_nan=has_points)
@@ -54,19 +55,12 @@ def _read(est: Any, X: Any, reset: bool) -> tuple[Any, Array | None]:
         est._donors = est._filled = None
     if not has_points or sparse.issparse(points):
         return points, None
-    gaps = np.isnan(points)
-    if not gaps.any():
+    if not np.isnan(points).any():
         return points, None
-    donors = est._donors
     if reset:
-        empty = np.flatnonzero(gaps.all(axis=0))
-        if len(empty):
-            raise ValueError(
-                f"X has {len(empty)} column(s) without any entry, the first is column "
-                f"{empty[0]} (columns count from 0); drop them."
-            )
-        donors = est._donors = Donors.of(points, est.n_neighbors)
-    elif donors is None:  # the points of the fit are complete
+        est._donors = Donors.of(points, est.n_neighbors)
+    donors = est._donors
+    if donors is None:  # the points of the fit are complete
         training = est.diffusion_.out_of_sample
         if parameters.metric != "euclidean" or not isinstance(training, PointKernel):
             raise ValueError(
@@ -74,10 +68,7 @@ def _read(est: Any, X: Any, reset: bool) -> tuple[Any, Array | None]:
                 "are not known; fill them first."
             )
         donors = Donors.of(np.asarray(training.points), parameters.n_neighbors)
-    filled = donors.fill(points)
-    if reset:
-        est._filled = filled[gaps]
-    return filled, gaps
+    return points, donors
 
 
 def read_input(est: Any, X: Any, weights: Any) -> Given:
@@ -98,7 +89,11 @@ def read_input(est: Any, X: Any, weights: Any) -> Given:
     if est.affinity != "precomputed":
         names = ["metric", "affinity", "epsilon", "n_neighbors", "neighbors", "cut"]
         options |= {name: getattr(est, name) for name in names}
-        points, gaps = _read(est, X, reset=True)
+        points, donors = read_gaps(est, X, reset=True)
+        gaps = None
+        if donors is not None:
+            gaps, points = np.isnan(points), donors.fill(points)
+            est._filled = points[gaps]
         training, beside = points, None
         if weights is not None:
             weights = check_weights(weights, points.shape[0], low=0)
@@ -143,6 +138,6 @@ def read_input(est: Any, X: Any, weights: Any) -> Given:
         return Given(diffusion, diffusion)
     graph = as_graph(X, "X") if is_a_graph else None
     table = X if graph is None else as_matrix(graph)
-    table = read_filled(est, table, reset=True)
+    table, _ = read_gaps(est, table, reset=True)
     given = table if graph is None else Graph(table, graph.names)
     return Given(table, Diffusion.from_affinity(given, **options))

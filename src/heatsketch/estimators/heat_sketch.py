@@ -270,7 +270,7 @@ class HeatSketch(DiffusionEstimator, Sketched):
                 raise ValueError(f"removed leaves {len(kept)} points; leave at least two.")
             points, all_ids, Y = points[kept], all_ids[kept], Y[kept]
         if added is not None:
-            X = read_filled(self, added, reset=False)
+            X = read_filled(self, added)
             if ids is None:
                 raise ValueError("ids are missing; pass ids of the added points, as to fit.")
             new_ids = check_ids(ids, X.shape[0])

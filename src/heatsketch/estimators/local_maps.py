@@ -13,8 +13,9 @@ from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.out_of_sample import PointKernel, fraction_less_new
 
 _ENTRIES = 2**22  # of derivatives of affinities, held at a time: 32 MB
-_RIDGE = 1e-3  # of the spread of places, so that few neighbours leave no direction open
+_RIDGE = 1e-3  # of squared distances of places, so that few neighbours leave no direction open
 _PLACES = 15  # training places, and two for each coordinate, to which a plane is fitted
+_SAME = 1e-6  # of the farthest place, by which places differ by rounding in single precision
 _LEFT_OUT = 2048  # training places by which the novelty of others is measured
 
 
@@ -45,6 +46,8 @@ def derivatives(diffusion: Diffusion, placed: Map, X: Array) -> Array:
         )
     if sparse.issparse(kernel.points):
         raise ValueError("The training points are sparse; fit X.toarray() for derivatives.")
+    if sparse.issparse(X):
+        raise ValueError("X is sparse, but derivatives are by all features; pass X.toarray().")
     points = np.asarray(kernel.points, float)[diffusion.first_points]
     found = []
     for rows in row_tiles(len(X), max(1, _ENTRIES // points.size)):
@@ -67,7 +70,8 @@ def points_at(places: Array, points: Array, Y: Array) -> Array:
     """Return points (m, d) at places Y (m, k): those of a local linear fit, exact at training ones.
 
     It minimises Σ_j w_j |x_j - a - B (y_j - y)|² over the nearest places y_j, w_j = 1/|y - y_j|²,
-    with a small penalty of B; the point is a.
+    with a small penalty of B; the point is a. The penalty is relative to Σ_j w_j |y_j - y|², so
+    that places that differ by rounding alone, next to their distance from y, give no slope.
     """
     k, count = places.shape[1], _count(places)
     near_places = cKDTree(places).query(Y, count)
@@ -84,7 +88,7 @@ def points_at(places: Array, points: Array, Y: Array) -> Array:
         mean_x, mean_y = (np.einsum("mj,mjc->mc", w, part) for part in (x, y))
         x, y = x - mean_x[:, None], y - mean_y[:, None]
         gram = np.einsum("mj,mjc,mje->mce", w, y, y)
-        size = np.einsum("mcc->m", gram) / k
+        size = np.einsum("mj,mj->m", w, d * d) / k
         gram += np.where(size > 0, _RIDGE * size, 1.0)[:, None, None] * np.eye(k)
         B = np.linalg.solve(gram, np.einsum("mj,mjc,mjd->mcd", w, y, x))
         found[rows] = mean_x - np.einsum("mc,mcd->md", mean_y, B)
@@ -110,7 +114,7 @@ def warn_of_places(places: Array, Y: Array) -> None:
     left_out = np.sort(affinity(own[:, 1], other[:, 1]))
     distances, nearest = tree.query(Y)
     novelty = fraction_less_new(left_out, affinity(distances, nearest))
-    new = np.flatnonzero((novelty >= 1) & (distances > 0))
+    new = np.flatnonzero((novelty >= 1) & (distances > _SAME * np.abs(places).max()))
     if len(new):
         warn_of_rows(
             new,

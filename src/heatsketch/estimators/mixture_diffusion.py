@@ -61,7 +61,8 @@ class MixtureDiffusion(Embedder):
     distances d(x, z) = |p(x, ·) - p(z, ·)| in L²(dr), up to an error with a certified bound for
     training points and a known one for others (`distance_error`) [1]_. The model consists of the
     mixture and some training points as pivots, mostly 10 to 100 kB. The coordinates of a point
-    depend on no other new point. The map is a `heatsketch.mixture.CholeskyMap`, or a `TaylorMap`.
+    depend on no other new point, but for their last digits. The map is a
+    `heatsketch.mixture.CholeskyMap`, or a `TaylorMap`.
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ import numpy as np
 from heatsketch._random import content_order
 from heatsketch._tiles import filled, for_each_tile, sum_over_tiles
 from heatsketch._typing import Array
+from heatsketch.backend.host_search import smallest_of_rows
 
 MOST_DONORS = 4096  # rows that others are compared with: each with all of them
 _MOST_ROUNDS = 8
@@ -72,9 +73,9 @@ class Donors:
         Trends bring entries nearer, but into planes, which a mixture would take for components.
         """
         there = ~np.isnan(X)
-        mean = np.nanmean(X, axis=0, dtype=float)
-        order = content_order(np.hstack([np.where(there, X, 0.0), there]))[:MOST_DONORS]
-        rows = X[order].astype(float)
+        order = content_order(np.hstack([np.where(there, X, 0.0), there]))
+        mean = np.nanmean(X[order], axis=0, dtype=float)  # the same bits in any order of X
+        rows = X[order[:MOST_DONORS]].astype(float)
         _, first = np.unique(_keys(rows), return_index=True)
         rows = rows[np.sort(first)]  # each once
         gaps = np.flatnonzero(np.isnan(rows).any(axis=1))
@@ -142,18 +143,48 @@ class Donors:
 
     def fill(self, X: Array) -> Array:
         """Return rows X (m, d) with their missing entries filled, in their precision."""
-        gaps = np.flatnonzero(np.isnan(X).any(axis=1))
-        if not len(gaps):
-            return X
-        filled = X.copy()
-        known = np.array([self._place_of.get(key, -1) for key in _keys(X[gaps]).tolist()], int)
-        is_donor = known >= 0
-        filled[gaps[is_donor]] = self.filled[known[is_donor]]
-        others = gaps[~is_donor]
-        if len(others):
-            walked, added, _ = self._round(X[others].astype(float))
-            filled[others] = walked + self.share * added
+        filled, (donors, own), (others, _) = X.copy(), *self._gaps(X)
+        filled[donors] = self.filled[own]
+        walked, added, _ = self._round(X[others].astype(float))
+        filled[others] = walked + self.share * added
         return filled
+
+    def by_given(self, X: Array, slopes: Array) -> Array:
+        """Return derivatives (m, c, d) by rows X (m, d), from those by the rows filled, `slopes`.
+
+        Those by missing entries are 0, because nothing depends on these. Neighbours stay, and a
+        donor is compared with the others. With the weights w = exp(-d²/s²) of the class,
+
+            ∇ log w = d²/s⁴ ∇s² - ∇d²/s²,   ∇d² = 2 (x - z) n_features / n_observed.
+        """
+        found = np.where(np.isnan(X)[:, None], 0.0, slopes)
+        for rows, own in self._gaps(X):
+            *_, nearest = self._round(X[rows].astype(float), own)
+            for row, near in zip(rows, nearest, strict=True):
+                z, by_walked = self.filled[near], slopes[row]
+                seen, there = ~np.isnan(X[row]), ~np.isnan(self.rows[near])
+                apart, factor = np.where(seen, X[row] - z, 0.0), len(seen) / seen.sum()
+                squared, by_x = factor * (apart**2).sum(axis=1), 2 * factor * apart
+                middle = np.argsort(squared)[len(near) // 2]
+                scale = squared[middle] or 1.0
+                log_slopes = (squared[:, None] / scale * by_x[middle] - by_x) / scale  # (k, d)
+                w = self._weights(squared[None]).T * (there & ~seen)
+                total = w.sum(axis=0)
+                whole, w = total > _NONE, w / np.maximum(total, _NONE)
+                by_log = np.zeros((len(by_walked), len(near)))
+                if self.slopes is not None and self.trends is not None:
+                    by_trend = np.where(seen, 0.0, self.share * by_walked)
+                    by_walked = by_walked + by_trend @ self.slopes
+                    by_log -= by_trend @ _by_log(w, self.trends[near], whole)
+                by_log += by_walked @ _by_log(w, z - self.mean, whole)
+                found[row] = np.where(seen, by_walked, 0.0) + by_log @ log_slopes
+        return found
+
+    def _gaps(self, X: Array) -> tuple[tuple[Array, Array], tuple[Array, None]]:
+        """Return which rows of X have gaps: donors with their numbers among these, and others."""
+        gaps = np.flatnonzero(np.isnan(X).any(axis=1))
+        own = np.array([self._place_of.get(key, -1) for key in _keys(X[gaps]).tolist()], int)
+        return (gaps[own >= 0], own[own >= 0]), (gaps[own < 0], None)
 
     @cached_property
     def _place_of(self) -> dict[bytes, int]:
@@ -177,6 +208,7 @@ class Donors:
         has, squares = there.astype(float), Z * Z
         columns = np.vstack([squares.T, Z.T])  # (2 d, n)
         entries = np.where(there, self.rows - self.mean, 0.0)
+        rounding = 16 * (2 * d + 16) * np.finfo(float).eps  # of products, beyond the worst case
 
         def work(tile: slice) -> tuple[Array, Array, Array]:
             x = X[tile] - self.mean
@@ -191,13 +223,16 @@ class Donors:
             if own is not None:
                 squared[np.arange(len(x)), own[tile]] = np.inf
             k = self.n_neighbors
-            nearest = np.sort(np.argpartition(squared, k - 1, axis=1)[:, :k], axis=1)
-            # From differences, so that the same row has the same bits beside any others.
-            common = weight[:, None] * has[nearest] if both else weight[:, None]  # (m, k, d)
-            apart = common * (x[:, None] - Z[nearest])
-            with np.errstate(divide="ignore", invalid="ignore"):
-                near = np.einsum("mkd,mkd->mk", apart, apart) * d / common.sum(axis=2)
-            near = np.where(np.isnan(near), np.inf, near)  # without a common entry
+            last = np.partition(squared, k - 1, axis=1)[:, k - 1]
+            last += rounding * ((x * x).sum(axis=1) + np.abs(last))
+            i, j = np.divmod(np.flatnonzero(squared <= last[:, None]), len(Z))
+            # From differences, so that the same row has the same neighbours, ties by content, and
+            # the same bits beside any others.
+            near = _observed_squares(X[tile], self.rows if both else self.filled, i, j)
+            out = np.isnan(near) if own is None else np.isnan(near) | (j == own[tile][i])
+            near, nearest = smallest_of_rows(i, j, np.where(out, np.inf, near), k)
+            ascending = np.argsort(nearest, axis=1)
+            near, nearest = (np.take_along_axis(v, ascending, axis=1) for v in (near, nearest))
             w = self._weights(near)
             row, column = np.nonzero(~seen)
             at = nearest[row], column[:, None]  # (gaps, k)
@@ -220,6 +255,14 @@ def _rows_at_a_time(k: int, d: int) -> int:
     return max(8, min(_TILE, _ENTRIES // (max(1, k) * d)))
 
 
+def _by_log(w: Array, values: Array, whole: Array) -> Array:
+    """Return the derivatives (d, k) of sums of values by the logarithms of their weights (k, d).
+
+    The weights of `whole` (d,) columns are divided by their sum.
+    """
+    return (w * (values - whole * (w * values).sum(axis=0))).T  # type: ignore[no-any-return]
+
+
 def _slopes(Z: Array) -> Array:
     """Return the slopes (d, d) of each column of Z (m, d), centred, by all others.
 
@@ -239,13 +282,18 @@ def observed_distances(X: Array, i: Array, j: Array) -> Array:
     √(Σ_both (x_i - x_j)² d / n_both), as scikit-learn's `nan_euclidean_distances`, from
     differences; NaN where they share no entry.
     """
+    return np.sqrt(_observed_squares(X, X, i, j))  # type: ignore[no-any-return]
+
+
+def _observed_squares(X: Array, Z: Array, i: Array, j: Array) -> Array:
+    """Return the squared distances (p,) of rows i of X and j of Z, by the entries of both."""
     d = X.shape[1]
 
-    def of_pairs(tile: slice) -> Array:
-        apart = X[i[tile]].astype(float) - X[j[tile]]  # see `pair_distances`
+    def of_pairs(pairs: slice) -> Array:
+        apart = X[i[pairs]].astype(float) - Z[j[pairs]]  # see `pair_distances`
         both = np.count_nonzero(~np.isnan(apart), axis=1)
         mean = np.nansum(apart**2, axis=1) / np.where(both, both, np.nan)
-        return np.sqrt(mean * d)  # type: ignore[no-any-return]
+        return mean * d  # type: ignore[no-any-return]
 
     return filled(of_pairs, i.shape, max(1, _ENTRIES // d))
 
