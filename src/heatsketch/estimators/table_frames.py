@@ -87,7 +87,8 @@ def read_column(
         there, missing = column.drop_nulls(), column.is_null().to_numpy().copy()
         if isinstance(column.dtype, nw.Categorical | nw.Enum):
             order = _words(column) if getattr(_type_of(column), "ordered", False) else []
-        found = there.to_numpy()
+        is_wide = column.dtype in (nw.Int128, nw.UInt128)  # which NumPy lacks
+        found = np.array(there.to_list(), object) if is_wide else there.to_numpy()
         values = np.empty(len(missing), found.dtype)
         if found.ndim == 1:
             values[~missing] = found
