@@ -126,6 +126,13 @@ OTHERS = [  # which the page does not list
         ("exponent of sparse points", "X.toarray()"),
     ),
     Case(
+        "weights of zero beside given affinities",
+        lambda: hs.DiffusionMap(affinity="precomputed").fit(
+            np.exp(-cdist(X, X)), sample_weight=np.arange(60) % 2
+        ),
+        ("sample_weight is zero for some points, but affinities between all", "leave out the rows"),
+    ),
+    Case(
         "distances whose order says nothing",
         lambda: hs.classical.NonmetricMDS(metric="precomputed").fit(1.0 - np.eye(10)),
         ("All distances of the 10 points are 1, so that their order says", "n_components=9"),

@@ -120,6 +120,11 @@ def test_equal_distances_and_equal_points_are_told_or_kept():
             fitted(D)
     with pytest.raises(ValueError, match="order says nothing"):  # but for rounding
         NonmetricMDS().fit(np.linalg.qr(np.vander(np.arange(7.0)))[0])
+    for copies in (np.repeat(np.eye(5), 2, axis=0), np.eye(5)[[0, 1, 2, 3, 4, 4]]):
+        with pytest.raises(ValueError, match=r"5 distinct points are 1\.414, .* n_components=4"):
+            NonmetricMDS().fit(copies)
+        Y = NonmetricMDS(4).fit(copies).embedding_
+        assert_allclose(pdist(Y), pdist(copies), rtol=1e-8, atol=1e-8)
     D = 1.0 - np.eye(10)
     D[0, 1] = D[1, 0] = 2.0
     assert fitted(D).stress_ < 1  # one that differs has an order

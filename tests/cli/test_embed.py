@@ -232,7 +232,16 @@ def test_pseudotime_adds_columns(clouds, run):
     assert "no point 'a'; it is a value of 'group': pass --pseudotime group=a." in said.err
     said = run(*given, "-o", "o.csv", "--pseudotime", "group=d", code=1)
     assert "'group' has no label 'd'; choose from a, b, c" in said.err
+    for root, column in (("troup=b", "troup"), ("x0=1", "x0"), ("=", "")):
+        said = run(*given, "-o", "o.csv", "--pseudotime", root, code=1)
+        assert f"no id or label column {column!r}; choose from id, group" in said.err
     run(*given, "-o", "several.csv", "--n-neighbors", 30, "--pseudotime", "group=b")
+    equal = clouds.with_name("equal.csv")
+    equal.write_text(clouds.read_text(encoding="utf-8").replace("group", "id=of"), encoding="utf-8")
+    given = ("embed", equal, *given[2:], "--n-neighbors", 30, "--force")
+    run(*given, "-o", "equal.late.csv", "--pseudotime", "id=of=b")
+    assert pd.read_csv("equal.late.csv")[names].equals(pd.read_csv("several.csv")[names])
+    given = ("embed", clouds, *given[2:])
     model = hs.DiffusionMap(n_neighbors=30, random_state=0).fit(points_of(clouds))
     wanted = model.pseudotime(np.arange(1, 60, 3))
     np.testing.assert_allclose(pd.read_csv("several.csv")[names].T, np.array(wanted))

@@ -113,6 +113,9 @@ def test_zeros_and_ones_for_all_rows_are_a_mask():
     assert_array_equal(found.score, same.score)
     against = (~INSIDE).astype(np.uint8)
     assert_array_equal(hs.markers(COUNTS, INSIDE, against).score, same.score)
+    for column in (INSIDE[:, None], INSIDE[:, None].astype(int)):  # not the rows 0 and 1
+        with pytest.raises(ValueError, match=rf"selected has shape \({N}, 1\).*one each"):
+            hs.markers(COUNTS, column)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])

@@ -330,6 +330,9 @@ def test_a_page_opens_with_the_first_column_that_repeats_and_finds_names(roll, e
     assert list(facts["ids"]) == ["id", "flight", "note"]
     assert unpacked(facts["ids"]["flight"]) == names.tolist()
     assert unpacked(facts["ids"]["note"]) == ["" if x is None else x for x in notes]
+    facts = hs.report(embedded, labels={"name": names}, ids={"name": roll[1]}).facts
+    assert facts["columns"][0]["name"] == "name"  # beside ids of the same name
+    assert unpacked(facts["ids"]["name"]) == [str(entry) for entry in roll[1]]
     few = hs.DiffusionMap(n_neighbors=3).fit(roll[0][:20])  # as many names as there are colours
     assert hs.report(few, labels=names[:20]).facts["columns"][0]["name"] == "label"
 
@@ -454,7 +457,7 @@ def test_a_report_refuses_what_it_cannot_show(tmp_path, roll, embedded):
         (embedded, {"path": tmp_path / "report.pdf"}, r"ending in \.html"),
         (embedded, {"labels": [1, 2, 3]}, r"shape \(3,\)"),
         (embedded, {"X": X[:10]}, "fitted to 300"),
-        (embedded, {"X": X[::-1]}, "another order of the rows, than .* HeatEmbedding was fitted"),
+        (embedded, {"X": X[::-1]}, "another order of the rows or columns, than .* HeatEmb"),
         (embedded, {"X": X + 1}, "other values, .* pass the X of the fit"),
         (pca, {"X": X[:, :2]}, r"X \(300, 2\) has other values"),
         (hs.audit(X, X[:, :2], random_state=0), {"X": X + 1}, "HeatSketch was fitted to"),

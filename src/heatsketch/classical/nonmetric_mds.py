@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import pdist, squareform
 from sklearn.isotonic import isotonic_regression
 
@@ -68,8 +69,8 @@ class NonmetricMDS(StressScaling):
         Matrices (n, n) exceed the available memory; use `LandmarkMDS`.
     ValueError
         Distances that are negative, not symmetric, or not zero on the diagonal; too many
-        components; distances of more than k + 1 points that are all equal, whose order says
-        nothing: any places would have the stress 0.
+        components; distances of more than k + 1 distinct points that are all equal, whose order
+        says nothing: any places would have the stress 0.
 
     Warns
     -----
@@ -109,12 +110,14 @@ class NonmetricMDS(StressScaling):
 
     def _lower(self, D: Array, start: Array, max_iter: int, tol: float) -> tuple[Array, bool]:
         delta = squareform(D, checks=False)
-        n, k = start.shape
-        if n > k + 1 and np.ptp(delta) <= _EQUAL * delta.max():
+        k, longest = start.shape[1], delta.max()
+        far = delta >= _EQUAL * longest  # all if all are 0
+        m = connected_components(squareform(~far))[0]
+        if m > k + 1 and np.ptp(delta[far]) <= _EQUAL * longest:
             raise ValueError(
-                f"All distances of the {n} points are {delta.max():.4g}, so that their order says "
-                f"nothing of places in {k} dimensions; pass distances that differ, or n_components="
-                f"{n - 1}, in which they are kept."
+                f"All distances of the {m} {'distinct ' * (m < len(D))}points are {longest:.4g}, "
+                f"so that their order says nothing of places in {k} dimensions; pass distances "
+                f"that differ, or n_components={m - 1}, in which they are kept."
             )
         disparities = Disparities(delta)
         Y, stresses = _lowered(start, disparities, max_iter, tol)

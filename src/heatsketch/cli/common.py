@@ -139,10 +139,14 @@ def rows_of(names: list[str], wanted: Iterable[str], source: Any) -> Array:
 def roots_of(args: Namespace, table: io.Table) -> Array:
     """Return the rows of --pseudotime: that of an id, or those of COLUMN=VALUE."""
     root, names = args.pseudotime.strip(), names_of(args, table)
-    column, _, entry = root.partition("=")
-    if root not in names and column in table.extra:
-        return np.flatnonzero(having(table.extra[column], entry, column))
-    if root not in names and (column := column_with(root, table.extra)) is not None:
+    if root in names:
+        return rows_of(names, [root], args.input)
+    if "=" in root:  # names of columns may have one, too
+        fitting = [name for name in table.extra if root.startswith(f"{name}=")]
+        column = max(fitting, key=len, default=root.partition("=")[0])
+        check_names([column], table.extra, args.input, "id or label column", 5)
+        return np.flatnonzero(having(table.extra[column], root[len(column) + 1 :], column))
+    if (column := column_with(root, table.extra)) is not None:
         what = f"{args.input} has no point {root!r}; it is a value of {column!r}"
         raise ValueError(f"{what}: pass --pseudotime {column}={root}.")
     return rows_of(names, [root], args.input)

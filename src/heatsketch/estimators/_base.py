@@ -163,9 +163,10 @@ class DiffusionEstimator(Embedder, Weighed):
             How often each point counts, for the Markov form: sums over points are weighted, as if
             there were so many points at each place. With ``affinity="dense"`` whole weights give
             the diffusion of repeated rows; in a neighbour graph equal points are one, so that
-            weights count more than repeated rows. A point with weight 0 is placed by `transform`,
-            and every method knows it by its row; it has no part in the diffusion and in measures of
-            quality, and NaN in `epsilon_` and `eigenvectors_`.
+            weights count more than repeated rows. A point with weight 0 is placed by `transform`
+            (not beside given affinities or distances, where it is refused), and every method knows
+            it by its row; it has no part in the diffusion and in measures of quality, and NaN in
+            `epsilon_` and `eigenvectors_`.
 
         Returns
         -------

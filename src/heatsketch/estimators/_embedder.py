@@ -145,9 +145,9 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         kinds = {points.dtype, self.embedding_.dtype}
         if known not in [data_hash(points.astype(kind, copy=False)) for kind in kinds]:
             raise ValueError(
-                f"X {points.shape} has other values, or another order of the rows, than the points "
-                f"that {type(self).__name__} was fitted to; pass the X of the fit, and other "
-                "columns of the same rows as labels."
+                f"X {points.shape} has other values, or another order of the rows or columns, than "
+                f"the points that {type(self).__name__} was fitted to; pass the X of the fit, and "
+                "other columns of the same rows as labels."
             )
 
     def _read_places(self, Y: Any) -> Array:

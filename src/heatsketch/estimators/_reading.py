@@ -20,6 +20,11 @@ from heatsketch.neighbors.missing import Donors
 from heatsketch.operators.graph import Graph, as_graph, is_graph
 from heatsketch.operators.operator import Operator
 
+_NO_ZEROS = (
+    "sample_weight is zero for some points, but {} between all points are given; leave out the "
+    "rows and columns of these points."
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Given:
@@ -100,10 +105,7 @@ def read_input(est: Any, X: Any, weights: Any) -> Given:
             counted = weights > 0
             if not counted.all():
                 if est.metric == "precomputed" or sparse.issparse(est.neighbors):
-                    raise ValueError(
-                        "sample_weight is zero for some points, but distances between all points "
-                        "are given; leave out the rows and columns of these points."
-                    )
+                    raise ValueError(_NO_ZEROS.format("distances"))
                 beside = Beside(counted, points[~counted])
                 training, weights = points[counted], weights[counted]
                 gaps = None if gaps is None else gaps[counted]
@@ -129,6 +131,8 @@ def read_input(est: Any, X: Any, weights: Any) -> Given:
             "X is a Diffusion, which has weights of its own; pass sample_weight to the "
             "function that makes it."
         )
+    if weights is not None and not np.all(weights):
+        raise ValueError(_NO_ZEROS.format("affinities"))
     if is_whole:
         diffusion = X if isinstance(X, Diffusion) else Diffusion.from_affinity(X, **options)
         new = diffusion.out_of_sample

@@ -313,9 +313,10 @@ class DiffusionMap(DiffusionEstimator):
         steps = FILTERS[self.filter].of_powers
         first, following = map(float, np.abs(ends) if steps else ends)
         if not following < first - max(1e-12 * abs(first), 1e-15):  # more than rounding
+            why = " (are the data disconnected?)" if 1 - first < 1e-12 else ""
             raise ValueError(
                 f"time={rule!r} finds no gap: the eigenvalues {number} and {len(lam)} are both "
-                f"{first:.6g} (are the data disconnected?); pass a time, or another n_components."
+                f"{first:.6g}{why}; pass a time, or another n_components."
             )
         ends = np.array([first, following])
 

@@ -229,10 +229,13 @@ def having(entries: Any, wanted: Any, column: str) -> Array:
 
 def _mask(rows: Any, n: int, name: str) -> Array:
     """Return a mask (n,) of rows that are given as a mask or by numbers, or raise."""
-    rows = read_rows(rows, n)
+    rows = np.atleast_1d(read_rows(rows, n))
+    if rows.ndim != 1 or (rows.dtype == bool and len(rows) != n):
+        raise ValueError(
+            f"{name} has shape {rows.shape} but X has {n} rows; pass a mask, one each, or numbers "
+            "of rows."
+        )
     if rows.dtype == bool:
-        if rows.shape != (n,):
-            raise ValueError(f"{name} has shape {rows.shape} but X has {n} rows; pass one each.")
         mask = rows
     else:
         if rows.dtype.kind not in "iu" and rows.size:

@@ -118,8 +118,9 @@ def labels_and_ids(labels: Any, ids: Any, n: int) -> tuple[dict[str, Array], dic
     columns, names = named_columns(labels, "label", n), named_columns(ids, "id", n)
     for name, values in [*columns.items()]:
         codes, words = categories(values) or ((), ())
-        if MAX_CATEGORIES < len(words) == np.count_nonzero(np.greater_equal(codes, 0)):
-            names.setdefault(name, columns.pop(name))
+        is_id = MAX_CATEGORIES < len(words) == np.count_nonzero(np.greater_equal(codes, 0))
+        if is_id and name not in names:
+            names[name] = columns.pop(name)
     return columns, names
 
 
