@@ -26,7 +26,8 @@ class Donors:
 
     A missing entry becomes the mean of the entries that the nearest donors have there, with the
     weights exp(-d²/s²) of a step, s the distance to the (k // 2)-th of them, or to the last if that
-    is 0; where no neighbour has the entry, the mean of all rows. The distance of a row x to a donor is that of the entries of x,
+    is 0; where no neighbour has the entry, the mean of all rows. The distance of a row x to a donor
+    is that of the entries of x,
 
         d² = Σ_observed (x_i - z_i)² n_features / n_observed,
 
