@@ -455,6 +455,32 @@ def test_types_of_arrow_and_polars_come_back():
         ({"x": iter("ab")}, {"x": ["a", "b"]}, ValueError, "categories in their order"),
         ({"x": ["a", "b", "a"]}, {"x": ["a", "b"]}, ValueError, "each of its categories once"),
         ({"x": ["1", "2"]}, {"x": [1, 2]}, ValueError, "holds numbers, such as 1; pass each"),
+        (
+            {"x": "date"},
+            {"x": [20240101, 20240201]},
+            ValueError,
+            "such as 20240101; pass dates such",
+        ),
+        ({"x": "date"}, {"x": np.arange(3).astype("m8[s]")}, ValueError, "holds spans of time"),
+        ({"x": "boolean"}, {"x": [0, 1, 7]}, ValueError, "holds numbers, such as 7; pass 'number'"),
+        ({"x": "boolean"}, {"x": DAYS}, ValueError, "holds dates"),
+        ({"x": "rank"}, {"x": [2**60, 2**60 + 1, 5]}, ValueError, "'x' holds values beyond 2"),
+        (
+            None,
+            {"x": [Decimal(10**20), Decimal(10**20 + 1)]},
+            ValueError,
+            "'x' holds values beyond 2",
+        ),
+        (None, {"x": np.array([10**6, 2], "M8[Y]")}, ValueError, "too large for microseconds"),
+        (None, {"x": np.array([10**14, 2], "M8[s]")}, ValueError, "too large for microseconds"),
+        (None, {"x": np.array([2 * 10**8, 2], "m8[D]")}, ValueError, "too large for microseconds"),
+        (None, {"x": np.array([1, 2], "m8[ps]")}, ValueError, "finer than nanoseconds"),
+        (
+            None,
+            {"x": ["0001-01-01T00:00+05:00", "2024-01-01"]},
+            ValueError,
+            "05:00' in row 0, which",
+        ),
         (None, {"x": [1]}, ValueError, "n_samples=1"),
         (None, {}, ValueError, "0 feature"),
     ],
@@ -480,3 +506,111 @@ def test_new_rows_have_the_types_of_the_fit():
         encoder.transform({"x": [1.0]})
     with pytest.raises(ValueError, match="2 are expected"):
         encoder.inverse_transform(np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("values", [[2.0**53, 2.0**53 + 2], [0.3, 0.1 + 0.2], [1e15, 1e15 + 0.125]])
+def test_numbers_whose_mean_is_rounded_count_like_others(values):
+    Z = hs.TableEncoder().fit_transform({"x": values * 10})
+    assert_allclose(cdist(Z, Z, "sqeuclidean").mean(), 2)
+
+
+@pytest.mark.parametrize("share", [0.07, 0.14, 0.28, 0.29, 0.55, 0.57])
+def test_a_category_with_the_least_share_is_not_rare(share):
+    rare = round(share * 100)
+    words = ["a"] * (100 - rare) + ["b"] * rare
+    column = hs.TableEncoder(min_frequency=share).fit({"x": words}).columns_["x"]
+    assert "b" not in column.rare
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "u8", "f2"])
+@pytest.mark.parametrize("library", ["numpy", "pandas"])
+def test_numbers_outside_of_a_type_are_no_others_in_it(dtype, library):
+    values = np.array([0, 100] * 5, dtype)[:, None]
+    table = (
+        pytest.importorskip("pandas").DataFrame({"x": values[:, 0]})
+        if library == "pandas"
+        else values
+    )
+    encoder = hs.TableEncoder().fit(table)
+    places = [[-3.0], [0.0], [1e4], [1e20]]  # mean 50, deviation 50
+    found = np.asarray(encoder.inverse_transform(places), float)[:, 0]
+    assert_allclose(found, 50 + 50 * np.ravel(places))
+    most = hs.TableEncoder().fit(np.array([[0], [2**64 - 1]], "u8"))
+    assert_allclose(most.inverse_transform([[-1.0], [1.0]]).astype(float), [[0], [2.0**64]])
+
+
+def test_a_frame_of_numbers_is_read_by_its_names():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": np.arange(9.0), "b": list("xyz") * 3})
+    encoder = hs.TableEncoder().set_output(transform="pandas").fit(frame)
+    reversed_ = encoder.transform(frame).iloc[:, ::-1]
+    pd.testing.assert_frame_equal(encoder.inverse_transform(reversed_), frame)
+
+
+def test_what_is_missing_does_not_decide_on_the_unit():
+    pd = pytest.importorskip("pandas")
+    days = pd.Series(pd.Categorical(pd.to_datetime([*DAYS, None] * 9)))
+    for _ in range(5):  # what is in new memory differs
+        np.full(len(days), 1234567, "M8[ns]")
+        names = hs.TableEncoder().fit(pd.DataFrame({"x": days})).get_feature_names_out()
+        assert names.tolist() == [f"x={day}" for day in DAYS]
+
+
+def test_spans_of_pandas_in_objects_keep_nanoseconds():
+    pd = pytest.importorskip("pandas")
+    spans = [pd.Timedelta(300 * i, "ns") for i in range(1, 9)]
+    want = StandardScaler().fit_transform(np.arange(8.0)[:, None])
+    assert_allclose(hs.TableEncoder().fit_transform({"x": spans}), want)
+
+
+def test_a_span_between_categories_is_none_of_them():
+    encoder = hs.TableEncoder({"x": "category"}).fit({"x": np.array([1, 2, 3] * 3, "m8[us]")})
+    Z = encoder.transform({"x": np.array([1500, 2000], "m8[ns]")})
+    assert_array_equal(Z > 0, [[False, False, False], [False, True, False]])
+
+
+def test_declared_categories_that_are_asked_to_be_ordered_keep_their_order():
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    words = ["lo", "mid", "hi"]
+    frames = (
+        pd.DataFrame({"x": pd.Categorical(words * 3, words)}),
+        pl.DataFrame({"x": pl.Series(words * 3, dtype=pl.Enum(words))}),
+    )
+    for frame in frames:
+        encoder = hs.TableEncoder({"x": "ordered"}).fit(frame)
+        assert encoder.columns_["x"].categories.tolist() == words
+        assert hs.TableEncoder().fit(frame).columns_["x"].kind == "category"
+
+
+def test_declared_categories_of_days_are_in_a_notation_that_is_read():
+    pd = pytest.importorskip("pandas")
+    for days, is_said in ((DAYS, False), (["31/12/2013", "30/12/2013"], True)):
+        frame = pd.DataFrame({"x": pd.Categorical(days * 9)})
+        assert ("looks like dates" in hs.TableEncoder().fit(frame).describe()) == is_said
+
+
+def test_types_without_functions_in_their_library_are_read():
+    pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    numbers, words = [1, 2, None, 5] * 5, ["a", "b", None, "b"] * 5
+    for values, frame in (
+        (numbers, pl.DataFrame({"x": pl.Series(numbers, dtype=pl.Int128)})),
+        (words, pa.table({"x": pa.array(words, pa.string_view())})),
+    ):
+        encoder = hs.TableEncoder().fit(frame)
+        Z = encoder.transform(frame)
+        assert_array_equal(Z, hs.TableEncoder().fit_transform({"x": values}))
+        assert encoder.inverse_transform(Z).equals(frame)
+
+
+def test_tuples_are_stored(tmp_path):
+    table = {"x": [(1, 2), (1, 3)] * 4}
+    encoder = hs.TableEncoder().fit(table)
+    hs.save_model(encoder, tmp_path / "tuples.model")
+    again = hs.load_model(tmp_path / "tuples.model")
+    assert again.inverse_transform(again.transform(table))["x"].tolist() == table["x"]
+
+
+def test_a_rank_of_spans_says_that_it_is_one():
+    spans = np.arange(9).astype("m8[h]")
+    assert hs.TableEncoder({"x": "rank"}).fit({"x": spans}).describe() == "x: rank"
+    assert hs.TableEncoder().fit({"x": spans}).describe() == "x: span of time"

@@ -130,6 +130,20 @@ def test_an_offset_of_a_column_moves_what_is_filled():
     assert_allclose(moved, Donors.of(X, 10).fill(X), atol=1e-8)
 
 
+def test_a_unit_changes_nothing_where_half_of_the_neighbors_are_at_distance_0():
+    """Six of ten neighbours have the same two entries; the others are at different distances."""
+    rng = np.random.default_rng(1)
+    place = np.repeat([0.0, 10.0, 20.0], 46)
+    apart = np.where(np.arange(138) % 46 < 6, 0.0, rng.uniform(-1, 1, (2, 138)))
+    rows = np.c_[place + apart[0], apart[1], rng.normal(size=138)]
+    new = np.array([[0.0, 0.0, np.nan], [10.0, 0.0, np.nan], [20.0, 0.0, np.nan]])
+    donors, larger = Donors.of(rows, 10), Donors.of(1024 * rows, 10)
+    assert_allclose(larger.fill(1024 * new), 1024 * donors.fill(new), rtol=1e-9)
+    ones = np.tile(np.eye(3), (3, 1, 1))
+    found = donors.by_given(new, ones)
+    assert_allclose(larger.by_given(1024 * new, ones), found, rtol=1e-9, atol=1e-12)
+
+
 ESTIMATORS = [
     hs.DiffusionMap(2, 2),
     hs.HeatSketch(8, random_state=0),

@@ -96,7 +96,7 @@ class Column:
         if self.kind == "ordered":
             return f"ordered ({' < '.join(_few(self.categories.tolist()))})"
         if self.kind != "category":
-            return {"m": "span of time"}.get(self.dtype, self.kind)
+            return "span of time" if (self.kind, self.dtype) == ("number", "m") else self.kind
         said = [", ".join(_few(self.kept.tolist()))]
         said += [f"{len(self.rare):,} rare ones pooled"] if len(self.rare) else []
         return f"{len(self.kept)} categories ({'; '.join([*said, *[self.why] * bool(self.why)])})"
@@ -141,10 +141,11 @@ class Column:
 
     def codes(self, there: Array) -> Array:
         """Return the places (n,) of values among the categories, -1 for others."""
-        if there.dtype.kind in SPANS:
-            there = there.astype(self.categories.dtype)
+        is_span = there.dtype.kind in SPANS
+        alike = there.astype(self.categories.dtype) if is_span else there
         place = {value: j for j, value in enumerate(self.categories.tolist())}
-        return np.array([place.get(value, -1) for value in there.tolist()], int)
+        found = np.array([place.get(value, -1) for value in alike.tolist()], int)
+        return np.where(alike == there, found, -1) if is_span else found  # finer ones are others
 
     def middle(self, numbers: Array) -> Array:
         """Return the median of rows (n, w), or the most frequent category, as numbers (w,)."""
@@ -230,7 +231,8 @@ def fitted_column(name: Any, column: Any, asked: Any, least: int) -> Column:
     kind = asked if isinstance(asked, str) or asked is None else "ordered"
     if kind == "left out":
         return Column(name, kind, "as asked")
-    values, missing, order = read_column(column, name, kind in ("ordered", "category"))
+    as_text, is_ordered = kind in ("ordered", "category"), asked == "ordered"
+    values, missing, order = read_column(column, name, as_text, is_ordered)
     there = values[~missing]
     dtype = letter_of(there)
     if not len(there):
@@ -240,23 +242,34 @@ def fitted_column(name: Any, column: Any, asked: Any, least: int) -> Column:
     if kind in ("ordered", "category"):
         order = order if isinstance(asked, str | None) else list(asked)
         made = _of_categories(name, kind, there, order, least)
-        different = {*there} if asked is None and dtype == "O" else ()
+        different = {*there} if asked is None and dtype == "O" else set()
+        if order is not None:  # declared to be categories, in a notation that is read
+            different = {word for word in different if not ISO_DATE.fullmatch(word)}
         if 2 * sum(bool(_LIKE_A_DATE.fullmatch(word)) for word in different) > len(different):
             made = replace(made, why="; ".join([*[made.why] * bool(made.why), _UNREAD]))
         return made
-    if dtype in "OV":
+    others = np.full(len(there), dtype in "OV" or (kind == "date" and dtype != "M"))
+    if kind == "boolean":
+        others |= ~np.isin(there, (0, 1)) if dtype in "bf" else True
+    if others.any():
+        want = "'category' or the order of its categories" if dtype in "OV" else "'number'"
+        want = "dates such as 2013-12-31, or " * (kind == "date") + want
         raise ValueError(
             f"columns[{name!r}]={asked!r}, but the column holds {_TYPES[dtype]}, such as "
-            f"{there.tolist()[0]!r}; pass 'category' or the order of its categories."
+            f"{there.tolist()[others.argmax()]!r}; pass {want}."
         )
     if there.min() == there.max():
         return Column(name, "left out", "constant", dtype)
     numbers = as_numbers(there, name)
     with np.errstate(over="ignore", invalid="ignore"):
-        mean, scale = float(numbers.mean()), float(numbers.std())
+        mean = float(numbers.mean())
+        scale = float((numbers - mean).std())  # also where a mean beside 2^53 is rounded
     whole = there.view("int64") if dtype in SPANS else there
     beyond = whole.dtype.kind in "iu" and max(int(whole.max()), -int(whole.min())) > 2**53
-    if beyond and np.spacing(np.abs(numbers).max()) > 1e-6 * scale:
+    if beyond and (
+        np.spacing(np.abs(numbers).max()) > 1e-6 * scale
+        or (kind == "rank" and len(np.unique(numbers)) < len(np.unique(there)))
+    ):
         raise merged(name)
     if not _LEAST < scale < 1 / _LEAST:
         raise ValueError(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
@@ -35,7 +36,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     - "date": the same of the time in UTC. Dates, and text in which all is dates such as 2024-03-01
       or 2024-03-01T19:00:00+01:00.
     - "ordered": the same of its place in the order. Ordered categories of pandas and Arrow, and
-      columns for which `columns` has an order.
+      columns for which `columns` has an order, or says so: then in the order that pandas and an
+      Enum of polars declare, else sorted.
     - "category": a number for each category, 1 / √(1 - Σ p²) in the own one and 0 in the others,
       where p are the shares of the categories. All different categories are equally far. Text,
       other objects that compare, and categories without order. Rare categories share one number.
@@ -114,7 +116,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ------
         ValueError, TypeError
             Not a table, or no column with two different values; a column of several types, with
-            infinity or with objects; parameters out of range, or that name no column.
+            infinity or with objects; dates that microseconds do not hold; parameters out of range,
+            or that name no column, or ask for a kind that a column is not.
         """
         table, kind = self._read(X, reset=True)
         self._frame = Frame.of(kind, table)
@@ -126,7 +129,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         least, found = check_number(self.min_frequency, "min_frequency", low=0), {}
         for part in parts:
             n = len(next(iter(part.values())))
-            count = max(2, math.ceil(least if least >= 1 else least * n))
+            count = max(2, math.ceil(least if least >= 1 else round(least * n, 9)))
             for name, column in part.items():
                 found[name] = fitted_column(name, column, asked.get(name), count)
         if {column.kind for column in found.values()} == {"left out"}:
@@ -178,7 +181,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_new_samples, n_features_out)
-            Numbers as `transform` returns them, or between them, such as means.
+            Numbers as `transform` returns them, or between them, such as means. The columns of a
+            frame with the names of `get_feature_names_out` may be in any order.
 
         Returns
         -------
@@ -195,8 +199,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Before `fit`; not a table of numbers of as many columns as `transform` returns.
         """
         check_is_fitted(self)
+        names = [*self.get_feature_names_out()]
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        if isinstance(frame, nw.DataFrame) and sorted(map(str, frame.columns)) == sorted(names):
+            X = frame.select(*names).to_numpy()  # in any order
         X = check_array(X, dtype=float, ensure_all_finite="allow-nan")
-        width = len(self.get_feature_names_out())
+        width = len(names)
         if X.shape[1] != width:
             raise ValueError(
                 f"X has {X.shape[1]} columns, but {width} are expected; pass numbers as transform "

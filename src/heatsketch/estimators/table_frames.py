@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -24,6 +25,7 @@ from heatsketch._validation import is_missing, read_array
 
 SPANS = {"M": "datetime64[us]", "m": "timedelta64[us]"}  # by the letter of the dtype
 _PLAIN = {"i": "i8", "u": "u8", "f": "f8", "b": "?"}
+_LISTED = (nw.String, nw.Int128, nw.UInt128)  # NumPy or Arrow lack functions for some of them
 _FINER = ("ns", "ps", "fs", "as")  # units of less than a microsecond
 ISO_DATE = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?"
@@ -73,23 +75,29 @@ def _length(column: Any, name: Any) -> int:
 
 
 def read_column(
-    column: Any, name: Any, as_text: bool = False
+    column: Any, name: Any, as_text: bool = False, ordered: bool = False
 ) -> tuple[Array, Array, list[Any] | None]:
     """Return the values (n,) of a column, which are missing (n,), and its order of categories.
 
     Values are numbers, booleans, dates or spans of time in µs (in ns if they need it), or objects,
     which are text or of another type. The order is None for a column that declares no categories,
-    and empty for one that declares them without order. With `as_text` text that looks like dates
-    stays text.
+    and empty for one that declares them without order, or in their order if it is asked to be
+    `ordered`. With `as_text` text that looks like dates stays text.
     """
     column, order = _series(column), None
+    if isinstance(column, nw.Series) and isinstance(column.dtype, nw.Categorical | nw.Enum):
+        kind = _type_of(column)
+        declared = isinstance(column.dtype, nw.Enum) or hasattr(kind, "categories")
+        order = []
+        if getattr(kind, "ordered", False) or (ordered and declared):
+            order = _words(column)
+    elif isinstance(column, nw.Series) and isinstance(column.dtype, _LISTED):
+        column = column.to_list()
     if isinstance(column, nw.Series):
         there, missing = column.drop_nulls(), column.is_null().to_numpy().copy()
-        if isinstance(column.dtype, nw.Categorical | nw.Enum):
-            order = _words(column) if getattr(_type_of(column), "ordered", False) else []
-        is_wide = column.dtype in (nw.Int128, nw.UInt128)  # which NumPy lacks
-        found = np.array(there.to_list(), object) if is_wide else there.to_numpy()
-        values = np.empty(len(missing), found.dtype)
+        found = there.to_numpy()
+        # Zeros, because what is missing must not decide on the unit of spans.
+        values = np.full(len(missing), None if found.dtype == object else 0, found.dtype)
         if found.ndim == 1:
             values[~missing] = found
     else:
@@ -104,7 +112,7 @@ def read_column(
     if kind == "c":
         raise ValueError(f"Complex data not supported: column {name!r} has dtype {values.dtype}.")
     if kind in SPANS:
-        values = _in_microseconds(values)
+        values = _in_microseconds(values, name)
     elif kind in _PLAIN:
         values = values.astype(_PLAIN[kind])
     else:
@@ -140,11 +148,17 @@ def _words(column: nw.Series[Any]) -> list[Any]:
     )
 
 
-def _in_microseconds(values: Array) -> Array:
-    made = values.astype(SPANS[values.dtype.kind])
-    if np.datetime_data(values.dtype)[0] not in _FINER or np.array_equal(made, values, True):
-        return made
-    return values.astype(made.dtype.str.replace("us", "ns"))
+def _in_microseconds(values: Array, name: Any) -> Array:
+    """Return dates or spans (n,) in µs, in ns if they need it; raise if neither holds them."""
+    kind = values.dtype.kind
+    for unit in ("us", "ns") if np.datetime_data(values.dtype)[0] in _FINER else ("us",):
+        made = values.astype(f"{kind}8[{unit}]")
+        if np.array_equal(made.astype(values.dtype), values, equal_nan=True):
+            return made
+    raise ValueError(
+        f"Column {name!r} has dtype {values.dtype} and values that are too large for microseconds, "
+        "or finer than nanoseconds; pass them as numbers."
+    )
 
 
 def _of_objects(values: Array, name: Any, as_text: bool) -> tuple[Array, Array]:
@@ -166,7 +180,8 @@ def _of_objects(values: Array, name: Any, as_text: bool) -> tuple[Array, Array]:
     if are(bool, np.bool_):
         found = np.array(there, bool)
     elif are(datetime.timedelta, np.timedelta64):  # before numbers, which NumPy calls its spans
-        found = _in_microseconds(np.array([np.timedelta64(value) for value in there]))
+        spans = [getattr(x, "to_timedelta64", partial(np.timedelta64, x))() for x in there]
+        found = _in_microseconds(np.array(spans), name)
     elif are(numbers.Real, np.bool_, Decimal):
         found = _numbers(there, name)
     elif are(datetime.date, np.datetime64) or (
@@ -208,7 +223,11 @@ def _unhashable(listed: list[Any], name: Any) -> TypeError:
 
 def _numbers(there: list[Any], name: Any) -> Array:
     """Return numbers as integers of 64 bits if they are, else as floats."""
-    whole = [isinstance(value, numbers.Integral) for value in there]
+    whole = [
+        isinstance(x, numbers.Integral)
+        or (isinstance(x, Decimal) and x.is_finite() and x == int(x))
+        for x in there
+    ]
     for kind in ("i8", "u8") if all(whole) else ():
         with suppress(OverflowError):
             return np.array([int(value) for value in there], kind)
@@ -230,11 +249,10 @@ def merged(name: Any) -> ValueError:
 def _date(value: Any, name: Any, listed: list[Any]) -> Any:
     """Return a date as NumPy has it, in UTC."""
     try:
-        if isinstance(value, str):
-            value = datetime.datetime.fromisoformat(value.strip())
-        if getattr(value, "tzinfo", None) is not None:
-            value = value.astimezone(datetime.UTC).replace(tzinfo=None)
-        return np.datetime64(value, "us")
+        day = datetime.datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
+        if getattr(day, "tzinfo", None) is not None:
+            day = day.astimezone(datetime.UTC).replace(tzinfo=None)
+        return np.datetime64(day, "us")
     except (ValueError, OverflowError) as error:
         raise ValueError(
             f"Column {name!r} holds {str(value)!r} in row {listed.index(value)}, which is no date "
@@ -308,7 +326,7 @@ def _array(columns: dict[Any, Array], names: list[Any], dtype: np.dtype) -> Arra
     n = len(next(iter(rounded.values())))
     lost = np.full(n, np.nan if are_numbers else None)
     whole = np.column_stack([rounded.get(name, lost) for name in names])
-    return whole if dtype.kind not in "fOMm" and _lacks(whole) else whole.astype(dtype)
+    return whole.astype(dtype) if _holds(dtype, whole) else whole
 
 
 def _in_pandas(values: Array, name: Any, words: Any = None, ordered: bool = False) -> Any:
@@ -324,7 +342,7 @@ def _in_pandas(values: Array, name: Any, words: Any = None, ordered: bool = Fals
         kind = pd.api.types.pandas_dtype(name)
         if getattr(kind, "tz", None) is not None:
             column = column.dt.tz_localize("UTC")
-        lost = isinstance(kind, np.dtype) and kind.kind in "biu" and _lacks(values)
+        lost = isinstance(kind, np.dtype) and not _holds(kind, column.to_numpy())
         return column if lost or _is_no_text(values, name) else column.astype(kind)
     return column
 
@@ -373,9 +391,18 @@ def _is_no_text(values: Array, name: str) -> bool:
     return values.dtype.kind != "O" and _TEXT.fullmatch(name.lower()) is not None
 
 
-def _lacks(values: Array) -> bool:
-    """Say whether an entry is missing."""
-    return any(is_missing(value) for value in values.ravel().tolist())
+def _holds(dtype: np.dtype, values: Array) -> bool:
+    """Say whether a type of NumPy has these values: missing ones, and numbers of their size."""
+    if dtype.kind == "f":
+        return not (np.abs(values.astype(float)) > np.finfo(dtype).max).any()
+    if dtype.kind in "OMm":
+        return True
+    if any(is_missing(value) for value in values.ravel().tolist()):
+        return False
+    if dtype.kind not in "iu":
+        return True
+    least, most = int(values.min()), int(values.max())  # as floats 2^64 - 1 is 2^64
+    return bool(np.iinfo(dtype).min <= least and most <= np.iinfo(dtype).max)
 
 
 def _rounded(values: Array, name: str) -> Array:

@@ -249,7 +249,7 @@ _FORMS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "dict": (dict, lambda x: [[key, item] for key, item in x.items()], dict),
     "dtype": (np.dtype, lambda x: x.str, np.dtype),
     "number": (np.generic, lambda x: [x.dtype, x.item()], lambda parts: parts[0].type(parts[1])),
-    "objects": (np.ndarray, np.ndarray.tolist, partial(np.array, dtype=object)),  # (n,)
+    "objects": (np.ndarray, np.ndarray.tolist, partial(np.fromiter, dtype=object)),  # (n,)
     "csr": (sparse.csr_matrix, lambda x: [x.data, x.indices, x.indptr, *x.shape], _csr),
 }
 

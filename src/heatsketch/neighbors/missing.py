@@ -25,8 +25,9 @@ class Donors:
     """Rows by whose entries missing ones are filled.
 
     A missing entry becomes the mean of the entries that the nearest donors have there, with the
-    weights exp(-d²/s²) of a step, s the distance to the (k // 2)-th of them; where no neighbour has
-    the entry, the mean of all rows. The distance of a row x to a donor is that of the entries of x,
+    weights exp(-d²/s²) of a step, s the distance to the (k // 2)-th of them, or to the last if that
+    is 0; where no neighbour has the entry, the mean of all rows. The distance of a row x to a donor
+    is that of the entries of x,
 
         d² = Σ_observed (x_i - z_i)² n_features / n_observed,
 
@@ -138,6 +139,7 @@ class Donors:
         """Return the weights of the k nearest by squared distances (m, c, ...); 0 for others."""
         order = np.partition(squared, [self.n_neighbors // 2, self.n_neighbors - 1], axis=1)
         scale, last = (order[:, i : i + 1] for i in (self.n_neighbors // 2, self.n_neighbors - 1))
+        scale = np.where(scale > 0, scale, last)
         scale = np.where(np.isfinite(scale) & (scale > 0), scale, 1.0)
         return np.exp(-squared / scale) * (squared <= last)
 
@@ -165,7 +167,9 @@ class Donors:
                 seen, there = ~np.isnan(X[row]), ~np.isnan(self.rows[near])
                 apart, factor = np.where(seen, X[row] - z, 0.0), len(seen) / seen.sum()
                 squared, by_x = factor * (apart**2).sum(axis=1), 2 * factor * apart
-                middle = np.argsort(squared)[len(near) // 2]
+                ascending = np.argsort(squared)
+                middle = ascending[len(near) // 2]
+                middle = middle if squared[middle] > 0 else ascending[-1]
                 scale = squared[middle] or 1.0
                 log_slopes = (squared[:, None] / scale * by_x[middle] - by_x) / scale  # (k, d)
                 w = self._weights(squared[None]).T * (there & ~seen)
