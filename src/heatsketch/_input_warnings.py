@@ -84,15 +84,15 @@ def deciding(shares: Array) -> Array:
     effective = 1 / np.square(shares).sum() if varying else 0.0
     are_components = bool((np.diff(shares) <= 0).all())
     are_few = effective < min(_FEW, varying / _FEW_OF) and not are_components
-    if varying < 2 or not (are_few or shares.max() >= _DOMINANT):
-        return np.empty(0, int)
-    return np.argsort(-shares, kind="stable")[: round(effective)]
+    few = np.argsort(-shares, kind="stable")[: round(effective)]
+    decide = are_few and shares[few].sum() >= MOST_OF_VARIANCE  # not beside many small ones
+    return few if varying >= 2 and (decide or shares.max() >= _DOMINANT) else few[:0]
 
 
 def variance_shares(X: Any) -> Array:
     """Return the part of each feature in the sum of variances (d,); 0 exactly for constants."""
     if sparse.issparse(X):
-        variances = mean_variance_axis(X, 0)[1]
+        variances = mean_variance_axis(X.astype(np.float64, copy=False), 0)[1]
     else:  # an offset costs no digits
         tiles = (X[rows] - X[0].astype(np.float64) for rows in row_tiles(len(X)))
         sums = [(tile.sum(axis=0), np.square(tile).sum(axis=0)) for tile in tiles]
@@ -100,7 +100,7 @@ def variance_shares(X: Any) -> Array:
         variances = square - mean**2
         gaps = np.isnan(variances)
         if gaps.any():
-            variances[gaps] = np.nanvar(X[:, gaps], axis=0)
+            variances[gaps] = np.nanvar(X[:, gaps].astype(np.float64), axis=0)
     return variances / (variances.sum() or 1.0)  # type: ignore[no-any-return]
 
 

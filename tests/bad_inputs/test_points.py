@@ -291,6 +291,7 @@ NUMBERS = {
     "Isomap": fitted(hs.classical.Isomap, 1),
     "LLE": fitted(hs.classical.LocallyLinearEmbedding),
     "LaplacianEigenmap": fitted(hs.classical.LaplacianEigenmap),
+    "TSNE by scikit-learn": fitted(hs.classical.TSNE, perplexity=8, n_iter=300, **SEED),
     "TSNE": fitted(hs.classical.TSNE, method="exact", perplexity=8, n_iter=300, **SEED),
     "inverse_transform, sensitivity": inverse_and_slopes,
     "scales": scales,

@@ -23,7 +23,7 @@ from bad_inputs.cases import (
     rows_match,
     strictly,
 )
-from heatsketch._input_warnings import deciding
+from heatsketch._input_warnings import deciding, variance_shares
 from problems.clouds import cloud
 from problems.matrices import of_points
 
@@ -165,6 +165,25 @@ def test_k_features_of_d_decide_where_they_are_fewer_than_four_and_a_quarter(k, 
     assert_array_equal(np.sort(found), large if decides else [])
     falling = np.sort(shares)[::-1]  # as those of principal components
     assert len(deciding(falling / falling.sum())) == (k == 1)
+
+
+@pytest.mark.parametrize(("d", "largest"), [(8, 0.74), (40, 0.5), (100, 0.55)])
+def test_one_feature_beside_many_that_have_a_part_together_does_not_decide(d, largest):
+    shares = np.full(d, (1 - largest) / (d - 1))
+    shares[3] = largest
+    assert len(deciding(shares)) == 0
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0**80, 2.0**-80])
+def test_parts_of_the_variance_have_no_unit_in_float32(scale):
+    """Squares of these are beyond float32, also of sparse points and of columns with gaps."""
+    P = X.astype(np.float32)
+    gappy = P.copy()
+    gappy[3, 1] = gappy[0, 2] = np.nan
+    for points in (P, gappy, sparse.csr_matrix(P)):
+        expected = np.nanvar(np.asarray(gappy if points is gappy else P, dtype=float), axis=0)
+        found = variance_shares(points * np.float32(scale))
+        assert_allclose(found, expected / expected.sum(), rtol=1e-6)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e40, 1e-40])

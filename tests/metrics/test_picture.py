@@ -132,6 +132,27 @@ def test_a_measure_passes_by_borderline_between_good_and_not(measure, others):
     assert ["borderline" in word.lower() for word in words] == [False, True, False]
 
 
+@pytest.mark.parametrize(
+    ("measure", "limit", "shown"),
+    [
+        ("neighbors", 0.75, "trustworthiness .74"),
+        ("neighbors", 0.85, "trustworthiness .84"),
+        ("neighbors", 0.9, "trustworthiness .89"),
+        ("distances", 0.6, "along the data .59"),
+        ("distances", 0.7, "along the data .69"),
+        ("true_neighbors", 3.0, "on average 2.9 of"),
+    ],
+)
+def test_a_number_below_a_limit_is_not_shown_as_the_limit(measure, limit, shown):
+    given = {"neighbors": 0.95, "distances": 0.9, "true_neighbors": 8.0}
+    words = [
+        PictureQuality(**given | {measure: value}, outside=0, within=0.5).describe()
+        for value in (limit - 1e-3, limit)
+    ]
+    assert shown in words[0]
+    assert shown not in words[1]
+
+
 @pytest.mark.parametrize("metric", ["euclidean", "cityblock"])
 def test_distances_that_are_given_judge_the_picture(sheet, metric):
     D = cdist(sheet[:250], sheet[:250], metric)

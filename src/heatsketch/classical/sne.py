@@ -26,6 +26,7 @@ from heatsketch.classical.pca import PCA
 from heatsketch.classical.perplexity import conditional, nearest_columns
 from heatsketch.layout.terms import Neighbors as StudentNeighbors
 from heatsketch.neighbors import NeighborIndex, Neighbors, ordered_search
+from heatsketch.neighbors.metric import in_unit
 
 _MAX_COMPLETE_POINTS = 1000  # up to here every other point is a neighbour
 # Starts are so small that clusters can pass through each other
@@ -522,7 +523,7 @@ class TSNE(NeighborEmbedding):
     def _by_scikit_learn(self, near: Neighbors, Y: Array) -> Array:
         self._refuse(early_iter=_EARLY_STEPS, momentum_iter=_EARLY_STEPS, early_compression=0)
         itself = np.arange(len(Y))[:, None]  # each point before its neighbours
-        distances = np.hstack([0.0 * itself, near.distances])
+        distances = np.hstack([0.0 * itself, in_unit(near.distances)])  # squared in float32
         model = manifold.TSNE(
             Y.shape[1],
             perplexity=float(self.perplexity),

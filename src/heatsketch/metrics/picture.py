@@ -103,12 +103,13 @@ class PictureQuality(NamedTuple):
         picture keeps 75 % of diffusion distances within a factor of 1.5.
         """
         lengths = "rank correlation of distances with path lengths along the data"
-        near = f"on average {self.true_neighbors:.1f} of a point's {NEIGHBORS} neighbours in the "
+        known_near = _below_limits(self.true_neighbors, 1, _LIMITS["true_neighbors"])
+        near = f"on average {known_near:.1f} of a point's {NEIGHBORS} neighbours in the "
         near += f"picture are among its {2 * NEIGHBORS} nearest in the data"
         measures = {
             "true_neighbors": [] if math.isnan(self.true_neighbors) else [near],
-            "neighbors": shown({"trustworthiness": self.neighbors}),
-            "distances": shown({lengths: self.distances}),
+            "neighbors": shown({"trustworthiness": self.neighbors}, (_POOR, *_LIMITS["neighbors"])),
+            "distances": shown({lengths: self.distances}, _LIMITS["distances"]),
         }
         known = []
         for name, words in measures.items():
@@ -159,10 +160,17 @@ class PictureQuality(NamedTuple):
         return word, use
 
 
-def shown(numbers: Mapping[str, float]) -> list[str]:
+def shown(numbers: Mapping[str, float], limits: Sequence[float] = ()) -> list[str]:
     """Return numbers with their names, as a verdict has them: neighbours .97; none for NaN."""
-    known = [f"{name} {x:.2f}" for name, x in numbers.items() if not math.isnan(x)]
-    return [text.replace(" 0.", " .") for text in known]
+    known = {name: _below_limits(x, 2, limits) for name, x in numbers.items() if not math.isnan(x)}
+    return [f"{name} {x:.2f}".replace(" 0.", " .") for name, x in known.items()]
+
+
+def _below_limits(x: float, digits: int, limits: Sequence[float]) -> float:
+    """Return a number rounded, but down where it would reach a limit above it."""
+    rounded = round(x, digits)
+    reached = any(x < limit <= rounded for limit in limits)
+    return rounded - 10.0**-digits if reached else rounded
 
 
 @dataclass(frozen=True, eq=False)
