@@ -36,7 +36,7 @@ from heatsketch.neighbors import (
     pair_distances,
 )
 from heatsketch.neighbors.metric import Metric
-from heatsketch.neighbors.near import N_NEAREST, over_distances
+from heatsketch.neighbors.near import N_NEAREST, infinite_at_0
 from heatsketch.operators.csr import inverse_permutation, largest_of_rows
 from heatsketch.operators.kernel import Kernel
 from heatsketch.operators.operator import Operator
@@ -75,7 +75,7 @@ class OutOfSampleKernel(Protocol):
         """Return the affinities K(x, x_j) of new points, array or CSR (m, n), and their pulls.
 
         These are a function of a training point at each vertex (n,) that returns
-        K(x, x_j) / |x - x_j|, CSR (m, n): infinite at a training point. Matrices are where `blocks`
+        K(x, x_j), CSR (m, n), infinite at a training point. Matrices are where `blocks`
         are, if the rule can compute there, else on the host.
         """
 
@@ -208,9 +208,9 @@ def _log_affinity(distances: Array, scales: Array) -> Array:
 
 
 def _pulls(K: Any, distances: Array) -> Any:
-    """Return K (m, n), CSR, with its entries divided by their distances (nnz,)."""
+    """Return K (m, n), CSR, infinite where distances (nnz,) are 0."""
     blocks = blocks_of(K)
-    data = over_distances(K.data, distances, blocks.xp)
+    data = infinite_at_0(K.data, distances, blocks.xp)
     return blocks.csr((data, K.indices, K.indptr), K.shape)
 
 
@@ -386,7 +386,7 @@ class OutOfSampleMixture:
         # Rows of far points would underflow; normalisation cancels a factor of a row.
         log_k -= np.minimum(log_k.max(axis=1, keepdims=True) + _MAX_NEGATIVE_LOG, 0.0)
         K = np.exp(log_k)
-        return K, lambda first_points: sparse.csr_matrix(over_distances(K, cdist(X, self.points)))
+        return K, lambda first_points: sparse.csr_matrix(infinite_at_0(K, cdist(X, self.points)))
 
     def novelty(self, X: Any) -> Array:
         """Return the novelty (m,), by the stationary density: the integral of the affinities."""
@@ -421,8 +421,7 @@ class OutOfSampleAffinities:
     def affinities(self, rows: Any, blocks: Blocks = HOST) -> Affinities:
         """Return the affinities to the vertices, checked, and their pulls.
 
-        Affinities have no distances by which they could be divided: the pulls are infinite where a
-        row is that of a training point.
+        Without distances the pulls are infinite where a row is that of a training point.
         """
         sums = np.asarray(rows.sum(axis=1)).ravel()
         least = rows.min(axis=1)

@@ -10,7 +10,7 @@ from heatsketch._typing import Array
 from heatsketch.backend import blocks_of
 from heatsketch.operators.csr import largest_of_rows, scale_both_sides
 
-N_NEAREST = 32  # training points, or more where several are equally near, that pull at a new point
+N_NEAREST = 15  # training points, or more where several are equally near, that pull at a new point
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +22,7 @@ class Near:
     affinities : array or CSR matrix (m, n)
         K(x, x_j), on the host or a device, where the search was made.
     pulls : function
-        Returns K(x, x_j) / |x - x_j|, CSR (m, n): infinite at a training point.
+        Returns K(x, x_j), CSR (m, n), infinite at a training point.
     scaling : Scaling
         Its `new_rows` turn affinities into rows of A.
     """
@@ -36,7 +36,7 @@ class Near:
         return self.scaling.new_rows(self.affinities, dtype)
 
     def attraction(self) -> Any:
-        """Return the pulls of the 32 nearest, CSR (m, n); a point that counts w times pulls so."""
+        """Return the pulls of the 15 nearest, CSR (m, n); a point that counts w times pulls so."""
         pulls, weights = self.pulls(), self.scaling.weights
         if weights is not None:
             blocks = blocks_of(pulls)
@@ -46,7 +46,6 @@ class Near:
         return largest_of_rows(pulls, N_NEAREST)
 
 
-def over_distances(K: Array, distances: Array, xp: Any = np) -> Array:
-    """Return K / distances, infinite at distance 0."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return xp.where(distances > 0, K / distances, np.inf)
+def infinite_at_0(K: Array, distances: Array, xp: Any = np) -> Array:
+    """Return K, infinite at distance 0."""
+    return xp.where(distances > 0, K, np.inf)
