@@ -819,12 +819,12 @@ def test_the_finer_names_are_written_where_the_picture_is_enlarged(browser, roll
     X, sheet = roll
     parts = np.array([f"part {k}" for k in (sheet / 15).astype(int)])
     labels = {"half": np.where(sheet < 60, "inner", "outer"), "part": parts, "sheet": sheet}
-    model = hs.classical.PCA(2).fit(X)
+    model = hs.classical.PCA(2).fit(np.column_stack([sheet, X[:, 1]]))  # parts do not overlap
     hs.report(model, labels=labels, path=tmp_path / "names.html")
     named = "(redraw(), namedColumn(scatter).name)"
     for page in _opened(browser, tmp_path / "names.html"):
         assert page.evaluate(named) == "half"
-        page.evaluate("scatter.zoomAt(300, 200, 2.5)")
+        page.evaluate("scatter.zoomAt(scatter.width / 2, scatter.height / 2, 2.5)")
         assert page.evaluate(named) == "part"
         until(page, "scatter.named.column.name === 'part' && !scatter.asked")
         boxes = page.evaluate("""scatter.named.places.map((place, k) =>
