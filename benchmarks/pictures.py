@@ -8,7 +8,7 @@ Run: python benchmarks/pictures.py prepare FOLDER      (draws the sets of _real_
      python benchmarks/pictures.py demap FOLDER
      python benchmarks/pictures.py seconds FOLDER      (of a second fit of large sets)
      [--methods heatsketch UMAP ...] [--sets digits ...] [-o FILE]
-     [--split tuning|unseen|fresh|held|all]
+     [--split tuning|unseen|fresh|held|later|all]
 
 LocalMAP comes with pacmap; heatgeo asks for an old scikit-learn and is installed with --no-deps.
 What has been computed lies in FOLDER and is not computed again. The measures come from outside:
@@ -19,6 +19,7 @@ rank    rank correlation of distances in the picture with geodesics of the symme
         synthetic sets: 200 points with 50 others each
 euclidean  the same with Euclidean distances of the data
 trust   trustworthiness of 15 neighbours
+recall  share of the 10 nearest in the data that are among the 10 nearest in the picture
 knn     accuracy of labels by the 10 nearest in the picture, the point itself left out
 frame   area of the box of the 98 % of the points nearest to the centre, over that of all
 cells   share of the cells with points in them, of 50 x 50 in that box
@@ -36,7 +37,9 @@ DEMaP   (`demap`) rank correlation with geodesics of a tree of random walks befo
 import argparse
 import contextlib
 import csv
+import io
 import json
+import os
 import string
 import sys
 import time
@@ -55,8 +58,8 @@ from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 NEIGHBORS, LABEL_NEIGHBORS = 15, 10
 SOURCES, TARGETS = 200, 50
 CENTRAL, CELLS = 0.98, 50
-SPLITS = ("tuning", "unseen", "fresh", "held", "all")
-MEASURES = ("rank", "euclidean", "trust", "knn", "frame", "cells", "crowd")
+SPLITS = ("tuning", "unseen", "fresh", "held", "later", "all")
+MEASURES = ("rank", "euclidean", "trust", "recall", "knn", "frame", "cells", "crowd")
 
 # --- methods ----------------------------------------------------------------------------------
 
@@ -98,18 +101,19 @@ def tsne(X):
     return np.asarray(openTSNE.TSNE(random_state=0, n_jobs=1).fit(_dense(X)))
 
 
-def dreams(X, weight=0.1):
+def dreams(X, weight=0.1, to="PCA"):
     """Return t-SNE pulled to principal components, with the steps and the weight of its authors.
 
     Kury, Kobak and Damrich (arXiv 2508.13747): (1 - λ) KL + λ/n |Y - αP|², where α gives P the
-    norm of Y. Their program multiplies the pull by λ twice, and gives it no momentum.
+    norm of Y. Their program multiplies the pull by λ twice, and gives it no momentum. With "MDS"
+    the pull is to SQuaD-MDS, as in their experiments.
     """
     import openTSNE
     from sklearn.decomposition import PCA
 
     X = _dense(X)
-    P = PCA(2, random_state=0).fit_transform(X)
-    P /= P[:, 0].std()
+    P = PCA(2, random_state=0).fit_transform(X) if to == "PCA" else squad(X, hybrid=False)
+    P = P / P[:, 0].std()
     affinities = openTSNE.affinity.PerplexityBasedNN(X, random_state=0)
     Y = openTSNE.TSNEEmbedding(P, affinities, random_state=0)
     for exaggeration, steps in ((12, 250), (1, 500)):
@@ -128,6 +132,50 @@ def dreams(X, weight=0.1):
             callbacks_every_iters=1,
         )
     return np.asarray(Y)
+
+
+def squad(X, hybrid=True):
+    """Return SQuaD-MDS, with t-SNE or alone, by its authors' program (Lambert et al. 2022).
+
+    It is no package: SQUAD_MDS names the folder of PierreLambert3/SQuaD-MDS-and-FItSNE-hybrid.
+    """
+    sys.path.insert(0, os.environ["SQUAD_MDS"])
+    from hybrid import run_hybrid
+    from SQuaD_MDS import run_SQuaD_MDS
+
+    np.random.seed(0)  # noqa: NPY002 (the global state)
+    with contextlib.redirect_stdout(None):
+        run = run_hybrid if hybrid else run_SQuaD_MDS
+        return np.asarray(run(np.array(_dense(X), float), {"in python": True}), float)
+
+
+def pcc(X):
+    """Return PCC (Gildenblat and Pahnke, arXiv 2503.07609) with the settings of its README."""
+    from pcc import PCC
+    from sklearn.cluster import KMeans
+
+    X = np.asarray(_dense(X), np.float32)
+    clusters = [KMeans(k, random_state=0).fit_predict(X) for k in (4, 8, 16, 32, 64)]
+    made = PCC(
+        n_components=2,
+        num_epochs=2_000,
+        num_points=min(1_000, len(X)),
+        pearson=True,
+        spearman=False,
+        beta=5,
+        k_epoch=2,
+    )
+    quiet = io.StringIO()
+    with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
+        return np.asarray(made.fit_transform(X, clusters))
+
+
+def dtne(X):
+    """Return DTNE (PNAS 2025, e2404860121) by its defaults."""
+    import dtne as package
+
+    with contextlib.redirect_stdout(None):
+        return np.asarray(package.DTNE().fit_transform(np.asarray(_dense(X), float)))
 
 
 def heatgeo(X):
@@ -150,6 +198,10 @@ METHODS = {
     "LocalMAP": localmap,
     "t-SNE": tsne,
     "DREAMS": dreams,
+    "DREAMS, MDS": partial(dreams, to="MDS"),
+    "SQuaD hybrid": squad,
+    "PCC": pcc,
+    "DTNE": dtne,
     "heatgeo": heatgeo,
 }
 
@@ -220,6 +272,11 @@ def trustworthiness(rank, Y, k=NEIGHBORS):
     return 1 - 2 * excess.sum() / (n * k * (2 * n - 3 * k - 1))
 
 
+def recall(rank, Y, k=LABEL_NEIGHBORS):
+    """Return the share of the k nearest in the data that are among the k nearest in the picture."""
+    return np.mean(np.take_along_axis(rank, neighbors_of(Y, k), axis=1) <= k)
+
+
 def label_accuracy(labels, Y, k=LABEL_NEIGHBORS):
     """Return the share of points whose label is the commonest of their k nearest others."""
     votes = np.eye(labels.max() + 1, dtype=int)[labels[neighbors_of(Y, k)]].sum(axis=1)
@@ -249,6 +306,7 @@ def judge(data, Y):
         "rank": agreement(Y, i, targets, data["distances"]),
         "euclidean": agreement(Y, i, targets, straight(data["X"], i, targets)),
         "trust": float(trustworthiness(data["rank"], Y)),
+        "recall": float(recall(data["rank"], Y)),
         "knn": float(label_accuracy(data["labels"], Y)) if "labels" in data else np.nan,
         "frame": float(np.prod(inner / np.where(outer > 0, outer, 1))),
         "cells": float(np.mean(filled > 0)),
@@ -516,7 +574,7 @@ def said(rows):
     return "\n".join(lines)
 
 
-UNTUNED = ("unseen", "fresh", "held")
+UNTUNED = ("unseen", "fresh", "held", "later")
 
 
 def write_medians(rows, path):

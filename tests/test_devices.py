@@ -385,16 +385,16 @@ def test_eigenpairs_bring_small_matrices_to_the_host(card):
 
 @pytest.mark.parametrize("n", [300, 1500])  # exact sums, and the grid
 def test_a_step_of_the_layout_waits_for_four_numbers(card, n):
-    M, root, start, pairs, logs = problem(n)
+    M, start, pairs, logs = problem(n)
     M = device_csr(M, "cuda")
     few, many = (
-        traffic(card, lambda s=s: free.free_layout(M, root, start, pairs, logs, steps=s))
+        traffic(card, lambda s=s: free.free_layout(M, start, pairs, logs, steps=s))
         for s in (10, 34)
     )
     waits, _, down, up = np.subtract(many, few)
     assert waits <= 24 * 4.2  # the length of an edge is measured six times
     assert down <= 24 * 50
-    assert up <= 24 * 30 * 100  # no points; axes of a grid, where it grows
+    assert up <= 24 * 60 * 100  # no points; axes of a grid, where it grows
 
 
 @pytest.mark.parametrize(
@@ -406,9 +406,11 @@ def test_more_new_points_are_no_more_waits(card, short_search, make):
     model.transform(new[:2])  # the index goes there once
     few, many = (traffic(card, lambda m=m: model.transform(new[:m])) for m in (100, 800))
     assert card.operations
-    assert many[0] <= few[0] + 5  # some medians take more rounds, eight for each wait
+    assert many[0] <= few[0] + 5
     assert many[3] - few[3] <= 700 * (new[0].nbytes + 8)  # and the order of some
-    assert many[2] - few[2] <= 700 * 8 * (4 + 2)  # coordinates, and what the host checks
+    # Coordinates, and what the host checks; in a picture the neighbours and their weights.
+    near = 15 * (8 + 4) if isinstance(model, hs.HeatEmbedding) else 0
+    assert many[2] - few[2] <= 700 * (8 * (4 + 2) + near)
 
 
 def test_the_search_leaves_its_results_on_the_card(card, limits):

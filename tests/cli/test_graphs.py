@@ -84,7 +84,7 @@ def test_a_star_has_a_picture_with_all_defaults(run):
 def test_scales_and_distances_of_a_graph_are_those_of_the_estimators(run):
     graph = {"affinity": "precomputed", "filter": "heat", "random_state": 0}
     facts = json.loads(run("scales", "edges.csv", "--graph", "--json").out)
-    assert facts["time"] == hs.HeatEmbedding(**graph).fit(G).time_
+    assert facts["time"] == hs.HeatEmbedding(layout="linear", **graph).fit(G).time_
     _, *rows = run("distances", "edges.csv", "--graph", "--from", "Valjean").rows
     table = io.read_graph("edges.csv")
     names = table.extra["id"].tolist()

@@ -19,7 +19,7 @@ def test_scales_print_and_draw_what_the_library_finds(make, metric, suffix, run)
     np.save("X.npy", X)
     given = ("scales", "X.npy", "--metric", metric)
     facts = json.loads(run(*given, "--json").out)
-    model = hs.HeatEmbedding(metric=metric, random_state=0).fit(X)
+    model = hs.HeatEmbedding(layout="linear", metric=metric, random_state=0).fit(X)
     assert facts["time"] == model.time_
     np.testing.assert_allclose(facts["directions"], model.time_curve_.directions)
     trace = hs.heat_trace(model.diffusion_, model.time_curve_.times)

@@ -49,10 +49,10 @@ def clouds(n=90):
 
 def test_by_default_all_methods_are_measured_at_the_time_that_heat_embedding_chooses():
     X, _ = clouds()
-    model = hs.HeatEmbedding(random_state=0, n_neighbors=7).fit(X)
+    model = hs.HeatEmbedding(layout="linear", random_state=0, n_neighbors=7).fit(X)
     result = hs.compare(X, ["pca"], n_neighbors=7, seeds=1)
     assert result.facts["time"] == model.time_
-    assert f"(time {model.time_:g}, as heat-embedding chooses)" in str(result)
+    assert f"(time {model.time_:g}, as a linear heat-embedding chooses)" in str(result)
     same = hs.compare(X, ["pca"], n_neighbors=7, seeds=1, time=model.time_)
     assert same.rows[0].log_L_diffusion == result.rows[0].log_L_diffusion
     assert f"(time {model.time_:g})" in str(same)

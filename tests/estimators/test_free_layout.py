@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.linalg import block_diag, circulant
 from scipy.spatial.distance import cdist, pdist
 
 import heatsketch as hs
-from heatsketch.layout.free import geometric_medians
 from heatsketch.layout.maps import step_graph
+from heatsketch.layout.slopes import locations
 from heatsketch.operators.csr import largest_of_rows
 from problems.checks import same_for_any_threads
-from problems.clouds import cloud, noisy_tree, rings
+from problems.clouds import cloud, noisy_tree
 
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
 
@@ -121,10 +122,10 @@ def test_equal_points_share_a_place():
 
 
 @pytest.mark.parametrize("normalization", ["markov", "symmetric", "bistochastic"])
-def test_the_unit_is_the_diffusion_distance(normalization):
+def test_the_unit_is_about_the_diffusion_distance(normalization):
     model = make(normalization=normalization).fit(groups(150))
     D = hs.diffusion_distance(model.diffusion_, 8, filter="accumulated")
-    assert np.median(pdist(model.embedding_) / D) == pytest.approx(1, rel=1e-6)
+    assert np.median(pdist(model.embedding_) / D) == pytest.approx(1, abs=0.25)  # of a sketch
 
 
 # What it keeps
@@ -144,8 +145,11 @@ def test_neighbours_and_tight_groups_are_kept_better_than_by_a_line():
 
 def test_spread_and_weight_lead_from_distances_to_order():
     X = groups()
-    kept = [make(spread=spread).fit(X).distortion_.within[1.5] for spread in (0.0, 1.0)]
-    assert kept[0] > kept[1] + 0.05
+    D = np.log(pdist(X))
+    logs = [np.log(pdist(make(spread=spread).fit_transform(X))) for spread in (0.0, 1.0)]
+    kept = [np.corrcoef(one, D)[0, 1] for one in logs]
+    assert kept[0] > kept[1] + 0.03
+    assert np.std(logs[0]) > 1.2 * np.std(logs[1])
     alone, both = (make(neighbor_weight=a).fit(X) for a in (0.0, 1.0))
     assert both.quality_.neighbors > alone.quality_.neighbors
 
@@ -154,13 +158,14 @@ def test_spread_and_weight_lead_from_distances_to_order():
 
 
 def test_components_are_equally_dense():
+    """Where only affinities are given; with points, gaps between components mean something."""
     sizes = (160, 90, 40, 5)
-    model = make(n_neighbors=4).fit(rings(sizes))
+    K = block_diag(*[circulant([1.0, 0.8, 0.4, *np.zeros(n - 5), 0.4, 0.8]) for n in sizes])
+    model = make(affinity="precomputed").fit(K)
     assert model.diagnostics_["components"] == 4
     parts = np.split(model.embedding_, np.cumsum(sizes)[:-1])
     centres = [part.mean(axis=0) for part in parts]
-    M = model.diffusion_.directed_step
-    i, j = M.nonzero()
+    i, j = step_graph(model.diffusion_).nonzero()
     first = model.diffusion_.first_points
     ends = first[i[i != j]], first[j[i != j]]
     component = np.searchsorted(np.cumsum(sizes), ends[0], side="right")
@@ -170,14 +175,24 @@ def test_components_are_equally_dense():
     radii = [np.linalg.norm(part - m, axis=1).max() for part, m in zip(parts, centres, strict=True)]
     i, j = np.triu_indices(4, 1)
     assert (pdist(centres) > np.add(*np.take(radii, [i, j]))).all()
-    assert_array_equal(model.transform(rings(sizes)), model.embedding_)
+    assert_array_equal(model.transform(K), model.embedding_)
 
 
-def test_tiny_data_stay_linear():
-    X = cloud(9, 3)
+@pytest.mark.parametrize("n", range(3, 10))
+def test_tiny_data_keep_their_scaling(n):
+    """Of lengths along a complete graph, which are those of the plane; points do not move."""
+    X = cloud(n, 2)
     with pytest.warns(UserWarning, match="n_neighbors"):
         model = hs.HeatEmbedding().fit(X)
-    assert not model._has_free_layout
+    ratios = pdist(model.embedding_) / pdist(X)
+    assert_allclose(ratios, np.median(ratios), rtol=0.02)
+
+
+def test_all_points_equal_but_one_are_two_places():
+    X = np.vstack([np.ones((30, 3)), 2 * np.ones((1, 3))])
+    Y = make(affinity="dense", epsilon=1.0).fit_transform(X)
+    assert_array_equal(Y[:30], Y[:1].repeat(30, axis=0))
+    assert np.linalg.norm(Y[30] - Y[0]) > 0.01
 
 
 # New points
@@ -229,12 +244,13 @@ def test_a_new_point_depends_on_itself_alone_and_stays_among_its_neighbours(how)
         assert (y <= own.max(axis=0) + 1e-9).all()
 
 
-def test_new_points_are_medians_by_affinity_over_distance():
+def test_new_points_are_locations_of_the_15_nearest_by_affinity():
     model = make(affinity="dense", epsilon=2.0).fit(X)
     D = cdist(X_NEW, X)
-    weights = largest_of_rows(np.exp(-(D**2) / 2.0) / D, 32)
+    u = D**2 / 2.0
+    weights = largest_of_rows(np.exp(-u) * (1 + 0.01 / u), 15)
     order = model.diffusion_.vertex
-    placed = geometric_medians(model.embedding_, weights)
+    placed = locations(model.embedding_, weights, model._map.s)
     assert_allclose(placed, model.transform(X_NEW), rtol=0, atol=1e-9)
     assert_array_equal(model._map.places[order], model.embedding_)
 
@@ -262,8 +278,8 @@ def test_rows_of_affinities_are_recognised(form, loops):
     new = 0.5 * (K[:20] + K[4:24])
     Y = model.transform(form(new))
     for row, y in zip(new, Y, strict=True):
-        weights = largest_of_rows(row[None], 32)
-        assert_allclose(geometric_medians(model.embedding_, weights)[0], y, atol=1e-9)
+        weights = largest_of_rows(row[None], 15)
+        assert_allclose(locations(model.embedding_, weights, model._map.s)[0], y, atol=1e-9)
 
 
 def test_a_mixture_places_its_points():

@@ -115,16 +115,15 @@ def test_stretched_torus_is_embedded_far_better_than_by_map_or_sketch(seed):
 @every_normalization
 def test_distortion_is_that_of_the_embedding_over_exact_distances(normalization, filter):
     X = cloud(50, 3, seed=1)
-    model = make(
-        2, 5, affinity="dense", epsilon=1.0, normalization=normalization, filter=filter
-    ).fit(X)
+    how = {"affinity": "dense", "epsilon": 1.0, "layout": "linear"}
+    model = make(2, 5, normalization=normalization, filter=filter, **how).fit(X)
     assert_distortion(model.distortion_, hs.distortion(model.embedding_, pdist(rows_of(model))))
 
 
 def test_worst_pairs_are_rows_of_the_input_where_duplicates_count_as_one_point():
     X = cloud(40, 3, seed=1)
     X = np.vstack([X[:10], X])  # the copies come second: later points have smaller numbers
-    model = make(2, 3, n_neighbors=6).fit(X)
+    model = make(2, 3, n_neighbors=6, layout="linear").fit(X)
     D = squareform(pdist(rows_of(model)))
     Y = model.embedding_
     for name in ("expansion", "contraction"):
@@ -166,7 +165,8 @@ def test_nothing_is_projected_with_as_many_dimensions_as_coordinates(filter, tim
 def test_an_embedding_of_a_sketch_is_in_units_of_the_diffusion_distance(filter, time):
     # The median of 1,770 ratios that the sketch spreads by some 6 % each.
     X, _ = hs.datasets.stretched_torus(60, rng=0)
-    model = make(2, time, filter=filter, affinity="dense", epsilon=2.0).fit(X)
+    how = {"affinity": "dense", "epsilon": 2.0, "layout": "linear"}
+    model = make(2, time, filter=filter, **how).fit(X)
     assert median_ratio(model) == pytest.approx(1, abs=0.05)
     assert abs(median_ratio(model, time=2 * model.time_) - 1) > 0.1
     assert model.distortion_.within[1.5] > 0.55
@@ -177,7 +177,8 @@ def test_an_embedding_of_a_sketch_is_in_units_of_the_diffusion_distance(filter, 
 def test_its_distortion_is_measured_again_by_the_same_coordinates(affinity, time, limits):
     """64 eigenpairs and a sketch of 35, as of many points."""
     limits(all_eigenpairs=20, few_vertices=20)
-    model = make(2, time, filter="accumulated", **affinity).fit(cloud(100, 3, seed=1))
+    how = {"filter": "accumulated", "layout": "linear", **affinity}
+    model = make(2, time, **how).fit(cloud(100, 3, seed=1))
     again = hs.metrics.diffusion_distortion(
         model.embedding_, model.diffusion_, time, filter="accumulated"
     )
@@ -215,7 +216,7 @@ def test_rows_that_are_not_learned_from_are_mapped_in_the_same_way(monkeypatch):
 def test_few_points(affinity, n, time):
     X = cloud(n, 3, seed=1) / 2
     for k in sorted({1, n - 1}):
-        model = make(k, time, **affinity).fit(X)
+        model = make(k, time, layout="linear", **affinity).fit(X)
         assert model.embedding_.shape == (n, k)
         assert_allclose(model.transform(X), model.embedding_, rtol=0, atol=1e-12)
     assert model.distortion_.log_L < 1e-9  # n points have n - 1 dimensions at most

@@ -34,6 +34,14 @@ def fitted(normalization="markov"):
     return make(normalization=normalization).fit(rings(SIZES))
 
 
+def cycle(n):
+    """Return affinities along a cycle of n points."""
+    steps = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
+    return np.exp(-np.square(np.minimum(steps, n - steps) / 2.0)) * (
+        np.minimum(steps, n - steps) < 4
+    )
+
+
 def assert_apart(Y, labels):
     """Check that the discs around components do not overlap."""
     centres = [Y[labels == c].mean(axis=0) for c in np.unique(labels)]
@@ -73,7 +81,7 @@ def test_with_as_many_dimensions_as_there_are_all_distances_within_components_ar
 
 
 def test_the_distortion_is_that_of_pairs_within_components():
-    model = fitted()
+    model = make(layout="linear").fit(rings(SIZES))
     D, within = hs.diffusion_distance(model.diffusion_, 8), pdist(LABELS[:, None]) == 0
     i, j = np.triu_indices(len(LABELS), 1)
     expected = hs.distortion(model.embedding_, D[within], pairs=(i[within], j[within]))
@@ -87,7 +95,7 @@ def test_the_distortion_is_that_of_pairs_within_components():
 def test_where_not_all_pairs_are_measured_score_finds_what_fit_found(limits):
     limits(all_pairs=100)
     X = rings((60, 50))
-    model = make(64).fit(X)
+    model = make(64, layout="linear").fit(X)
     assert "within components" in model.distortion_.looked_at
     again = diffusion_distortion(model.embedding_, model.diffusion_, 64)
     assert again.log_L == pytest.approx(model.distortion_.log_L, rel=1e-6)
@@ -99,15 +107,27 @@ def test_where_not_all_pairs_are_measured_score_finds_what_fit_found(limits):
 
 
 @pytest.mark.parametrize(
-    ("normalization", "k"), [("markov", 1), ("bistochastic", 2), ("markov", 3)]
+    ("normalization", "k", "layout"),
+    [
+        ("markov", 1, "linear"),
+        ("bistochastic", 2, "linear"),
+        ("markov", 3, "linear"),
+        ("bistochastic", 2, "free"),
+        ("markov", 3, "free"),
+    ],
 )
-def test_discs_around_components_do_not_overlap(normalization, k):
-    model = make(k=k, normalization=normalization).fit(rings(SIZES))
+def test_discs_around_components_do_not_overlap(normalization, k, layout):
+    how = {"k": k, "normalization": normalization, "layout": layout}
+    how |= {"affinity": "precomputed"} if layout == "free" else {}  # else they have places
+    X, first = rings(SIZES), rings(SIZES[:1])
+    if layout == "free":
+        X, first = block_diag(*map(cycle, SIZES)), cycle(SIZES[0])
+    model = make(**how).fit(X)
     assert_apart(model.embedding_, LABELS)
     assert model.diagnostics_["layout"] == "components side by side"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        one = make(k=k, normalization=normalization).fit(rings(SIZES)[LABELS == 0])
+        one = make(**how).fit(first)
     assert "layout" not in one.diagnostics_
 
 

@@ -61,7 +61,7 @@ def test_the_time_is_the_smallest_with_few_enough_directions(k, slow):
 
 def test_the_time_of_a_diffusion_is_that_of_its_embedding():
     X = np.vstack([cloud(200, 3), cloud(60, 3) + 100])
-    model = hs.HeatEmbedding(3, random_state=0).fit(X)
+    model = hs.HeatEmbedding(3, layout="linear", random_state=0).fit(X)
     curve = choose_time(model.diffusion_, 3)
     assert curve.time == model.time_
     assert_array_equal(curve.directions, model.time_curve_.directions)
@@ -117,8 +117,11 @@ def star(n):
 def test_directions_that_do_not_fall_end_the_search_at_once(K, count, filter, layout):
     model = hs.HeatEmbedding(affinity="precomputed", filter=filter, layout=layout)
     Y = model.fit_transform(K)
-    assert model.time_ == 1
-    assert model.time_curve_.directions[0] == pytest.approx(count, rel=1e-4)
+    if layout == "linear":
+        assert model.time_ == 1
+        assert model.time_curve_.directions[0] == pytest.approx(count, rel=1e-4)
+    else:  # which chooses no time
+        assert (model.time_, model.time_curve_) == (8, None)
     assert np.isfinite(Y).all()
     for i, j in [(1, 2), (0, 1)]:  # walks from points with the same edges are the same
         assert np.array_equal(K[i], K[j]) == np.allclose(Y[i], Y[j], atol=1e-6 * np.ptp(Y))
@@ -133,7 +136,9 @@ def test_directions_of_waiting_walks_are_those_of_walks_that_have_moved():
 
 def test_a_sum_starts_at_the_time_that_is_chosen_for_one():
     X, _ = hs.datasets.swiss_roll(150, rng=0)
-    times = [hs.HeatEmbedding(filter=f).fit(X).time_ for f in ("power", "accumulated")]
+    times = [
+        hs.HeatEmbedding(filter=f, layout="linear").fit(X).time_ for f in ("power", "accumulated")
+    ]
     assert times[0] == times[1]
 
 
@@ -146,10 +151,12 @@ def test_a_time_that_is_given_leaves_no_curve():
 
 
 @pytest.mark.parametrize("affinity", ["knn", "dense", "radius"])
-def test_many_copies_of_one_point_leave_the_others_to_be_seen(affinity):
+@pytest.mark.parametrize("layout", ["free", "linear"])
+def test_many_copies_of_one_point_leave_the_others_to_be_seen(affinity, layout):
     X = np.vstack([np.zeros((60, 2)), np.eye(2)])
-    model = hs.HeatEmbedding(affinity=affinity, epsilon=1.0, n_neighbors=2).fit(X)
-    assert model.time_ == 1  # three points have two directions
+    how = {"affinity": affinity, "layout": layout}
+    model = hs.HeatEmbedding(epsilon=1.0, n_neighbors=2, **how).fit(X)
+    assert model.time_ == (1 if layout == "linear" else 8)  # three points have two directions
     Y = model.embedding_
     assert np.abs(Y[:60] - Y[0]).max() < 1e-12
     assert pdist(Y[-3:]).min() > 0.1 * pdist(Y[-3:]).max()

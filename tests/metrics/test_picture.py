@@ -157,12 +157,14 @@ def test_a_number_below_a_limit_is_not_shown_as_the_limit(measure, limit, shown)
 def test_distances_that_are_given_judge_the_picture(sheet, metric):
     D = cdist(sheet[:250], sheet[:250], metric)
     D = np.vstack([D, D[:20]])[:, [*range(250), *range(20)]]  # points that repeat count once
-    model = hs.HeatEmbedding(metric="precomputed", random_state=0).fit(D)
+    # Linear, because landmarks of free layouts are chosen by what is given.
+    model = hs.HeatEmbedding(metric="precomputed", layout="linear", random_state=0).fit(D)
     found, Y = model.quality_, model.embedding_[:250]
     want = trustworthiness(D[:250, :250], Y, n_neighbors=15, metric="precomputed")
     np.testing.assert_allclose(found.neighbors, want, rtol=1e-12)
     if metric == "euclidean":  # as the points do; other sources of geodesics are drawn
-        of_points = hs.HeatEmbedding(random_state=0).fit(sheet[:250]).quality_
+        linear = hs.HeatEmbedding(layout="linear", random_state=0)
+        of_points = linear.fit(sheet[:250]).quality_
         np.testing.assert_allclose(found.neighbors, of_points.neighbors, atol=1e-3)
         np.testing.assert_allclose(found.distances, of_points.distances, atol=0.05)
     assert found.describe().startswith("Good")
@@ -188,6 +190,21 @@ def test_the_verdict_is_in_words_of_neighbours_and_path_lengths():
         "the data .92. Read near and far, not exact distances. "
         "The picture keeps 89 % of diffusion distances within a factor of 1.5."
     )
+
+
+@pytest.mark.parametrize(("misfit", "held"), [(0.08, "all"), (0.5, "some"), (1.0, "few")])
+def test_the_verdict_says_what_the_dimensions_hold(misfit, held):
+    found = PictureQuality(0.97, 0.92, 0, 0.89, is_free=True, misfit=misfit).describe()
+    assert f". So few dimensions show {held} path lengths along the data (misfit " in found
+    assert "misfit" not in PictureQuality(math.nan, math.nan, 0, 0.9, misfit=misfit).describe()
+
+
+def test_a_sheet_has_room_for_its_paths_and_a_cloud_in_many_dimensions_has_not(sheet):
+    cloud = np.random.default_rng(0).normal(size=(len(sheet), 20))
+    flat, full = (hs.HeatEmbedding().fit(X) for X in (sheet, cloud))
+    assert flat.quality_.misfit < 1 / 3 < 2 / 3 < full.quality_.misfit
+    assert flat.quality_.misfit == flat.diagnostics_["misfit"]
+    assert math.isnan(hs.HeatEmbedding(layout="linear").fit(sheet).quality_.misfit)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ def roll():
 
 @pytest.fixture(scope="module")
 def model(roll):
-    return hs.HeatEmbedding(2, random_state=0).fit(roll)
+    return hs.HeatEmbedding(2, layout="linear", random_state=0).fit(roll)
 
 
 def test_scales_show_what_was_measured_and_chosen_on_the_same_logarithmic_times(model):
@@ -37,7 +37,7 @@ def test_scales_show_what_was_measured_and_chosen_on_the_same_logarithmic_times(
 def test_components_are_marked():
     X = np.vstack([even_circle(40), even_circle(40) + 100])
     with pytest.warns(hs.DisconnectedWarning):
-        model = hs.HeatEmbedding(2, random_state=0, n_neighbors=5).fit(X)
+        model = hs.HeatEmbedding(2, layout="linear", random_state=0, n_neighbors=5).fit(X)
     words = [text.get_text() for text in plot.scales(model).axes[1].texts]
     assert "2 components of the graph" in words
 

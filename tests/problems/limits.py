@@ -57,7 +57,7 @@ LIMITS = {
     "bandwidth_rows": "scales.bandwidth._SAMPLE_ROWS",
     "connecting_points": "scales.connecting_scale.EXACT_POINTS",
     # Pairs and pictures
-    "layout_steps": "layout.free._STEPS",
+    "layout_steps": "layout.maps.STEPS",
     "uncompiled_points": "backend.host._UNCOMPILED_UP_TO",
     "all_pairs": "layout.objective.ALL_PAIRS_UP_TO metrics.distortions.ALL_PAIRS_UP_TO",
     "compared_points": "comparison.run._SAMPLED_POINTS",

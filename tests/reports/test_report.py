@@ -161,9 +161,14 @@ def test_what_differs_from_the_defaults_is_told(roll):
     assert one["parameters"]["n_neighbors"] == "15"
 
 
-def test_the_page_says_that_gaps_between_components_mean_nothing(embedded):
-    assert "gaps between components" in reading(embedded, 2)
-    assert "gaps" not in reading(embedded, 1)
+@pytest.mark.parametrize("layout", ["free", "linear"])
+def test_the_page_says_whether_gaps_between_components_mean_something(roll, layout):
+    X = np.concatenate([roll[0][:60], roll[0][:60] + 1e3])
+    with pytest.warns(hs.DisconnectedWarning):
+        model = hs.HeatEmbedding(layout=layout).fit(X)
+    assert ("straight distances" in reading(model, 2)) == (layout == "free")
+    assert ("gaps between components" in reading(model, 2)) == (layout == "linear")
+    assert not {"gaps", "straight"} & set(reading(model, 1).split())
 
 
 def test_of_many_points_the_features_with_the_most_variance_are_columns(limits):

@@ -1,4 +1,4 @@
-"""Everything by which the host and a device differ: blocks, CSR matrices, sums over pairs, medians.
+"""Everything by which the host and a device differ: blocks, CSR matrices, sums over pairs.
 
 A block (n, k) stays where it is from the first product to the last, and so does a graph from the
 search to the normalised matrix. Sums, products with numbers and slices are written alike for arrays

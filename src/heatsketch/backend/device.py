@@ -22,7 +22,6 @@ from heatsketch._typing import Array, Points
 from heatsketch.backend.blocks import Block, Place
 from heatsketch.backend.grid import Grid
 from heatsketch.backend.host import HOST
-from heatsketch.backend.medians import medians_on
 
 _SPARSE_ROW_BYTES = 2048  # of a new point, with the neighbours from which it comes
 _WINDOW = 2.0  # mean edges: a wider one makes vertices take part again, a narrower one more rounds
@@ -158,10 +157,6 @@ class DeviceBlocks(Place):
             return found
 
         return sums
-
-    def medians(self, Y: Array, rows: DeviceCSR) -> Array:
-        """Compute many medians at a time."""
-        return medians_on(Y, rows)
 
     def shortest_paths(self, graph: DeviceCSR, sources: Array) -> Array:
         """Search by rounds in which many vertices lower their neighbours.

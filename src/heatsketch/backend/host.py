@@ -24,7 +24,6 @@ _TILE = 2048  # rows combined at a time, so that they stay in the cache
 _GRAM_TILE = 8192  # rows whose Gram matrix is one summand
 _PROJECTION_TILE = 2**14  # rows projected at a time
 _SPARSE_ROWS = 2**16  # of new points, computed at a time
-_MEDIANS = 1_024  # medians computed at a time
 _FEW = 2**17  # vertices of all searches for paths, which wait for no compiler
 _VERTICES_AT_A_TIME = 2**15  # of several searches; to hand one to a thread costs time, too
 _UNCOMPILED_UP_TO = 320  # points, which wait for no compiler: that takes seconds, once
@@ -190,21 +189,6 @@ class HostBlocks(Place):
             return repulsion(Y / s, opening, mass)
 
         return sums
-
-    def medians(self, Y: Array, rows: Any) -> Array:
-        """Return the weighted geometric medians (m, c) of positions Y (n, c), on the host.
-
-        `rows` (m, n) contains the weights, a CSR matrix, on a device with rows of equal length.
-        """
-        from heatsketch.backend.median_loops import medians  # imports numba
-
-        places = np.empty((rows.shape[0], Y.shape[1]))
-
-        def work(tile: slice) -> None:
-            medians(Y, *_parts(rows), tile.start, tile.stop, places)
-
-        for_each_tile(work, len(places), _MEDIANS)
-        return places
 
     def shortest_paths(self, graph: sparse.csr_matrix, sources: Array) -> Array:
         """Return the lengths of the shortest paths from some vertices to all (s, n)."""

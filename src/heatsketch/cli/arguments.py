@@ -139,7 +139,8 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
     "parameters (heatsketch methods METHOD lists all)": [
         (_FITTING, "-p", "NAME=VALUE", "any parameter of the method", {"dest": "parameters"}),
         (_FITTING, "--n-components", "VALUE", "number of coordinates"),
-        (_FITTING, "--time", "VALUE", "diffusion time: a number, several (2,8), or a rule (auto)"),
+        (_FITTING, "--time", "VALUE", "diffusion time: a number, several (2,8), or a rule (auto; "
+         "8 in a free layout)"),
         (_FITTING, "--n-neighbors", "VALUE", "number of nearest neighbours of each point"),
         (_FITTING, "--epsilon", "VALUE", "bandwidth: a number, or self-tuning, ksum, ..."),
         (_FITTING, "--affinity", "VALUE", "knn, variable, dense, radius, or precomputed"),
@@ -152,8 +153,8 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         (_FITTING, "--neighbor-weight", "VALUE", "of neighbours in a free layout (default 0.3)"),
         (_FITTING, "--spread", "VALUE", "of a free layout: 0 keeps distances, 1 only their order, "
          "auto (default) by the data"),
-        (_FITTING, "--path-weight", "VALUE", "of path lengths in a free layout, from 0, diffusion "
-         "distances only, to 1 (default 0.5)"),
+        (_FITTING, "--path-weight", "VALUE", "of path lengths in a free layout (default 0.3): "
+         "0, where the plane holds them, to 1, in any case"),
         (_FITTING, "--random-state", "VALUE", "seed of the random numbers (default 0)"),
     ],
 }

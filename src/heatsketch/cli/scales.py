@@ -13,9 +13,8 @@ from heatsketch.spectral.traces import heat_trace
 
 
 def run(args: Namespace) -> None:
-    """Run the Ksum test, choose a time as `embed --time auto` does, print the results."""
+    """Run the Ksum test, choose a time as a linear heat-embedding does, print the results."""
     check_files(args)
-    # The times do not depend on the layout, and a linear one costs little beside them.
     embedding = estimator_of(args, "heat-embedding", layout="linear")
     table = read_points(args)
     fit(args, embedding, table)

@@ -94,7 +94,7 @@ def _wanted(args: Namespace, record: Record) -> tuple[dict[str, Any], Any, str]:
             f"{args.embedding} was made at time 0, when all points are equally far; pass --time."
         )
     whence = "given" if "time" in given else "recorded in the file of the embedding"
-    whence = "chosen as heat-embedding does" if options["time"] == "auto" else whence
+    whence = "chosen as a linear heat-embedding does" if options["time"] == "auto" else whence
     return options, seed, whence
 
 

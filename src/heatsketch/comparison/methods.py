@@ -174,7 +174,7 @@ def fitting(n: int, n_classes: int = 0) -> list[str]:
 def resolve_time(
     diffusion: Diffusion, time: Any = "auto", *, n_components: int = 2, **options: Any
 ) -> Any:
-    """Return the time given, or for "auto" the one that `HeatEmbedding` chooses.
+    """Return the time given, or for "auto" the one that a linear `HeatEmbedding` chooses.
 
     Options are those of `choose_time`.
 
@@ -184,7 +184,7 @@ def resolve_time(
     >>> from heatsketch.comparison.methods import resolve_time
     >>> X, angle = hs.datasets.circle(100, rng=0)
     >>> d = hs.diffusion(X)
-    >>> model = hs.HeatEmbedding(random_state=0).fit(X)
+    >>> model = hs.HeatEmbedding(layout="linear", random_state=0).fit(X)
     >>> resolve_time(d) == model.time_, resolve_time(d, 8)
     (True, 8)
     """

@@ -182,7 +182,7 @@ class Comparison:
     def describe(self) -> str:
         """Explain the columns in a few lines."""
         facts = self.facts
-        chosen = ", as heat-embedding chooses" if facts["time_is_chosen"] else ""
+        chosen = ", as a linear heat-embedding chooses" if facts["time_is_chosen"] else ""
         return (
             f"{facts['points']:,} points, {facts['features']:,} features; "
             f"{facts['n_neighbors']} neighbours, found once in {facts['neighbor_seconds']:.1f} s\n"
@@ -297,7 +297,8 @@ def compare(
         Number of neighbours in every graph, also in that of geodesic and diffusion distances.
     time : int >= 1 or "auto", default="auto"
         Time of the diffusion distances that all embeddings are compared with, those of
-        `diffusion_distance`. "auto": the time that `HeatEmbedding` chooses for these data.
+        `diffusion_distance`. "auto": the time that a linear `HeatEmbedding` chooses for
+        these data.
     seeds : int, default=2
         Runs of each method that draws random numbers, for the stability; the first one is shown and
         timed. 1: no stability.

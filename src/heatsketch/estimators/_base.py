@@ -302,15 +302,14 @@ class DiffusionEstimator(Embedder, Weighed):
         ----------
         X : array-like of shape (m_samples, n_features)
             Points, new ones or training points. A training point is compared with the others
-            alone: of a free layout `transform` returns its own place for all points beside it.
+            alone: of a free layout `transform` returns its own place for this point only.
             Missing entries, NaN, are filled; derivatives by these are 0, and those by the others
             count what is filled by them.
 
         Returns
         -------
         ndarray of shape (m_samples, n_components, n_features)
-            Derivatives, in units of the coordinates by those of the features. Those of a free
-            layout are 0 where a point stays at the place of a training point.
+            Derivatives, in units of the coordinates by those of the features.
 
         Raises
         ------
@@ -321,7 +320,8 @@ class DiffusionEstimator(Embedder, Weighed):
         Notes
         -----
         Derivatives are those for the neighbours that each point has; where one enters or leaves,
-        places jump a little. The cost is that of `transform`, times the number of features.
+        places jump a little. In a free layout a place also jumps where neighbours in two groups
+        pull equally. The cost is that of `transform`, times the number of features.
 
         Examples
         --------
@@ -417,7 +417,8 @@ class DiffusionEstimator(Embedder, Weighed):
         operator of `diffusion_`, although the last step in a neighbour graph is directed. For a
         `HeatSketch` it is the fraction in the span of the random columns; its distances are right
         on average however small this is. If each component of the graph has its own map, each has a
-        span of its own.
+        span of its own. A free layout is not made for this fraction: its coordinates are functions
+        on the points like any others, and a linear layout usually explains more.
 
         Parameters
         ----------

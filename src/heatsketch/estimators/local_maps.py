@@ -29,14 +29,13 @@ def derivatives(diffusion: Diffusion, placed: Map, X: Array) -> Array:
 
         ∇ log K_j = -2 (x - x_j) / (s s_j) + |x - x_j|² / (s² s_j) ∇s,   ∇s = (x - x_o) / s,
 
-    x_o the neighbour at the distance s. A linear map is a quotient of sums of K_j. The median y of
-    places y_j with weights c_j = K_j / |x - x_j| fulfils Σ c_j u_j = 0 with the unit vectors
-    u_j = (y - y_j) / |y - y_j|, so that
+    x_o the neighbour at the distance s. A linear map is a quotient of sums of K_j. The location y
+    of places y_j with pulls c_j fulfils Σ c_j q_j (y - y_j) = 0, q_j = 1 / (1 + |y - y_j|² / s²),
+    so that
 
-        Σ c_j / |y - y_j| (1 - u_j u_jᵀ) dy = -Σ dc_j u_j,
+        Σ c_j q_j (1 - 2 q_j (y - y_j) (y - y_j)ᵀ / s²) dy = -Σ dc_j q_j (y - y_j).
 
-    or dy = 0 where y stays at a datum. A training point is left out of those that pull at it, for
-    it would not move.
+    A training point is left out of those that pull at it, for it would not move.
     """
     kernel = diffusion.out_of_sample
     if not isinstance(kernel, PointKernel) or kernel.metric != "euclidean":
@@ -57,8 +56,8 @@ def derivatives(diffusion: Diffusion, placed: Map, X: Array) -> Array:
             own, row = (slice(*part.indptr[i : i + 2]) for part in (K, weights))
             columns = K.indices[own]
             apart = x - points[columns]
-            log_slopes = kernel.log_slopes(apart, columns)
-            beside = Beside(K.data[own], columns, apart, log_slopes, near.scaling)
+            slopes = kernel.log_slopes(apart, columns), kernel.pull_slopes(apart, columns)
+            beside = Beside(K.data[own], columns, apart, *slopes, near.scaling)
             found.append(placed.slopes(beside, weights.indices[row], weights.data[row]))
     return np.stack(found)
 

@@ -6,7 +6,6 @@ so that its place depends on that point alone.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,11 +17,16 @@ from scipy import sparse
 from heatsketch._tiles import ROW_TILE, row_tiles
 from heatsketch._typing import Array
 from heatsketch.backend import Block, Blocks, blocks_of
-from heatsketch.layout.free import free_layout, geometric_medians
+from heatsketch.layout.free import STEPS, evened, free_layout, with_few_digits
 from heatsketch.layout.linear import Objective, first_equal, learn_linear_map
 from heatsketch.layout.objective import sampled_pairs
-from heatsketch.layout.paths import FARTHEST, Paths, followed, with_few_digits
-from heatsketch.layout.slopes import Beside, slopes_of_median, slopes_of_row
+from heatsketch.layout.paths import Lengths, spread_targets, wanted_distances
+from heatsketch.layout.slopes import (
+    Beside,
+    locations,
+    slopes_of_location,
+    slopes_of_row,
+)
 from heatsketch.markov.components import WideCoordinates
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import Step, divided
@@ -37,10 +41,10 @@ _ROWS_TO_SPARE = 500  # with fewer rows none are held out
 _LEAST_ROWS = 64  # for the map of a component, if it has so many
 _SCALE_PAIRS = 20_000  # of which a map keeps the median distance
 _DEGENERATE = 1e-12  # size of a component next to the largest, below which it is one place
-_SPREAD = 0.5  # where k dimensions do not hold the paths, and without paths
-_LEAST_NEIGHBORS = 0.02  # of their weight, where k dimensions hold all paths
-LEAST_FREE = 10  # points of a component whose layout is free
-_PAIRS_OF_A_POINT, _MOST_PAIRS = 20, 2_000_000  # whose distances a free layout keeps
+_MOST_PAIRS = 120  # of a point that stands where these want it
+LEAST_FREE = 10  # points of a part that move; fewer ones keep their start
+_EVENED = 0.1  # of the spread, at the end
+_LEAST_NEIGHBORS = 0.02  # of their weight, where c dimensions hold all lengths
 _STEP_ENTRIES = 64  # of a row of `step_graph`, unless several are equal
 _DENSE_ENTRIES = 2**24  # of rows looked at together: 128 MB
 _GAP, _LEAST_GAP = 0.2, 0.1  # between discs: of the median radius, and of the largest
@@ -122,20 +126,23 @@ class LinearMap(Map):
 
 @dataclass(frozen=True, eq=False)
 class FreeMap(Map):
-    """Places of the vertices, each by itself; a new point is at a median of those near to it.
+    """Places of the vertices, each by itself; a new point is at the location of those near to it.
 
-    The median is the geometric one with the weights K(x, x_j) / |x - x_j|. At a training point one
-    weight is infinite.
+    It is where the attraction of the neighbours' term alone would bring it, with weights K(x, x_j).
+    At a training point one weight is infinite.
 
     Attributes
     ----------
     places : array (n, k)
     root : array (n,)
         √π.
+    s : float
+        The unit of the attraction, half the median length of an edge.
     """
 
     places: Array
     root: Array
+    s: float
 
     def training(self, step: Step) -> Array:
         """Return the places (n, k)."""
@@ -146,12 +153,12 @@ class FreeMap(Map):
         return near.attraction()
 
     def weighed(self, weights: Any) -> Array:
-        """Return the medians."""
-        return geometric_medians(self.places, weights)
+        """Return the locations."""
+        return locations(self.places, weights, self.s)
 
     def slopes(self, beside: Beside, columns: Array, weights: Array) -> Array:
-        """Return those of the median."""
-        return slopes_of_median(self.places, columns, weights, beside)
+        """Return those of the location."""
+        return slopes_of_location(self.places, self.s, columns, weights, beside)
 
     def spanned(self, A: Deflated, columns: slice) -> Array:
         """Return the places as functions on the vertices, without the trivial direction."""
@@ -214,81 +221,82 @@ def typical_ratio(Y: Array, F: Array, i: Array, j: Array) -> float:
     return median if median > _DEGENERATE * largest else largest
 
 
-# Free layouts of wide coordinates
+# Free layouts
 
 
-def free_places(
+def free_map(
     diffusion: Diffusion,
-    wide: WideCoordinates,
     M: Any,
-    start: Array,
-    paths: list[Paths] | None,
+    F: Array,
+    lengths: Sequence[tuple[Array, Lengths]],
+    c: int,
     *,
     neighbor_weight: float,
     spread: float | None,
     path_weight: float,
-) -> Array | None:
-    """Return places (n, k): a free layout of each component of ten points and more.
+) -> tuple[FreeMap, float]:
+    """Return the places (n, c) of a free layout of each part of the data, and the largest misfit.
 
-    It keeps the distances of the wide coordinates and the neighbours in the graph M (n, n), and
-    starts from a picture (n, k); with paths it follows these, too, and starts with their landmark
-    MDS. Where k dimensions hold all path lengths, these alone count: diffusion distances would bend
-    a strip, and neighbours, which push each other away, would make waves of it.
-
-    None if there is no such component. Several components have equally long edges, so that their
-    points are as dense as those of a typical group of the largest one. By default the spread
-    depends on the paths.
+    That is NaN if each part is one place. The layout keeps the neighbours in the graph M (n, n),
+    and the distances that `wanted_distances` makes of those of rows F (n, r) and of the lengths of
+    a part, pairs of its vertices and its `Lengths`. It starts from the scaling of these lengths.
+    Parts have equally long edges, so that their points are equally dense, and stand beside each
+    other. By default the spread depends on the misfit. Where c dimensions hold the lengths, these
+    alone count: neighbours, which push each other away, would tear a strip into crumbs.
     """
-    components, k = wide.components, start.shape[1]
-    large = [at for at, c in enumerate(components) if len(c) >= LEAST_FREE]
-    if paths is None:
-        large = [at for at in large if np.ptp(start[components[at]]) > 0]
-    if not large:
-        return None
-    Y, S, blocks = start.astype(float), wide.after, diffusion.operator.blocks
     mass = None if diffusion.scaling is None else diffusion.scaling.weights
     mass = None if mass is None else blocks_of(mass).host(mass).astype(float)
-    for at in large:
-        vertices = components[at]
-        n, ordered = len(vertices), np.argsort(wide.place[vertices])
-        if paths is None:
-            count = min(_PAIRS_OF_A_POINT * n, max(_MOST_PAIRS, n))
-            i, j = (ordered[side] for side in sampled_pairs(n, count))
-        else:
-            (i, j), log_lengths = paths[at].pairs()
-        ends = (blocks.native(vertices[side]) for side in (i, j))
-        distances = blocks.host(pair_distances(S, S, *ends))
-        targets, misfit = np.log(np.maximum(distances, _DEGENERATE * distances.max())), 1.0
-        own = on_device(M if n == diffusion.n else M[vertices][:, vertices], blocks.device)
-        root, places = diffusion.root[vertices], Y[vertices]
-        if paths is not None:
-            places, misfit = paths[at].start(k)
-            targets = followed(targets, log_lengths, 1 - (1 - path_weight) * misfit)
-            size = np.exp(np.median(targets)) / np.median(pair_distances(places, places, i, j))
-            own, root, places, targets = with_few_digits(own, root, size * places, targets)
-        Y[vertices] = free_layout(
-            own,
-            root,
-            places,
-            (i, j),
-            targets,
-            neighbor_weight=neighbor_weight * min(1.0, max(_LEAST_NEIGHBORS, 2 * misfit)),
-            spread=_SPREAD * misfit if spread is None else spread,
-            farthest=math.inf if spread is not None else FARTHEST[k],
-            mass=None if mass is None else mass[vertices] / mass[vertices].mean(),
-        )
-        i, j = (vertices[ordered[side]] for side in sampled_pairs(n, _SCALE_PAIRS))
-        Y[vertices] /= typical_ratio(Y, S, i, j)
+    mass = None if mass is None or np.ptp(mass) == 0 else mass  # equal ones change nothing
+    Y, blocks, most = np.zeros((diffusion.n, c)), diffusion.operator.blocks, np.nan
+    for vertices, own in lengths:
+        misfit, rows = own.misfit(c), F[vertices]
+        part = misfit if spread is None else spread
+        places = own.spread(part, c).placed(c)
+        if places.any():  # else the part is one place
+            most = np.fmax(most, misfit)
+            pairs, targets = wanted_distances(own, rows, misfit * (1 - path_weight))
+            targets = spread_targets(targets, part, c)
+            step = M if len(vertices) == diffusion.n else M[vertices][:, vertices]
+            step, places, targets = with_few_digits(on_device(step, blocks.device), places, targets)
+            places = free_layout(
+                step,
+                places,
+                pairs,
+                targets,
+                neighbor_weight=neighbor_weight * min(1.0, max(_LEAST_NEIGHBORS, 2 * misfit)),
+                steps=STEPS if len(vertices) >= LEAST_FREE else 0,
+                mass=None if mass is None else mass[vertices] / mass[vertices].mean(),
+            )
+            many = np.flatnonzero(np.bincount(pairs[1], minlength=len(vertices)) > _MOST_PAIRS)
+            places[many] = _among_neighbors(places, step, many)
+            if c == 2 and len(vertices) >= LEAST_FREE:
+                places = evened(places, _EVENED * part)
         if diffusion.directed_step is None:  # equal points have a vertex each, but one place
-            own = S[vertices]
-            Y[vertices] = Y[vertices[first_equal(own / np.abs(own).max())]]
-    for vertices in components:
-        Y[vertices] -= Y[vertices].mean(axis=0)
-    if len(components) > 1:
-        edges = [_median_length(M, vertices, Y) for vertices in components]
-        for vertices, edge in zip(components, edges, strict=True):
+            places = places[first_equal(rows / (np.abs(rows).max() or 1.0))]
+        Y[vertices] = places - places.mean(axis=0)
+    if len(lengths) > 1:
+        edges = [_median_length(M, vertices, Y) for vertices, _ in lengths]
+        for (vertices, _), edge in zip(lengths, edges, strict=True):
             Y[vertices] *= edges[0] / edge if edges[0] * edge > 0 else 1.0
-    return Y
+        Y += side_by_side(Y, [vertices for vertices, _ in lengths], diffusion.measure)
+    s = _median_length(M, np.arange(diffusion.n), Y) / 2
+    return FreeMap(Y, diffusion.root, s or 1.0), most
+
+
+def _among_neighbors(places: Array, M: Any, points: Array) -> Array:
+    """Return locations of some points among their neighbours, by the step M (n, n).
+
+    The distances of many pairs are stronger than the neighbours of a landmark, which would stand
+    where they want it.
+    """
+    rows = M[points]
+    own = np.repeat(points, np.diff(rows.indptr)) == rows.indices
+    rows.data = np.where(own, 0.0, rows.data)
+    rows.eliminate_zeros()
+    found, some = places[points], np.diff(rows.indptr) > 0
+    s = _median_length(M, np.arange(len(places)), places) / 2
+    found[some] = locations(places, rows[some], s or 1.0)
+    return found
 
 
 def _median_length(M: Any, vertices: Array, Y: Array) -> float:

@@ -1,19 +1,20 @@
-"""Shortest paths along the graph of neighbours: what free layouts follow, and start with.
+"""Lengths that free layouts follow: along the graph of neighbours, straight, and of diffusion.
 
 Diffusion distances added up over times grow like the root of the length of a strip, because a
 commute distance is the root of a resistance. Path lengths grow like the length, but take short cuts
-where there is noise.
+where there is noise. So a layout follows paths as far as the plane can hold them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
+from scipy.stats import rankdata
 
 from heatsketch._random import content_order
 from heatsketch._tensors import landed
@@ -25,86 +26,207 @@ from heatsketch.markov.out_of_sample import PointKernel
 from heatsketch.neighbors import COORDINATES, pair_distances
 from heatsketch.neighbors.metric import in_unit
 from heatsketch.neighbors.missing import observed_distances
-from heatsketch.operators.torch import on_device
+from heatsketch.operators.csr import largest_of_rows
 from heatsketch.spectral.classical_scaling import ClassicalScaling, centre_squares
 from heatsketch.spectral.eigenpairs import fix_signs
 
-_LANDMARKS, _VISITS, _LEAST_LANDMARKS = 128, 2**21, 24  # of a component; of vertices in all
+_LANDMARKS, _VISITS, _LEAST_LANDMARKS = 128, 2**21, 24  # of vertices in all; landmarks at least
 _PAIRS_OF_A_POINT = 12  # with landmarks
-# times as far as in a disc or a ball may points be: as far as those of a line, beside the median
-FARTHEST = {2: 1.55, 3: 1.8}
-_FAR = 3.5  # medians: the length that this is
-_BITS, _START_BITS, _TARGET_BITS = 8, 9, 5  # of weights; after the point, of places and targets
+_NEAR_HALVES, _LEAST_HALF = 4, 8  # one landmark of so many has a near half, of so many at least
+_FAR = 3.5  # medians: the length that this is at most
+_EDGES = 16  # of a row, along which paths go where there is no graph of neighbours
 _ENDS = (0.975, 0.025)
 _ROUNDING = 1e-10  # an eigenvalue next to the largest
 _TINY = 1e-12  # a length next to the largest, of equal points
+_SMALLEST, _QUANTILES = 1e-6, 4_096  # of the table of distances in a ball
+_CANCELLING = 1e-2  # distance in a disc below which its distribution is that of a plane
 
 
 @dataclass(frozen=True, eq=False)
-class Paths:
-    """Lengths of the shortest paths from landmarks, within one component.
+class Lengths:
+    """Lengths from landmarks to all vertices of a part of the data.
 
     Attributes
     ----------
-    vertices : array (n,)
-        Those of the component, ascending.
     order : array (n,)
-        The places in `vertices` in the order of content; the first ones are the landmarks.
-    lengths : array (L, n)
+        The vertices in the order of their content; the first ones are the landmarks.
+    along : array (L, n)
+        Along the graph of neighbours; between its components straight ones, times the typical ratio
+        of the two. Or diffusion distances, where points are not known.
+    joined : array of bool (L, n)
+        Which of them are along the graph.
+    points : array, CSR matrix or None
+        The points of the vertices (n, d), or distances between them (n, n). None: not known.
+    are_distances : bool
+        Whether `points` are distances.
     """
 
-    vertices: Array
     order: Array
-    lengths: Array
+    along: Array
+    joined: Array
+    points: Any = None
+    are_distances: bool = False
+
+    @classmethod
+    def along_graph(cls, diffusion: Diffusion, M: Any) -> Lengths | None:
+        """Find the paths along the graph of neighbours, or along M; None without lengths of edges.
+
+        Landmarks are chosen by the content of the points in float32, so that they are the same ones
+        in both precisions.
+        """
+        graph = graph_of_lengths(diffusion, None, M)
+        if graph is None:
+            return None
+        new, first = cast(Any, diffusion.out_of_sample), diffusion.first_points
+        given, points = new.distances_are_given, new.points[first]
+        order = content_order(points, not given, np.float32)
+        count = max(_LEAST_LANDMARKS, min(_LANDMARKS, _VISITS // diffusion.n))
+        along = shortest_paths(graph, order[:count])
+        found = cls(order, along, np.isfinite(along), points[:, first] if given else points, given)
+        return found if found.joined.all() else found._whole()
+
+    @classmethod
+    def of_rows(cls, F: Array, order: Array) -> Lengths:
+        """Take the distances of rows F (n, r), which are diffusion distances, as lengths."""
+        n, landmarks = len(F), order[:_LANDMARKS]
+        at, i = np.repeat(landmarks, n), np.tile(np.arange(n), len(landmarks))
+        along = pair_distances(F, F, at, i).reshape(-1, n)
+        return cls(order, along, np.ones(along.shape, bool))
+
+    def _whole(self) -> Lengths:
+        """Return the same with lengths between components."""
+        i, at = self.pairs()
+        along, straight = self.along[at, i], self.straight(i, self.landmarks[at])
+        known = np.isfinite(along) & (straight > 0)
+        ratio = float(np.median(along[known] / straight[known])) if known.any() else 1.0
+        at, i = np.nonzero(~self.joined)
+        along = self.along.copy()
+        along[at, i] = ratio * self.straight(i, self.landmarks[at])
+        return replace(self, along=along)
 
     @property
     def landmarks(self) -> Array:
-        """The places of the landmarks (L,) in `vertices`."""
-        return self.order[: len(self.lengths)]
+        """The vertices (L,) that are landmarks."""
+        return self.order[: len(self.along)]
 
-    def pairs(self) -> tuple[tuple[Array, Array], Array]:
-        """Return pairs of a point and a landmark, places (m,), and logarithms of their lengths.
+    def straight(self, i: Array, j: Array) -> Array:
+        """Return straight distances of pairs (m,)."""
+        if self.are_distances:
+            return np.minimum(self.points[i, j], self.points[j, i])
+        return pair_distances(self.points, self.points, i, j)
 
-        These are in a unit of their own, see `in_unit`. The k-th point in the order of content has
-        the same landmarks whatever its row is.
+    def pairs(self) -> tuple[Array, Array]:
+        """Return pairs of a point and the number of a landmark (m,) that are not at one place.
+
+        The k-th point in the order of content has the same landmarks whatever its row is.
         """
-        n, count = len(self.order), len(self.lengths)
+        n, count = len(self.order), len(self.along)
         drawn = np.random.default_rng(0).integers(0, count, (n, _PAIRS_OF_A_POINT))
         if count <= _PAIRS_OF_A_POINT:
             drawn = np.tile(np.arange(count), (n, 1))
-        i, j = np.repeat(self.order, drawn.shape[1]), self.order[drawn.ravel()]
-        lengths = self.lengths[drawn.ravel(), i]
-        apart = i != j
-        lengths = in_unit(np.maximum(lengths[apart], _TINY * lengths.max()))
-        return (i[apart], j[apart]), np.log(lengths)
+        i, at = np.repeat(self.order, drawn.shape[1]), drawn.ravel()
+        lengths = self.along[at, i]
+        apart = lengths > _TINY * lengths.max(where=np.isfinite(lengths), initial=0.0)
+        return i[apart], at[apart]
 
-    def start(self, c: int) -> tuple[Array, float]:
-        """Return landmark MDS in c dimensions (n, c), and its misfit.
+    def spread(self, part: float, c: int) -> Lengths:
+        """Return the same with lengths moved as `spread_targets` moves logarithms; in any unit.
 
-        The misfit is 0 where c dimensions hold all lengths, as those of a strip, and 1 where they
-        hold at most half of the spectrum, as of groups that are equally far from each other. The
-        eigenvalues of B = -½ J Δ J, Δ the squared lengths between landmarks, count by their
-        modulus (de Silva and Tenenbaum 2004). Longer paths than on a line count as those, so that
-        a few far points do not take the spectrum.
+        A layout that starts from these need not open a dense group that lies far from a wide one.
         """
-        median = np.median(self.lengths[:, self.landmarks])
-        squares = np.square(np.minimum(self.lengths, _FAR * median))
-        between = squares[:, self.landmarks]
-        means = centre_squares(between)
-        values, vectors = eigh(between)
-        held = float(values[-c:].sum() / (np.abs(values).sum() or 1.0))
+        if not (self.along > 0).any():
+            return self
+        i, at = self.pairs()
+        along = in_unit(self.along)  # of which logarithms have the same bits in any unit
+        logs = np.sort(np.log(along[at, i]))
+        moved = spread_targets(logs, part, c)
+        to = np.exp(
+            np.interp(np.log(along, where=along > 0, out=np.zeros(along.shape)), logs, moved)
+        )
+        return replace(self, along=np.where(along > 0, to, 0.0))
+
+    def placed(self, c: int) -> Array:
+        """Return landmark scaling (n, c), by lengths none longer than on a line."""
+        between = self.along[:, self.landmarks]
+        longest = _longest(between)
+        B, means = _centred(between, longest)
+        values, vectors = eigh(B)
         values, vectors = values[: -c - 1 : -1], fix_signs(vectors[:, : -c - 1 : -1])
         values = np.where(values > _ROUNDING * values[0], values, 0.0)
+        squares = np.square(np.minimum(self.along, longest))
         places = ClassicalScaling(values, vectors, means).place(squares.T)
-        return np.pad(places, ((0, 0), (0, c - places.shape[1]))), min(1.0, 2 * (1 - held))
+        return np.pad(places, ((0, 0), (0, c - places.shape[1])))
+
+    def misfit(self, c: int) -> float:
+        """Return 0 where c dimensions hold the lengths between landmarks, 1 where hardly any.
+
+        It is the larger one of that of all landmarks and the median of those of the nearer halves
+        of some, because a few far groups take the spectrum while each may be a heap.
+        """
+        between = self.along[:, self.landmarks]
+        half = max(_LEAST_HALF, len(between) // 2)
+        near = [np.argsort(row, kind="stable")[:half] for row in between[::_NEAR_HALVES]]
+        halves = [_misfit(between[np.ix_(rows, rows)], c) for rows in near]
+        return max(_misfit(between, c), float(np.median(halves)))
+
+    def sources(self, count: int) -> tuple[Array, Array]:
+        """Return some landmarks (s,) and the lengths from them (s, n)."""
+        return self.landmarks[:count], np.where(self.joined, self.along, np.inf)[:count]
+
+
+def _longest(lengths: Array) -> float:
+    """Return the length that the others are cut to; lengths of 0 do not count for it."""
+    apart = lengths[lengths > 0]
+    return _FAR * float(np.median(apart)) if len(apart) else 0.0
+
+
+def _centred(lengths: Array, longest: float) -> tuple[Array, Array]:
+    """Return -½ J Δ J (L, L) of squared lengths Δ, none above the longest, and row means of Δ."""
+    squares = np.square(np.minimum(lengths, longest))
+    means = centre_squares(squares)
+    return squares, means
+
+
+def _misfit(lengths: Array, c: int) -> float:
+    """Return 0 where c dimensions hold lengths (L, L), 1 where at most half of their spectrum.
+
+    Eigenvalues count by their modulus (de Silva and Tenenbaum 2004).
+    """
+    values = eigh(_centred(lengths, _longest(lengths))[0], eigvals_only=True)
+    return min(1.0, 2 * (1 - float(values[-c:].sum() / (np.abs(values).sum() or 1.0))))
+
+
+def wanted_distances(lengths: Lengths, F: Array, m: float) -> tuple[tuple[Array, Array], Array]:
+    """Return pairs (i, j) of a point and a landmark, and the logarithms of their distances.
+
+    Of the lengths g along the graph, e straight and d those of rows F (n, r) they are
+    (1 - m) log g + m (log d + log e) / 2, where these have one median, and log g at least the range
+    of the others. Between components d does not count; where points are not known, d alone counts.
+    """
+    i, at = lengths.pairs()
+    j, same = lengths.landmarks[at], lengths.joined[at, i]
+    log_d = _log(pair_distances(F, F, i, j))
+    if lengths.points is None:
+        return (i, j), log_d
+    # In a unit of their own, so that no scale rounds them; that of the picture is the one of d.
+    log_e, log_g = _log(in_unit(lengths.straight(i, j))), _log(in_unit(lengths.along[at, i]))
+    far = (1 - m) * followed(log_e, log_g, 1.0) + m * log_e
+    if not same.any():  # components are points
+        return (i, j), far
+    T = far - np.median(far[same]) + np.median(log_d[same])
+    T[same] = followed(log_d[same], far[same], 1 - m / 2)
+    return (i, j), T
+
+
+def _log(lengths: Array) -> Array:
+    """Return the logarithms of lengths, of which none is 0."""
+    return np.log(np.maximum(lengths, _TINY * lengths.max()))
 
 
 def followed(log_distances: Array, log_lengths: Array, weight: float) -> Array:
     """Return the weighted mean of logarithms of distances and of path lengths, of one median.
 
-    Where paths have nearly the same length, as between groups in many dimensions, their logarithms
-    are stretched: the middle 95 % of them cover at least the range of those of the distances. Along
-    strips they cover more, and stay as they are.
+    Lengths whose range is smaller get that of the distances: paths may take short cuts.
     """
     center = np.median(log_distances)
     ranges = [np.subtract(*np.quantile(x, _ENDS)) for x in (log_distances, log_lengths)]
@@ -113,24 +235,33 @@ def followed(log_distances: Array, log_lengths: Array, weight: float) -> Array:
     return (1 - weight) * log_distances + weight * lengths
 
 
-def with_few_digits(
-    M: Any, root: Array, start: Array, targets: Array
-) -> tuple[Any, Array, Array, Array]:
-    """Return a step M, √π, places and logarithms of distances with two to three digits.
+def spread_targets(log_distances: Array, spread: float, c: int) -> Array:
+    """Return targets of log distances (m,): between these and quantiles of those in a ball.
 
-    The descent increases rounding until single points end elsewhere. So what is rounding before it,
-    between precisions or machines, is mostly taken out here, and a picture does not show digits.
+    spread 0: the distances; 1: quantiles of the distances of random points of a disc (c = 2) or
+    ball, with the same median, so that only their order is kept and the points fill the frame, as
+    in nonmetric scaling (Kruskal 1964). Between the two: the mean of logarithms by these weights.
     """
-    blocks, unit = blocks_of(M), 2.0 ** np.round(np.median(targets) / np.log(2))
-    M = blocks.csr((_rounded(M.data, blocks.xp), M.indices, M.indptr), M.shape)
-    start = unit * np.round(start / unit * 2**_START_BITS) / 2**_START_BITS
-    return M, _rounded(root, np), start, np.round(targets * 2**_TARGET_BITS) / 2**_TARGET_BITS
+    ranks = (rankdata(log_distances) - 0.5) / len(log_distances)
+    wanted = log_quantiles(ranks, c) - log_quantiles(np.array([0.5]), c) + np.median(log_distances)
+    return (1 - spread) * log_distances + spread * wanted  # type: ignore[no-any-return]
 
 
-def _rounded(x: Any, xp: Any) -> Any:
-    """Return numbers with eight binary digits."""
-    mantissa, exponent = xp.frexp(x)
-    return xp.ldexp(xp.round(mantissa * 2**_BITS) / 2**_BITS, exponent)
+def log_quantiles(ranks: Array, c: int) -> Array:
+    """Return the logarithms of quantiles of the distance of two random points of a unit ball.
+
+    c = 2: a disc (Garwood 1947); 3: a ball.
+    """
+    log_t = np.linspace(math.log(_SMALLEST), math.log(2), _QUANTILES)
+    t = np.exp(log_t)
+    if c == 2:
+        half = np.minimum(t / 2, 1)
+        chord = half * (1 + t**2 / 2) * np.sqrt(1 - half**2)
+        cumulative = 1 + 2 / np.pi * ((t**2 - 1) * np.arccos(half) - chord)
+        cumulative = np.where(t < _CANCELLING, t**2 - 4 / (3 * np.pi) * t**3, cumulative)
+    else:
+        cumulative = t**3 - 9 / 16 * t**4 + t**6 / 32
+    return np.interp(np.log(ranks), np.log(cumulative), log_t)
 
 
 def is_measurable(diffusion: Diffusion) -> bool:
@@ -139,14 +270,17 @@ def is_measurable(diffusion: Diffusion) -> bool:
     return isinstance(new, PointKernel) and new.metric in (*COORDINATES, "precomputed")
 
 
-def graph_of_lengths(diffusion: Diffusion, observed: Array | None = None) -> Any:
+def graph_of_lengths(diffusion: Diffusion, observed: Array | None = None, M: Any = None) -> Any:
     """Return the graph of neighbours with the lengths of its edges, CSR (n, n), symmetric.
 
-    It is where the diffusion is. None without such a graph, and where lengths are not known. Given
-    the points as they were `observed` (n, d), NaN where nothing was, lengths are those by the
-    entries that both points have; edges between points that share none are left out.
+    It is where the diffusion is. None without such a graph, unless the largest entries of M (n, n)
+    take its place, and where lengths are not known. Given the points as they were `observed`
+    (n, d), NaN where nothing was, lengths are those by the entries that both points have; edges
+    between points that share none are left out.
     """
     step, new = diffusion.directed_step, cast(Any, diffusion.out_of_sample)
+    if step is None and M is not None:
+        step = largest_of_rows(M, _EDGES)
     if step is None or not is_measurable(diffusion):
         return None
     first, points = diffusion.first_points, new.points
@@ -164,41 +298,3 @@ def graph_of_lengths(diffusion: Diffusion, observed: Array | None = None) -> Any
         points = points[first]
         graph.data = pair_distances(points, points, i, j)
     return graph
-
-
-def paths_within(diffusion: Diffusion, components: list[Array]) -> list[Paths] | None:
-    """Return the paths within each component; None without a graph of lengths, or where a part is
-    not connected.
-
-    Landmarks are chosen by the content of the points in float32, so that they are the same ones in
-    both precisions.
-    """
-    graph = graph_of_lengths(diffusion)
-    if graph is None:
-        return None
-    new = cast(Any, diffusion.out_of_sample)
-    points, by_column = new.points[diffusion.first_points], not new.distances_are_given
-    place = np.argsort(content_order(points, by_column, np.float32))
-    device, found = blocks_of(graph).device, []
-    most = max(_LEAST_LANDMARKS, min(_LANDMARKS, _VISITS // diffusion.n))
-    for vertices in components:
-        order = np.argsort(place[vertices])
-        own = graph if len(vertices) == diffusion.n else graph[vertices][:, vertices]
-        lengths = shortest_paths(on_device(own, device), order[:most])
-        if not np.isfinite(lengths).all():
-            return None
-        found.append(Paths(vertices, order, lengths))
-    return found
-
-
-def paths_of_few(paths: Sequence[Paths], count: int) -> tuple[Array, Array]:
-    """Return some landmarks (s,), the same part of each component, and their lengths (s, n)."""
-    n = sum(len(one.vertices) for one in paths)
-    sources, lengths = [], []
-    for one in paths:
-        own = min(len(one.lengths), max(1, round(count * len(one.vertices) / n)))
-        rows = np.full((own, n), np.inf)
-        rows[:, one.vertices] = one.lengths[:own]
-        sources.append(one.vertices[one.order[:own]])
-        lengths.append(rows)
-    return np.concatenate(sources), np.concatenate(lengths)

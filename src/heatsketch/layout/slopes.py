@@ -1,16 +1,18 @@
-"""Derivatives of the place of a new point by its features, from those of its affinities."""
+"""The place of a new point among those near to it, and its derivatives by the features."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
-from heatsketch.layout.free import geometric_medians
+from heatsketch.backend import blocks_of
 from heatsketch.markov.normalization import Scaling
 
-_AT_A_DATUM = 1e-12  # of the farthest place: a median so near to a place stays there
+_MEANS, _NEWTON = 30, 4  # rounds that find a location
+_ROUNDING = 1e-13  # of a curvature
+_LOCATED = 2**21  # pairs of places looked at together
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +29,8 @@ class Beside:
         x - x_j.
     log_slopes : array (j, d)
         The derivatives of log K_j by x.
+    pull_slopes : array (j, d)
+        Those of the logarithm of the pull of x_j.
     scaling : Scaling
         From K to A.
     """
@@ -35,6 +39,7 @@ class Beside:
     columns: Array
     apart: Array
     log_slopes: Array
+    pull_slopes: Array
     scaling: Scaling
 
 
@@ -63,23 +68,85 @@ def slopes_of_row(H: Array, is_markov: bool, beside: Beside) -> Array:
     return np.asarray((weight[:, None] * H[:, :-1]).T @ log_slopes + np.outer(y, turn))
 
 
-def slopes_of_median(places: Array, pulling: Array, strength: Array, beside: Beside) -> Array:
-    """Return the derivatives (k, d) of the median of the places that pull with these strengths."""
+def slopes_of_location(
+    places: Array, s: float, pulling: Array, strength: Array, beside: Beside
+) -> Array:
+    """Return the derivatives (k, d) of the location of the places that pull with these strengths.
+
+    Of a training point, which is at its own place, those of the location among the others.
+    """
     k, d = places.shape[1], beside.apart.shape[1]
     others = np.isfinite(strength)
     if not others.any():
         return np.zeros((k, d))
-    pulling, c = pulling[others], strength[others] / strength[others].max()
-    row: Any = sparse.csr_matrix((c, pulling, [0, len(c)]), (1, len(places)))
-    y = geometric_medians(places, row)[0]
-    away = y - places[pulling]  # (j, k)
-    lengths = np.linalg.norm(away, axis=1)
-    if (lengths <= _AT_A_DATUM * lengths.max()).any():
-        return np.zeros((k, d))
+    pulling, w = pulling[others], strength[others] / strength[others].max()
+    y = located(places[pulling][None], w[None], s)
+    curvature = slope_and_curvature(y, places[pulling][None], w[None], s)[1][0]
     order = np.argsort(beside.columns)
     at = order[np.searchsorted(beside.columns[order], pulling)]
-    apart = beside.apart[at]
-    turned = beside.log_slopes[at] - apart / np.einsum("jd,jd->j", apart, apart)[:, None]
-    units, over = away / lengths[:, None], c / lengths
-    curvature = over.sum() * np.eye(k) - (over[:, None] * units).T @ units
-    return np.asarray(-np.linalg.pinv(curvature) @ ((c[:, None] * units).T @ turned))
+    away = y - places[pulling]  # (j, k)
+    pull = w / (1 + np.square(away).sum(axis=1) / s**2)
+    turned = (pull[:, None] * away).T @ beside.pull_slopes[at]
+    return np.asarray(-np.linalg.pinv(curvature) @ turned)
+
+
+# Locations of places that attract
+
+
+def locations(places: Array, rows: Any, s: float) -> Array:
+    """Return the minima y (m, c) of Σ_j w_j log(1 + |y - y_j|² / s²), y_j (n, c) the places.
+
+    `rows` (m, n) contains the weights, a CSR matrix. Of infinite ones only these count: a training
+    point has its own place exactly. The search starts at the place that has the least sum, by means
+    that are weighted again and again, and ends with steps of Newton. A row depends on that row
+    only.
+    """
+    blocks = blocks_of(rows)
+    indptr, indices, data = (blocks.host(part) for part in (rows.indptr, rows.indices, rows.data))
+    counts, found = np.diff(indptr), np.empty((len(indptr) - 1, places.shape[1]))
+    for count in np.unique(counts):
+        alike = np.flatnonzero(counts == count)
+        for tile in row_tiles(len(alike), max(1, _LOCATED // count**2)):
+            rows = alike[tile]
+            entries = indptr[rows, None] + np.arange(count)
+            w, j = data[entries].astype(float), indices[entries]
+            infinite = np.isinf(w)
+            known = infinite.any(axis=1)
+            found[rows[known]] = places[j[known, infinite[known].argmax(axis=1)]]
+            w, j = w[~known], j[~known]
+            w /= w.max(axis=1, keepdims=True)
+            found[rows[~known]] = located(places[j], w, s)
+    return found
+
+
+def located(P: Array, w: Array, s: float) -> Array:
+    """Return the locations (m, c) of places P (m, k, c) with weights (m, k)."""
+    between = np.square(P[:, :, None] - P[:, None]).sum(axis=3) / s**2
+    start = (np.log1p(between) * w[:, None]).sum(axis=2)
+    start[w == 0] = np.inf
+    y = P[np.arange(len(P)), start.argmin(axis=1)]
+    for _ in range(_MEANS):
+        pull = w / (1 + np.square(P - y[:, None]).sum(axis=2) / s**2)
+        y = (pull[:, :, None] * P).sum(axis=1) / pull.sum(axis=1)[:, None]
+    for _ in range(_NEWTON):
+        slope, curvature = slope_and_curvature(y, P, w, s)
+        tried = y - np.linalg.solve(curvature, slope[:, :, None])[:, :, 0]
+        lower = np.linalg.norm(slope_and_curvature(tried, P, w, s)[0], axis=1)
+        better = lower < np.linalg.norm(slope, axis=1)
+        y = np.where(better[:, None], tried, y)
+    return y
+
+
+def slope_and_curvature(y: Array, P: Array, w: Array, s: float) -> tuple[Array, Array]:
+    """Return half the slope (m, c) and curvature (m, c, c) of the sum that a location minimises.
+
+    In units of s².
+    """
+    away = y[:, None] - P
+    near = 1 / (1 + np.square(away).sum(axis=2) / s**2)
+    pull = w * near
+    slope = (pull[:, :, None] * away).sum(axis=1)
+    along = np.sqrt(2 * pull * near)[:, :, None] * away / s
+    own = (1 + _ROUNDING) * pull.sum(axis=1)
+    curvature = own[:, None, None] * np.eye(P.shape[2])
+    return slope, curvature - (along[:, :, :, None] * along[:, :, None]).sum(axis=1)

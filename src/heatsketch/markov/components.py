@@ -6,7 +6,7 @@ Distances of wide coordinates are the diffusion distances of a filter.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -153,10 +153,6 @@ class WideCoordinates:
     def ordered(self, vertices: Array) -> Array:
         """Return vertices in the order of content."""
         return vertices[np.argsort(self.place[vertices])]
-
-    def without_large(self, size: int) -> WideCoordinates:
-        """Return the same with only the components of fewer points than `size`."""
-        return replace(self, components=[c for c in self.components if len(c) < size])
 
     def mapped(self, maps: list[Array], k: int) -> tuple[Array, Array]:
         """Return F W and S F W (n, k), W (r, k) the directions of each component; else zeros."""

@@ -36,7 +36,7 @@ from heatsketch.neighbors import (
     pair_distances,
 )
 from heatsketch.neighbors.metric import Metric
-from heatsketch.neighbors.near import N_NEAREST, over_distances
+from heatsketch.neighbors.near import N_NEAREST, pull_slopes, pulls_of
 from heatsketch.operators.csr import inverse_permutation, largest_of_rows
 from heatsketch.operators.kernel import Kernel
 from heatsketch.operators.operator import Operator
@@ -74,9 +74,9 @@ class OutOfSampleKernel(Protocol):
     def affinities(self, X: Any, blocks: Blocks = HOST) -> Affinities:
         """Return the affinities K(x, x_j) of new points, array or CSR (m, n), and their pulls.
 
-        These are a function of a training point at each vertex (n,) that returns
-        K(x, x_j) / |x - x_j|, CSR (m, n): infinite at a training point. Matrices are where `blocks`
-        are, if the rule can compute there, else on the host.
+        These are a function of a training point at each vertex (n,) that returns about K(x, x_j),
+        CSR (m, n), infinite at a training point. Matrices are where `blocks` are, if the rule can
+        compute there, else on the host.
         """
 
     def novelty(self, X: Any) -> Array:
@@ -125,6 +125,27 @@ class PointKernel(ABC):
         )
 
     @property
+    @abstractmethod
+    def units(self) -> float | Array:
+        """Bandwidth ε, or local scales (n,), of the vertices."""
+
+    def pulls(self, K: Any, distances: Array) -> Any:
+        """Return the pulls (m, n), CSR, of affinities K at distances (nnz,)."""
+        blocks = blocks_of(K)
+        u = self._squares(distances, K.indices, blocks)
+        return blocks.csr((pulls_of(K.data, u, blocks.xp), K.indices, K.indptr), K.shape)
+
+    def pull_slopes(self, apart: Array, columns: Array) -> Array:
+        """Return the derivatives (j, d) of the logarithm of the pull by x, see `log_slopes`."""
+        u = self._squares(np.linalg.norm(apart, axis=1), columns, HOST)
+        return self.log_slopes(apart, columns) + pull_slopes(u, apart)
+
+    def _squares(self, distances: Array, columns: Array, blocks: Blocks) -> Array:
+        """Return squared distances to vertices in units of these."""
+        units = blocks.native(self.units)
+        return (distances / units[columns]) ** 2 if units.ndim else distances**2 / units
+
+    @property
     def width(self) -> int:
         """Columns of the new points."""
         return int(self.points.shape[1])
@@ -147,8 +168,8 @@ class PointKernel(ABC):
             row, columns = HOST.row_numbers(largest), first_points[largest.indices]
             metric = Distances.from_metric(self.metric)
             if metric is None:
-                return _pulls(largest, pair_distances(x, self.points, row, columns))
-            return _pulls(largest, metric(x, self.points)[row, columns])
+                return self.pulls(largest, pair_distances(x, self.points, row, columns))
+            return self.pulls(largest, metric(x, self.points)[row, columns])
 
         return K, pulls
 
@@ -207,13 +228,6 @@ def _log_affinity(distances: Array, scales: Array) -> Array:
         return logsumexp(-(ratios**2), axis=1)
 
 
-def _pulls(K: Any, distances: Array) -> Any:
-    """Return K (m, n), CSR, with its entries divided by their distances (nnz,)."""
-    blocks = blocks_of(K)
-    data = over_distances(K.data, distances, blocks.xp)
-    return blocks.csr((data, K.indices, K.indptr), K.shape)
-
-
 # Kernels of points
 
 
@@ -227,13 +241,18 @@ class NeighborKernel(PointKernel):
     weight: Array | None = None  # (n,), a factor of the affinities to each vertex
     distinct: Array | None = None  # the first vertex of each point, where copies have their own
 
+    @property
+    def units(self) -> float | Array:
+        """Bandwidth ε, or local scales (n,), of the vertices."""
+        return self.scales
+
     def affinities(self, X: Points, blocks: Blocks = HOST) -> Affinities:
         """Return affinities of new points, CSR (m, n), and their pulls, from one search."""
         x, near = self.as_training(X), self.neighborhoods
         lists = near.radius is None and isinstance(near.search, NeighborIndex)
         x = blocks.native(x) if lists and not sparse.issparse(x) else x
         K, distances = self.with_distances(x)
-        return K, lambda first_points: _pulls(K, distances.data)
+        return K, lambda first_points: self.pulls(K, distances.data)
 
     def new_rows(self, X: Any) -> Any:
         """Return affinities of new points, CSR (m, n), where these points are."""
@@ -299,6 +318,11 @@ class DenseKernel(PointKernel):
     kernel: Kernel
     index: Any = None  # a search among the distinct points, for local scales
     order: int = 0  # the neighbour whose distance is the scale
+
+    @property
+    def units(self) -> float | Array:
+        """Bandwidth ε, or local scales (n,), of the vertices."""
+        return self.kernel.epsilon
 
     def new_rows(self, X: Any) -> Array:
         """Return affinities of new points (m, n)."""
@@ -386,7 +410,11 @@ class OutOfSampleMixture:
         # Rows of far points would underflow; normalisation cancels a factor of a row.
         log_k -= np.minimum(log_k.max(axis=1, keepdims=True) + _MAX_NEGATIVE_LOG, 0.0)
         K = np.exp(log_k)
-        return K, lambda first_points: sparse.csr_matrix(over_distances(K, cdist(X, self.points)))
+
+        def pulls(first_points: Array) -> Any:
+            return sparse.csr_matrix(np.where(cdist(X, self.points) > 0, K, np.inf))
+
+        return K, pulls
 
     def novelty(self, X: Any) -> Array:
         """Return the novelty (m,), by the stationary density: the integral of the affinities."""
@@ -421,8 +449,7 @@ class OutOfSampleAffinities:
     def affinities(self, rows: Any, blocks: Blocks = HOST) -> Affinities:
         """Return the affinities to the vertices, checked, and their pulls.
 
-        Affinities have no distances by which they could be divided: the pulls are infinite where a
-        row is that of a training point.
+        Without distances the pulls are infinite where a row is that of a training point.
         """
         sums = np.asarray(rows.sum(axis=1)).ravel()
         least = rows.min(axis=1)

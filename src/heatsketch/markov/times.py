@@ -49,7 +49,7 @@ def choose_time(
     filter: str = "accumulated",
     leading: LeadingPairs = leading_pairs,
 ) -> TimeCurve:
-    """Choose the time as `HeatEmbedding` does, without the embedding; see `direction_curve`."""
+    """Choose the time as a linear `HeatEmbedding` does; see `direction_curve`."""
     count = max(N_LEADING, 4 * n_components)
     coordinates = ComponentCoordinates.from_diffusion(diffusion, count, leading)
     return direction_curve(coordinates.each[0], filter, n_components)

@@ -10,10 +10,11 @@ from sklearn.metrics import euclidean_distances
 
 from heatsketch._typing import Array
 from heatsketch.graphs.shortest_paths import shortest_paths
-from heatsketch.layout.paths import Paths, graph_of_lengths, paths_of_few
+from heatsketch.layout.paths import Lengths, graph_of_lengths
 from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.rows import LeadingPairs
 from heatsketch.metrics.distances import DiffusionDistances
-from heatsketch.metrics.distortions import Distortion, compare_distances
+from heatsketch.metrics.distortions import Distortion, compare_distances, distortion_from
 from heatsketch.metrics.neighborhoods import excess_ranks, losses
 from heatsketch.metrics.ranks import rank_correlation
 from heatsketch.operators.operator import Bounds
@@ -29,6 +30,7 @@ _LIMITS = {  # of borderline and of good measures, which docs/howto/read-distort
     "true_neighbors": (NEIGHBORS / 5, NEIGHBORS / 4),
     "distances": (0.6, 0.7),
 }
+_HELD = (2 / 3, 1 / 3)  # misfits up to which some path lengths are held, and all
 _GRADES = ("Rough", "Borderline", "Good")
 _GOOD_WITHIN = 0.8
 _FRAME, _FAR = 0.98, 2.0  # central fraction of the points; distance in units of its radius
@@ -69,6 +71,10 @@ class PictureQuality(NamedTuple):
     true_neighbors : float
         How many of the 15 nearest points in the picture are among the 30 nearest in the data, the
         mean of some 300 points. NaN for fewer than 50 distinct points.
+    misfit : float
+        Of a free layout: 0 if so few dimensions hold all path lengths along the data, so that it
+        follows these; 1 if they hold at most half of them, so that it follows diffusion and
+        straight distances. NaN for other pictures.
 
     See Also
     --------
@@ -83,6 +89,7 @@ class PictureQuality(NamedTuple):
     crowding: float = math.nan
     is_free: bool = False
     true_neighbors: float = math.nan
+    misfit: float = math.nan
 
     @property
     def verdict(self) -> str:
@@ -117,9 +124,13 @@ class PictureQuality(NamedTuple):
             known += [text + (limit if self._grade(name) == 1 else "") for text in words]
         word, use = self._judged()
         kept = math.floor(100 * self.within + 1e-9)
+        misfit, held = ", ".join(shown({"misfit": self.misfit})), ""
+        if misfit and use:
+            held = ("few", "some", "all")[sum(self.misfit <= limit for limit in _HELD)]
         said = [
             f"{word}: {', '.join(known)}" if known else word,
             use,
+            f"So few dimensions show {held} path lengths along the data ({misfit})" if held else "",
             f"Far points: {self.outside:,} outside the frame" if self.outside else "",
             "Most points are crowded in 1 % of the frame" if self.crowding > _CROWDED else "",
             f"The picture keeps {kept} % of diffusion distances within a factor of {FACTOR:g}",
@@ -182,10 +193,10 @@ class Picture:
     places : array (points, k)
     time, filter
         Of the diffusion distances that the picture should keep.
-    ends : pair of floats
-        The ends of the spectrum.
-    rows : array (n, r)
-        Of the vertices; their distances are the diffusion distances.
+    ends : pair of floats or None
+        The ends of the spectrum, if they are known.
+    rows : array (n, r) or None
+        Of the vertices; their distances are the diffusion distances. None: they are found again.
     error : float
         The relative one of a mean squared distance of the rows.
     held_out_log_L : float
@@ -198,27 +209,40 @@ class Picture:
         `sampled_geodesics`, if they are known.
     gaps : array of bool (points, d) or None
         The entries of the data that were filled.
+    misfit : float
+        That of a free layout.
     """
 
     places: Array
     time: float
     filter: str
-    ends: Bounds
-    rows: Array
+    ends: Bounds | None
+    rows: Array | None
     error: float
     held_out_log_L: float
     is_free: bool
     of_points: bool
     geodesics: tuple[Array, Array] | None
     gaps: Array | None
+    misfit: float = math.nan
 
-    def judged(self, diffusion: Diffusion) -> tuple[Distortion, PictureQuality | None]:
+    def judged(
+        self, diffusion: Diffusion, leading: LeadingPairs
+    ) -> tuple[Distortion, PictureQuality | None]:
         """Measure how well the picture keeps diffusion distances, and how it agrees with data."""
         wanted = DiffusionDistances.from_operator(
-            diffusion, self.time, self.filter, within_components=True, ends=self.ends
+            diffusion,
+            self.time,
+            self.filter,
+            within_components=True,
+            ends=self.ends,
+            leading=leading,
         )
-        rows = self.rows[diffusion.vertex]
-        distortion = compare_distances(self.places, rows, wanted, self.error)
+        if self.rows is None:
+            distortion = distortion_from(self.places, wanted)
+        else:
+            rows = self.rows[diffusion.vertex]
+            distortion = compare_distances(self.places, rows, wanted, self.error)
         distortion = distortion._replace(held_out_log_L=self.held_out_log_L)
         if not self.of_points:
             return distortion, None
@@ -226,13 +250,14 @@ class Picture:
         if geodesics is None:
             geodesics = sampled_geodesics(diffusion, gaps=self.gaps)
         places = self.places[diffusion.counted]
-        return distortion, picture_quality(
+        quality = picture_quality(
             places, diffusion, distortion, geodesics, is_free=self.is_free, gaps=self.gaps
         )
+        return distortion, quality._replace(misfit=self.misfit)
 
 
 def sampled_geodesics(
-    diffusion: Diffusion, paths: Sequence[Paths] | None = None, gaps: Array | None = None
+    diffusion: Diffusion, paths: Lengths | None = None, gaps: Array | None = None
 ) -> tuple[Array, Array] | None:
     """Return up to 50 vertices (s,), and the lengths (s, n) of the shortest paths from them.
 
@@ -245,7 +270,7 @@ def sampled_geodesics(
         return None
     count = min(_SOURCES, max(_LEAST_SOURCES, _VISITS // n))
     if paths is not None and gaps is None:
-        return paths_of_few(paths, count)
+        return paths.sources(count)
     graph = graph_of_lengths(diffusion, None if gaps is None else _observed(diffusion, gaps))
     if graph is None:
         return None

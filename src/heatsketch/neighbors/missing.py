@@ -11,6 +11,7 @@ from heatsketch._random import content_order
 from heatsketch._tiles import filled, for_each_tile, sum_over_tiles
 from heatsketch._typing import Array
 from heatsketch.backend.host_search import smallest_of_rows
+from heatsketch.neighbors.metric import in_unit
 
 MOST_DONORS = 4096  # rows that others are compared with: each with all of them
 _MOST_ROUNDS = 8
@@ -74,7 +75,7 @@ class Donors:
         Trends bring entries nearer, but into planes, which a mixture would take for components.
         """
         there = ~np.isnan(X)
-        order = content_order(np.hstack([np.where(there, X, 0.0), there]))
+        order = content_order(np.hstack([in_unit(np.where(there, X, 0.0)), there]))
         mean = np.nanmean(X[order], axis=0, dtype=float)  # the same bits in any order of X
         rows = X[order[:MOST_DONORS]].astype(float)
         _, first = np.unique(_keys(rows), return_index=True)

@@ -10,7 +10,8 @@ from heatsketch._typing import Array
 from heatsketch.backend import blocks_of
 from heatsketch.operators.csr import largest_of_rows, scale_both_sides
 
-N_NEAREST = 32  # training points, or more where several are equally near, that pull at a new point
+N_NEAREST = 15  # training points, or more where several are equally near, that pull at a new point
+_NEARER = 0.01  # τ, the u at which a training point pulls twice as much as K says
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +23,7 @@ class Near:
     affinities : array or CSR matrix (m, n)
         K(x, x_j), on the host or a device, where the search was made.
     pulls : function
-        Returns K(x, x_j) / |x - x_j|, CSR (m, n): infinite at a training point.
+        Returns about K(x, x_j), CSR (m, n), infinite at a training point.
     scaling : Scaling
         Its `new_rows` turn affinities into rows of A.
     """
@@ -36,7 +37,7 @@ class Near:
         return self.scaling.new_rows(self.affinities, dtype)
 
     def attraction(self) -> Any:
-        """Return the pulls of the 32 nearest, CSR (m, n); a point that counts w times pulls so."""
+        """Return the pulls of the 15 nearest, CSR (m, n); a point that counts w times pulls so."""
         pulls, weights = self.pulls(), self.scaling.weights
         if weights is not None:
             blocks = blocks_of(pulls)
@@ -46,7 +47,19 @@ class Near:
         return largest_of_rows(pulls, N_NEAREST)
 
 
-def over_distances(K: Array, distances: Array, xp: Any = np) -> Array:
-    """Return K / distances, infinite at distance 0."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return xp.where(distances > 0, K / distances, np.inf)
+def pulls_of(K: Array, u: Array, xp: Any = np) -> Array:
+    """Return K (1 + τ / u), infinite where u = 0; u: squared distances in units of local scales.
+
+    So the place of a new point tends to that of a training point to which it comes near, and else
+    hardly changes: neighbours have u about 1.
+    """
+    with np.errstate(divide="ignore"):
+        return xp.where(u > 0, K * (1 + _NEARER / u), np.inf)
+
+
+def pull_slopes(u: Array, apart: Array) -> Array:
+    """Return the derivatives (j, d) of log(1 + τ / u) by x; `apart` is x - x_j."""
+    squares = np.square(apart).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        factors = -2 * _NEARER / ((u + _NEARER) * squares)
+    return np.where(squares > 0, factors, 0.0)[:, None] * apart

@@ -82,8 +82,8 @@ def biplot(
 
     Notes
     -----
-    Points whose derivative is 0 have no arrow: in a free layout a point like them would be placed
-    exactly at one that is there. The cost is that of `sensitivity` of up to 256 points.
+    Points whose derivative is 0 have no arrow. The cost is that of `sensitivity` of up to 256
+    points.
 
     Examples
     --------

@@ -81,7 +81,7 @@ def time_curve(curve: Any, *, path: str | Path | None = None, ax: Any = None) ->
     Parameters
     ----------
     curve : TimeCurve
-        `time_curve_` of a `HeatEmbedding` with ``time="auto"``.
+        `time_curve_` of a `HeatEmbedding` with ``layout="linear"`` and ``time="auto"``.
     path : path, default=None
         File to write, .png, .pdf or .svg; an existing one is replaced.
     ax : matplotlib Axes, default=None
@@ -108,7 +108,7 @@ def time_curve(curve: Any, *, path: str | Path | None = None, ax: Any = None) ->
     --------
     >>> import heatsketch as hs
     >>> X, angle = hs.datasets.circle(100, rng=0)
-    >>> embedding = hs.HeatEmbedding(2, random_state=0).fit(X)
+    >>> embedding = hs.HeatEmbedding(2, layout="linear", random_state=0).fit(X)
     >>> hs.plot.time_curve(embedding.time_curve_).axes[0].get_xlabel()
     'diffusion time'
     """
@@ -142,7 +142,7 @@ def scales(
     Parameters
     ----------
     embedding : HeatEmbedding
-        Fitted with ``time="auto"``.
+        Fitted with ``layout="linear"`` and ``time="auto"``.
     trace : HeatTrace, default=None
         ``heat_trace(embedding.diffusion_, times)`` at any times; by default it is computed, with
         ``rng=0``.
@@ -172,7 +172,7 @@ def scales(
     --------
     >>> import heatsketch as hs
     >>> X, angle = hs.datasets.circle(100, rng=0)
-    >>> figure = hs.plot.scales(hs.HeatEmbedding(2, random_state=0).fit(X))
+    >>> figure = hs.plot.scales(hs.HeatEmbedding(2, layout="linear", random_state=0).fit(X))
     >>> [ax.get_ylabel() for ax in figure.axes]
     ['directions', 'effective rank']
     """
@@ -210,7 +210,7 @@ def check_curve(embedding: Any) -> Any:
     if curve is None:
         raise ValueError(
             f"{type(embedding).__name__} has chosen no time (time={embedding.time!r}); pass a "
-            "HeatEmbedding that was fitted with time='auto' to points that differ."
+            "HeatEmbedding with layout='linear' and time='auto', fitted to points that differ."
         )
     return curve
 

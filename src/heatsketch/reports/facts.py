@@ -406,8 +406,10 @@ def distances_of(est: Any) -> tuple[Any, float, str] | None:
 
 def fitted_distortion(est: Any, leading: LeadingPairs = leading_pairs) -> Distortion | None:
     """Return the distortion of the diffusion distances of an estimator; None if it has none."""
+    if isinstance(est, HeatEmbedding):
+        return est._verdict(leading)[0]
     measured: Distortion | None = est._result("distortion_")
-    if isinstance(est, HeatEmbedding) or measured is not None:
+    if measured is not None:
         return measured
     if (kept := distances_of(est)) is None:
         return None

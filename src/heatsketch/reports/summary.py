@@ -69,7 +69,11 @@ def reading(estimator: Any, components: int) -> str:
     """Say what a picture is of, and what is not to be read from it."""
     free = ": a free layout, which keeps neighbours and the order of distances"
     places = free if getattr(estimator, "_has_free_layout", False) else ""
-    gaps = ", or the gaps between components, which stand side by side" if components > 1 else ""
+    gaps, facts = "", estimator._result("diagnostics_") or {}
+    if components > 1 and places and "layout" not in facts:
+        places += ", and between components, which no path joins, the order of straight distances"
+    elif components > 1:
+        gaps = ", or the gaps between components, between which nothing diffuses"
     return (
         f"The picture shows the coordinates of {type(estimator).__name__}{places}. The figures "
         f"compare it with the points and their graph. Do not read areas or densities from it{gaps}."
