@@ -22,14 +22,14 @@ X = cloud(150, 3)
 
 @pytest.fixture
 def looks(monkeypatch):
-    """Count how often distances are compared."""
-    compare, counted = picture.compare_distances, []
+    """Count how often a picture is judged."""
+    compare, counted = picture.picture_quality, []
 
-    def compared(*given):
+    def compared(*given, **named):
         counted.append(1)
-        return compare(*given)
+        return compare(*given, **named)
 
-    monkeypatch.setattr(picture, "compare_distances", compared)
+    monkeypatch.setattr(picture, "picture_quality", compared)
     return counted
 
 
@@ -62,15 +62,15 @@ def test_threads_that_look_at_once_find_the_same(looks):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_child_that_is_forked_while_a_thread_judges_gets_an_answer(monkeypatch):
-    compare, begun, let_go = picture.compare_distances, Event(), Event()
+    compare, begun, let_go = picture.picture_quality, Event(), Event()
     parent = os.getpid()
 
-    def compared(*given):
+    def compared(*given, **named):
         begun.set()
         assert os.getpid() != parent or let_go.wait(60)
-        return compare(*given)
+        return compare(*given, **named)
 
-    monkeypatch.setattr(picture, "compare_distances", compared)
+    monkeypatch.setattr(picture, "picture_quality", compared)
     model = fitted()
     receiver, sender = Pipe(duplex=False)
     child = get_context("fork").Process(target=lambda: sender.send(model.quality_))
@@ -123,11 +123,11 @@ def test_a_file_says_how_distances_are_kept_where_it_is_known(tmp_path):
 def test_a_model_is_stored_where_memory_does_not_judge_it(monkeypatch, tmp_path):
     model = fitted()
 
-    def lacking(*given):
+    def lacking(*given, **named):
         raise MemoryError("as much as there is not")
 
     with monkeypatch.context() as patched:
-        patched.setattr(picture, "compare_distances", lacking)
+        patched.setattr(picture, "picture_quality", lacking)
         for _ in range(2):  # the second time, too
             with pytest.raises(MemoryError, match="as much as there is not"):
                 _ = model.quality_

@@ -125,9 +125,9 @@ class PointKernel(ABC):
         )
 
     @property
-    @abstractmethod
     def units(self) -> float | Array:
-        """Bandwidth ε, or local scales (n,), of the vertices."""
+        """Bandwidth ε, or local scales (n,), of the vertices; 0: affinities have none."""
+        return 0.0
 
     def pulls(self, K: Any, distances: Array) -> Any:
         """Return the pulls (m, n), CSR, of affinities K at distances (nnz,)."""
@@ -143,7 +143,9 @@ class PointKernel(ABC):
     def _squares(self, distances: Array, columns: Array, blocks: Blocks) -> Array:
         """Return squared distances to vertices in units of these."""
         units = blocks.native(self.units)
-        return (distances / units[columns]) ** 2 if units.ndim else distances**2 / units
+        with np.errstate(divide="ignore", invalid="ignore"):
+            u = (distances / units[columns]) ** 2 if units.ndim else distances**2 / units
+        return blocks.xp.where(distances > 0, u, 0.0)  # type: ignore[no-any-return]
 
     @property
     def width(self) -> int:
