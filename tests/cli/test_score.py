@@ -98,11 +98,11 @@ def test_given_options_win_and_are_named(points, run):
 
 
 def test_score_without_a_recorded_time_takes_that_of_heat_embedding(points, run):
-    time = hs.HeatEmbedding(layout="linear").fit(np.load(points)).time_
+    time = hs.HeatEmbedding().fit(np.load(points)).time_
     run("embed", points, "-o", "map.npz", "--method", "pca")
     for embedding in (points, "map.npz"):  # of unknown making; without a diffusion
         said = run("score", points, embedding).lines["time"]
-        assert said == f"{time:g} (chosen as a linear heat-embedding does)"
+        assert said == f"{time:g} (that of heat-embedding in 2 and 3 dimensions)"
 
 
 def test_score_notices_other_points_and_several_times(points, circle, run):

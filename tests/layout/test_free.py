@@ -17,7 +17,13 @@ from heatsketch._tiles import in_one_thread
 from heatsketch.backend import HOST, blocks_of, pair_loops
 from heatsketch.layout.free import evened, free_layout, with_few_digits
 from heatsketch.layout.paths import spread_targets
-from heatsketch.layout.slopes import Beside, locations, slopes_of_location
+from heatsketch.layout.slopes import (
+    Beside,
+    located,
+    locations,
+    slope_and_curvature,
+    slopes_of_location,
+)
 from heatsketch.layout.terms import LogDistances, Neighbors, edges_of
 from problems.limits import set_limits
 from problems.slopes import differences
@@ -478,3 +484,13 @@ def test_weights_of_a_fit_count_in_its_layout():
         ]
         sizes.append(spread[0] / spread[1])
     assert sizes[1] > sizes[0]
+
+
+def test_a_location_is_a_minimum():
+    """Also where the sum is flat: slopes of the place follow from those at a true minimum."""
+    rng = np.random.default_rng(0)
+    P, w = rng.normal(size=(3_000, 15, 2)), rng.random((3_000, 15)) ** 4
+    y = located(P, w, 0.3)
+    slope, curvature = slope_and_curvature(y, P, w, 0.3)
+    assert np.linalg.norm(slope, axis=1).max() < 1e-9
+    assert np.linalg.eigvalsh(curvature).min() > -1e-9

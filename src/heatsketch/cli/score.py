@@ -11,6 +11,7 @@ from heatsketch.cli import common
 from heatsketch.cli.joining import coordinates
 from heatsketch.cli.printing import print_json
 from heatsketch.comparison.methods import defaults, resolve_time
+from heatsketch.estimators.heat_embedding import FREE_DIMENSIONS, FREE_TIME
 from heatsketch.io.metadata import Record, read_metadata
 from heatsketch.markov.rows import leading_pairs
 from heatsketch.metrics.distances import DiffusionDistances
@@ -35,7 +36,7 @@ def run(args: Namespace) -> dict[str, str] | None:
     table = common.read_points(args, record.reading)
     F, shown = coordinates(args, table, embedding)
     _warn_of_other_points(args, record, table)
-    options, seed, whence = _wanted(args, record)
+    options, seed, whence = _wanted(args, record, F.shape[1])
     filter, asked = options["filter"], options["time"]
     time = asked if asked == "auto" else FILTERS[filter].check_time(asked, whole=True)
     common.warn_of_units(options, table)
@@ -70,7 +71,7 @@ def run(args: Namespace) -> dict[str, str] | None:
     }
 
 
-def _wanted(args: Namespace, record: Record) -> tuple[dict[str, Any], Any, str]:
+def _wanted(args: Namespace, record: Record, k: int) -> tuple[dict[str, Any], Any, str]:
     """Return the options of the distances, a seed, and words for where the time comes from.
 
     Options that are given count before those recorded for the embedding.
@@ -88,13 +89,18 @@ def _wanted(args: Namespace, record: Record) -> tuple[dict[str, Any], Any, str]:
     if other:
         words = ", ".join(f"{name} {x} instead of {recorded[name]}" for name, x in other.items())
         warn(UserWarning, f"{args.embedding} was made for other distances: {words}.")
-    options = {"filter": "accumulated", "time": "auto"} | recorded | given
+    is_told = "time" in recorded | given
+    free = FREE_TIME if k in FREE_DIMENSIONS else "auto"
+    options = {"filter": "accumulated", "time": free} | recorded | given
     if options["time"] == 0 and "time" not in given:
         raise ValueError(
             f"{args.embedding} was made at time 0, when all points are equally far; pass --time."
         )
     whence = "given" if "time" in given else "recorded in the file of the embedding"
-    whence = "chosen as a linear heat-embedding does" if options["time"] == "auto" else whence
+    if not is_told:
+        whence = "that of heat-embedding in 2 and 3 dimensions"
+    if options["time"] == "auto":
+        whence = "chosen as a linear heat-embedding does"
     return options, seed, whence
 
 

@@ -33,7 +33,9 @@ from heatsketch.spectral.filters import FILTERS, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS
 
 _ROUNDING = 1e-13  # of an eigenvalue
-_FREE_TIME, _FREE_SKETCH, _SKETCH = 8, 64, 128  # of a free layout; columns of a linear one
+_MOST_WEIGHT = 1e6  # of the neighbours, with which distances count no more
+FREE_DIMENSIONS, FREE_TIME = (2, 3), 8  # of a free layout
+_FREE_SKETCH, _SKETCH = 64, 128  # columns, and those of a linear one
 
 
 @texts_from(Diffusion.from_points, DiffusionEstimator)
@@ -296,7 +298,7 @@ class HeatEmbedding(DiffusionEstimator):
         check_number(self.n_init, "n_init", low=1, integer=True, rules=("auto",))
         check_number(self.factor, "factor", low=1, open_low=True)
         check_choice(self.layout, "layout", ("auto", "free", "linear"))
-        check_number(self.neighbor_weight, "neighbor_weight", low=0)
+        check_number(self.neighbor_weight, "neighbor_weight", low=0, high=_MOST_WEIGHT)
         check_number(self.spread, "spread", low=0, high=1, rules=("auto",))
         check_number(self.path_weight, "path_weight", low=0, high=1)
         if self.layout == "free" and not self._may_be_free:
@@ -308,7 +310,7 @@ class HeatEmbedding(DiffusionEstimator):
     @property
     def _may_be_free(self) -> bool:
         """Whether there is a free layout for these parameters."""
-        return self.n_components in (2, 3) and self.objective == "most"
+        return self.n_components in FREE_DIMENSIONS and self.objective == "most"
 
     def _mapped(self, diffusion: Diffusion, times: list[Any]) -> tuple[Map, Any]:
         """Let the points of a free layout move, or learn a linear map of wide coordinates."""
@@ -321,7 +323,7 @@ class HeatEmbedding(DiffusionEstimator):
             return self._linear_map(diffusion, [np.zeros((n, k))]), None
         if M is None:
             return self._learned(diffusion, times)
-        self.time_ = _FREE_TIME if times[0] == "auto" else times[0]
+        self.time_ = FREE_TIME if times[0] == "auto" else times[0]
         return self._free(diffusion, M)
 
     def _free(self, diffusion: Diffusion, M: Any) -> tuple[Map, Any]:

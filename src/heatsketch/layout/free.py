@@ -28,7 +28,7 @@ _TILE = 4_096  # rows of a tile
 _MEASURED = 6  # times that s is measured
 _SHORTEST = 1e-6  # s, relative to the median distance
 _FAST, _SLOW = 0.9, 0.99  # memory of the two moments of Adam
-_LEAST = 1e-6  # gradient below which steps are shorter, relative to the typical one
+_HELD, _TINY = 2.0, 1e-30  # times the stiffness; a gradient that is none
 _CELLS, _MARGIN = 128, 0.35  # of a side of the grid of a cartogram; of it, beside the picture
 _WIDTH, _GROUND = 0.04, 0.2  # of the density: smoothing, of the frame; added, of its mean
 _MOMENTS, _LAST, _FASTEST = 60, 2.0, 0.02  # of its diffusion: times, the last, longest step
@@ -43,6 +43,8 @@ def free_layout(
     neighbor_weight: float = 0.3,
     steps: int = STEPS,
     mass: Array | None = None,
+    sizes: Array | None = None,
+    held: float = 0.0,
 ) -> Array:
     """Return the free layout Y (n, c) of a graph, c = 2 or 3.
 
@@ -63,6 +65,10 @@ def free_layout(
         At most so many steps.
     mass : array (n,), optional
         How often each point counts in the terms.
+    sizes : array (n,), optional
+        Those of the components of the points, see `edges_of`.
+    held : float, 0 to 1
+        How far the start fits already, see `descend`.
 
     Notes
     -----
@@ -75,16 +81,19 @@ def free_layout(
     targets = targets - centre
     blocks: Any = blocks_of(M)
     dtype = blocks.working_dtype(M.data)
-    there = None if mass is None else blocks.native(mass, dtype)
-    edges = edges_of(M, dtype, there)
+    there, of = (None if x is None else blocks.native(x, dtype) for x in (mass, sizes))
+    edges = edges_of(M, dtype, there, of)
     opening = _OPENING if n > _EXACT_UP_TO else 0.0
-    terms: list[Term] = [Neighbors(edges, neighbor_weight, opening, there)]
+    total = float(edges.data.sum())
+    terms: list[Term] = [Neighbors(edges, neighbor_weight, opening, there, total)]
     terms.append(LogDistances(n, pairs, targets, blocks, dtype, mass))
     # By squares: where most points are one dense group that scaling presses to a dot, the median
     # would blow the rest up, and steps, which have a length, would not bring it back.
     wanted, shown = np.mean(np.exp(2 * targets)), np.mean(pair_distances(start, start, *pairs) ** 2)
     Y = blocks.native(start * math.sqrt(wanted / shown) if shown > 0 else start, dtype)
-    return blocks.host(descend(terms, Y, edges, steps)).astype(float, copy=False) * math.exp(centre)
+    return blocks.host(descend(terms, Y, edges, steps, held)).astype(float, copy=False) * math.exp(
+        centre
+    )
 
 
 def with_few_digits(M: Any, start: Array, targets: Array) -> tuple[Any, Array, Array]:
@@ -102,10 +111,12 @@ def with_few_digits(M: Any, start: Array, targets: Array) -> tuple[Any, Array, A
     return blocks.csr((data, M.indices, M.indptr), M.shape), start, targets / 2**_TARGET_BITS
 
 
-def descend(terms: Sequence[Term], Y: Block, edges: Any, steps: int) -> Block:
+def descend(terms: Sequence[Term], Y: Block, edges: Any, steps: int, held: float = 0.0) -> Block:
     """Return the places Y (n, c) after a descent of the sum of the terms, by steps of Adam.
 
-    The unit of steps is s, half the median length of an edge.
+    The unit of steps is s, half the median length of an edge: by default all gradients make whole
+    ones, which open groups. With `held` 1 small ones make steps by the stiffness of the terms, so
+    that a start that fits already is not torn.
     """
     blocks = blocks_of(Y)
     Y = blocks.copied(Y)
@@ -115,24 +126,27 @@ def descend(terms: Sequence[Term], Y: Block, edges: Any, steps: int) -> Block:
             s = max(blocks.median_length(Y, edges) / 2, _SHORTEST)
         gradient = reduce(add, (term.gradient(Y, s) for term in terms))
         falling = (1 + math.cos(math.pi * t / steps)) / 2
-        _adam(Y, gradient, moments, _RATE * s * falling, t)
+        stiffness = reduce(add, (term.stiffness(s) for term in terms))
+        least = _HELD * held * _RATE * s * stiffness + _TINY
+        _adam(Y, gradient, moments, _RATE * s * falling, least, t)
     return Y
 
 
-def _adam(Z: Block, gradient: Block, moments: tuple[Block, Block], size: float, t: int) -> None:
-    """Make step t of Adam, in place.
+def _adam(
+    Z: Block, gradient: Block, moments: tuple[Block, Block], size: float, least: Any, t: int
+) -> None:
+    """Make step t of Adam, in place; a gradient of the size `least` makes half a step.
 
     A point has one second moment for all coordinates, so that the descent turns with its start.
     """
     blocks = blocks_of(Z)
     xp = blocks.xp
-    least = _LEAST * math.sqrt(float(xp.mean(xp.square(gradient)))) or 1.0
 
     def work(rows: slice) -> None:
         (first, second), G = moments, gradient[rows]
         first[rows] += (1 - _FAST) * (G - first[rows])
         second[rows] += (1 - _SLOW) * (xp.mean(xp.square(G), axis=1, keepdims=True) - second[rows])
-        root = xp.sqrt(second[rows] / (1 - _SLOW**t)) + least
+        root = xp.sqrt(second[rows] / (1 - _SLOW**t)) + least[rows]
         Z[rows] -= size / (1 - _FAST**t) * first[rows] / root
 
     blocks.for_rows(work, len(Z), _TILE)

@@ -45,6 +45,7 @@ _MOST_PAIRS = 120  # of a point that stands where these want it
 LEAST_FREE = 10  # points of a part that move; fewer ones keep their start
 _EVENED = 0.1  # of the spread, at the end
 _LEAST_NEIGHBORS = 0.02  # of their weight, where c dimensions hold all lengths
+_FITS = 8  # times the misfit, from which on a start does not fit
 _STEP_ENTRIES = 64  # of a row of `step_graph`, unless several are equal
 _DENSE_ENTRIES = 2**24  # of rows looked at together: 128 MB
 _GAP, _LEAST_GAP = 0.2, 0.1  # between discs: of the median radius, and of the largest
@@ -247,6 +248,9 @@ def free_map(
     mass = None if diffusion.scaling is None else diffusion.scaling.weights
     mass = None if mass is None else blocks_of(mass).host(mass).astype(float)
     mass = None if mass is None or np.ptp(mass) == 0 else mass  # equal ones change nothing
+    labels = diffusion.operator.components()
+    labels = np.zeros(diffusion.n, int) if labels is None else labels
+    sizes = np.bincount(labels, mass)[labels].astype(float)
     Y, blocks, most = np.zeros((diffusion.n, c)), diffusion.operator.blocks, np.nan
     for vertices, own in lengths:
         misfit, rows = own.misfit(c), F[vertices]
@@ -266,6 +270,8 @@ def free_map(
                 neighbor_weight=neighbor_weight * min(1.0, max(_LEAST_NEIGHBORS, 2 * misfit)),
                 steps=STEPS if len(vertices) >= LEAST_FREE else 0,
                 mass=None if mass is None else mass[vertices] / mass[vertices].mean(),
+                sizes=sizes[vertices],
+                held=max(0.0, 1 - _FITS * misfit),
             )
             many = np.flatnonzero(np.bincount(pairs[1], minlength=len(vertices)) > _MOST_PAIRS)
             places[many] = _among_neighbors(places, step, many)

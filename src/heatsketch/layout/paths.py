@@ -32,8 +32,9 @@ from heatsketch.spectral.eigenpairs import fix_signs
 
 _LANDMARKS, _VISITS, _LEAST_LANDMARKS = 128, 2**21, 24  # of vertices in all; landmarks at least
 _PAIRS_OF_A_POINT = 12  # with landmarks
-_NEAR_HALVES, _LEAST_HALF = 4, 8  # one landmark of so many has a near half, of so many at least
-_FAR = 3.5  # medians: the length that this is at most
+_NEARER = (1, 2, 4, 8)  # of all landmarks, the nearest 1 of so many, around one of
+_OF_LANDMARKS, _LEAST_PART = 4, 8  # so many; so many at least
+_FAR, _FITTING = 3.5, 0.1  # medians: the longest length, unless the misfit is at most this
 _EDGES = 16  # of a row, along which paths go where there is no graph of neighbours
 _ENDS = (0.975, 0.025)
 _ROUNDING = 1e-10  # an eigenvalue next to the largest
@@ -138,17 +139,16 @@ class Lengths:
             return self
         i, at = self.pairs()
         along = in_unit(self.along)  # of which logarithms have the same bits in any unit
-        logs = np.sort(np.log(along[at, i]))
-        moved = spread_targets(logs, part, c)
-        to = np.exp(
-            np.interp(np.log(along, where=along > 0, out=np.zeros(along.shape)), logs, moved)
-        )
-        return replace(self, along=np.where(along > 0, to, 0.0))
+        known = np.sort(np.log(along[at, i]))
+        logs = np.log(along, where=along > 0, out=np.zeros(along.shape))
+        to = np.interp(logs, known, spread_targets(known, part, c))
+        to += (1 - part) * (logs - np.clip(logs, known[0], known[-1]))  # beyond those of the pairs
+        return replace(self, along=np.where(along > 0, np.exp(to), 0.0))
 
     def placed(self, c: int) -> Array:
-        """Return landmark scaling (n, c), by lengths none longer than on a line."""
+        """Return landmark scaling (n, c), by lengths that are cut where they do not fit."""
         between = self.along[:, self.landmarks]
-        longest = _longest(between)
+        longest = _longest(between, self._reach(c))
         B, means = _centred(between, longest)
         values, vectors = eigh(B)
         values, vectors = values[: -c - 1 : -1], fix_signs(vectors[:, : -c - 1 : -1])
@@ -161,23 +161,36 @@ class Lengths:
         """Return 0 where c dimensions hold the lengths between landmarks, 1 where hardly any.
 
         It is the larger one of that of all landmarks and the median of those of the nearer halves
-        of some, because a few far groups take the spectrum while each may be a heap.
+        of some, because a few far groups take the spectrum while each may be a heap. For the same
+        reason far lengths are cut, unless all fit on every scale.
         """
-        between = self.along[:, self.landmarks]
-        half = max(_LEAST_HALF, len(between) // 2)
-        near = [np.argsort(row, kind="stable")[:half] for row in between[::_NEAR_HALVES]]
-        halves = [_misfit(between[np.ix_(rows, rows)], c) for rows in near]
-        return max(_misfit(between, c), float(np.median(halves)))
+        reach = self._reach(c)
+        return self._worst(c, reach, _NEARER[: 2 if reach == _FAR else None])
+
+    def _reach(self, c: int) -> float:
+        """Return after how many medians lengths are cut."""
+        return math.inf if self._worst(c, math.inf, _NEARER) <= _FITTING else _FAR
+
+    def _worst(self, c: int, reach: float, parts: tuple[int, ...]) -> float:
+        """Return the largest misfit of the nearer parts of the landmarks, medians over some."""
+        between, worst = self.along[:, self.landmarks], 0.0
+        for part in parts:
+            count = len(between) if part == 1 else max(_LEAST_PART, len(between) // part)
+            of = between[:1] if part == 1 else between[::_OF_LANDMARKS]
+            near = [np.argsort(row, kind="stable")[:count] for row in of]
+            found = [_misfit(between[np.ix_(rows, rows)], c, reach) for rows in near]
+            worst = max(worst, float(np.median(found)))
+        return worst
 
     def sources(self, count: int) -> tuple[Array, Array]:
         """Return some landmarks (s,) and the lengths from them (s, n)."""
         return self.landmarks[:count], np.where(self.joined, self.along, np.inf)[:count]
 
 
-def _longest(lengths: Array) -> float:
-    """Return the length that the others are cut to; lengths of 0 do not count for it."""
+def _longest(lengths: Array, reach: float) -> float:
+    """Return so many median lengths; those of 0 do not count."""
     apart = lengths[lengths > 0]
-    return _FAR * float(np.median(apart)) if len(apart) else 0.0
+    return reach * float(np.median(apart)) if len(apart) else 0.0
 
 
 def _centred(lengths: Array, longest: float) -> tuple[Array, Array]:
@@ -187,12 +200,12 @@ def _centred(lengths: Array, longest: float) -> tuple[Array, Array]:
     return squares, means
 
 
-def _misfit(lengths: Array, c: int) -> float:
+def _misfit(lengths: Array, c: int, reach: float) -> float:
     """Return 0 where c dimensions hold lengths (L, L), 1 where at most half of their spectrum.
 
     Eigenvalues count by their modulus (de Silva and Tenenbaum 2004).
     """
-    values = eigh(_centred(lengths, _longest(lengths))[0], eigvals_only=True)
+    values = eigh(_centred(lengths, _longest(lengths, reach))[0], eigvals_only=True)
     return min(1.0, 2 * (1 - float(values[-c:].sum() / (np.abs(values).sum() or 1.0))))
 
 

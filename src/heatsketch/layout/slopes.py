@@ -10,7 +10,7 @@ from heatsketch._typing import Array
 from heatsketch.backend import blocks_of
 from heatsketch.markov.normalization import Scaling
 
-_MEANS, _NEWTON = 30, 4  # rounds that find a location
+_STEPS = 200  # at most, that find a location
 _ROUNDING = 1e-13  # of a curvature
 _LOCATED = 2**21  # pairs of places looked at together
 
@@ -97,9 +97,8 @@ def locations(places: Array, rows: Any, s: float) -> Array:
     """Return the minima y (m, c) of Σ_j w_j log(1 + |y - y_j|² / s²), y_j (n, c) the places.
 
     `rows` (m, n) contains the weights, a CSR matrix. Of infinite ones only these count: a training
-    point has its own place exactly. The search starts at the place that has the least sum, by means
-    that are weighted again and again, and ends with steps of Newton. A row depends on that row
-    only.
+    point has its own place exactly. The search starts at the place that has the least sum. A row
+    depends on that row only.
     """
     blocks = blocks_of(rows)
     indptr, indices, data = (blocks.host(part) for part in (rows.indptr, rows.indices, rows.data))
@@ -120,21 +119,33 @@ def locations(places: Array, rows: Any, s: float) -> Array:
 
 
 def located(P: Array, w: Array, s: float) -> Array:
-    """Return the locations (m, c) of places P (m, k, c) with weights (m, k)."""
+    """Return the locations (m, c) of places P (m, k, c) with weights (m, k).
+
+    A step of Newton is taken where the sum curves upwards and its slope gets smaller, else one by
+    means that are weighted again, which never increases the sum.
+    """
     between = np.square(P[:, :, None] - P[:, None]).sum(axis=3) / s**2
     start = (np.log1p(between) * w[:, None]).sum(axis=2)
     start[w == 0] = np.inf
-    y = P[np.arange(len(P)), start.argmin(axis=1)]
-    for _ in range(_MEANS):
-        pull = w / (1 + np.square(P - y[:, None]).sum(axis=2) / s**2)
-        y = (pull[:, :, None] * P).sum(axis=1) / pull.sum(axis=1)[:, None]
-    for _ in range(_NEWTON):
-        slope, curvature = slope_and_curvature(y, P, w, s)
-        tried = y - np.linalg.solve(curvature, slope[:, :, None])[:, :, 0]
-        lower = np.linalg.norm(slope_and_curvature(tried, P, w, s)[0], axis=1)
+    found = P[np.arange(len(P)), start.argmin(axis=1)]
+    left = np.arange(len(P))  # that move
+    for _ in range(_STEPS):
+        Q, v, y = P[left], w[left], found[left]
+        slope, curvature = slope_and_curvature(y, Q, v, s)
+        pull = v / (1 + np.square(Q - y[:, None]).sum(axis=2) / s**2)
+        moved = y - slope / pull.sum(axis=1)[:, None]
+        upwards = np.linalg.eigvalsh(curvature)[:, 0] > _ROUNDING * pull.sum(axis=1)
+        step = np.linalg.solve(curvature[upwards], slope[upwards, :, None])[:, :, 0]
+        tried = moved.copy()
+        tried[upwards] = y[upwards] - step
+        lower = np.linalg.norm(slope_and_curvature(tried, Q, v, s)[0], axis=1)
         better = lower < np.linalg.norm(slope, axis=1)
-        y = np.where(better[:, None], tried, y)
-    return y
+        moved = np.where(better[:, None], tried, moved)
+        found[left] = moved
+        left = left[np.abs(moved - y).max(axis=1, initial=0.0) > _ROUNDING * s]
+        if not len(left):
+            break
+    return found
 
 
 def slope_and_curvature(y: Array, P: Array, w: Array, s: float) -> tuple[Array, Array]:

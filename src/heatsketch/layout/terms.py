@@ -23,7 +23,7 @@ _LEAST_TOTAL = float(np.finfo(float).tiny)
 
 
 class Term(Protocol):
-    """A part of the objective; s is the unit of length, the median length of an edge."""
+    """A part of the objective; s is the unit of length, half the median length of an edge."""
 
     def value(self, Y: Block, s: float) -> float:
         """Return the value at the places Y (n, c)."""
@@ -31,12 +31,15 @@ class Term(Protocol):
     def gradient(self, Y: Block, s: float) -> Block:
         """Return the derivatives with respect to Y (n, c)."""
 
+    def stiffness(self, s: float) -> Any:
+        """Return about how much the gradient changes with the place of a point, (n, 1) or one."""
+
 
 class Neighbors:
     """a KL(p || q) = a Σ p log(p / q): near points of the data shall be near in the picture.
 
-    p: symmetric weights of the edges, of sum 1. q: 1 / (1 + |y_i - y_j|² / s²) over all pairs,
-    divided by its sum, as in t-SNE (van der Maaten and Hinton 2008).
+    p: symmetric weights of the edges, of sum 1 or less. q: 1 / (1 + |y_i - y_j|² / s²) over all
+    pairs, divided by its sum, as in t-SNE (van der Maaten and Hinton 2008).
 
     Parameters
     ----------
@@ -49,16 +52,24 @@ class Neighbors:
     mass : block (n,), optional
         How often each point counts: q is multiplied by m_i m_j, as over pairs of so many copies at
         different places.
+    total : float, optional
+        That of p, which the repulsion is a part of: 1, unless p is smaller.
     """
 
     def __init__(
-        self, edges: Any, weight: float, opening: float | None = None, mass: Block | None = None
+        self,
+        edges: Any,
+        weight: float,
+        opening: float | None = None,
+        mass: Block | None = None,
+        total: float = 1.0,
     ) -> None:
         n = edges.shape[0]
         self.mass = mass
         self.edges, self.weight, self.blocks = edges, weight, blocks_of(edges)
         opening = (OPENING if n > _EXACT_UP_TO else 0.0) if opening is None else opening
         self._repulsion = self.blocks.repulsion(opening, mass)
+        self.total = total
 
     def value(self, Y: Block, s: float) -> float:
         """Return a KL(p || q)."""
@@ -68,11 +79,11 @@ class Neighbors:
         ratio = p * (1 + squares / s**2)
         if self.mass is not None:
             ratio = ratio / _products(self.mass, self.edges)
-        divergence = float((p * xp.log(ratio)).sum()) + math.log(total)
+        divergence = float((p * xp.log(ratio)).sum()) + self.total * math.log(total)
         return self.weight * divergence
 
     def gradient(self, Y: Block, s: float) -> Block:
-        """Return 4 a / s² (Σ_j p q (y_i - y_j) - Σ_j q² (y_i - y_j) / Σ q), q not divided.
+        """Return 4 a / s² (Σ_j p q (y_i - y_j) - Σ p Σ_j q² (y_i - y_j) / Σ q), q not divided.
 
         With masses the last two sums are of m_i m_j times as much.
         """
@@ -85,7 +96,11 @@ class Neighbors:
         if not self.weight:
             return forces
         force, total = self._repulsion(Y, s)
-        return forces - scale / max(total, _LEAST_TOTAL) * force
+        return forces - scale * self.total / max(total, _LEAST_TOTAL) * force
+
+    def stiffness(self, s: float) -> float:
+        """Return 4 a / (n s²)."""
+        return 4 * self.weight / (self.edges.shape[0] * s**2)
 
 
 class LogDistances:
@@ -147,24 +162,40 @@ class LogDistances:
         forces = self.blocks.forces(Y, self.pairs, weights, "between_pairs", 1 / total, mass)
         return forces if mass is None else mass[:, None] * forces
 
+    def stiffness(self, s: float) -> Block:
+        """Return m_i Σ_j m_j exp(-2 T_ij), over the sum of m_i m_j, as at the distances wanted."""
+        squares = self.blocks.xp.exp(-2 * self.pairs.data)
+        if self.mass is not None:
+            squares = squares * _products(self.mass, self.pairs)
+        return self.blocks.sums_by_row(squares, self.pairs)[:, None] / self.total
 
-def edges_of(M: Any, dtype: Any, mass: Block | None = None) -> Any:
+
+def edges_of(M: Any, dtype: Any, mass: Block | None = None, sizes: Block | None = None) -> Any:
     """Return p (n, n): rows of M without the diagonal, of sum 1, then symmetric and of sum 1.
 
     With `mass` m a row has the sum m_i, and a column counts m_j times, whose root is in M already.
+    With the `sizes` (n,) of the components of the points a row has the sum 1 - k / (size - 1), and
+    p has the mean of these: who is near says nothing where all are. k is the number of neighbours
+    that count, 1 / Σ_j p_ij².
     """
     blocks = blocks_of(M)
-    others = blocks.row_numbers(M) != M.indices
+    xp, others = blocks.xp, blocks.row_numbers(M) != M.indices
     data = blocks.native(M.data, dtype) * others
     if mass is not None:
-        data = data * blocks.xp.sqrt(mass)[M.indices]
+        data = data * xp.sqrt(mass)[M.indices]
     P = blocks.csr((data, M.indices + 0, M.indptr + 0), M.shape)  # copies, which change
     P.eliminate_zeros()
     sums = blocks.sums_by_row(P.data, P)
-    sums = blocks.xp.where(sums > 0, sums, 1.0)
-    P.data *= blocks.repeated(1 / sums if mass is None else mass / sums, P)
+    P.data *= blocks.repeated(1 / xp.where(sums > 0, sums, 1.0), P)
+    factors = xp.ones_like(sums) if mass is None else mass
+    whole = 2 * float((factors * (sums > 0)).sum())
+    if sizes is not None:
+        squares = P.data**2 if mass is None else P.data**2 / mass[P.indices]
+        squares = xp.where(sums > 0, blocks.sums_by_row(squares, P), 1.0)
+        factors = factors * xp.clip(1 - 1 / (squares * xp.clip(sizes - 1, 1.0, None)), 0.0, 1.0)
+    P.data *= blocks.repeated(factors, P)
     P = blocks.both_ways(P, "sum")
-    P.data /= P.data.sum() or 1.0
+    P.data /= whole or 1.0
     return P
 
 
