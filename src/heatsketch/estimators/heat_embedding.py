@@ -35,7 +35,8 @@ from heatsketch.spectral.sketch import MOST_COLUMNS
 _ROUNDING = 1e-13  # of an eigenvalue
 _MOST_WEIGHT = 1e6  # of the neighbours, with which distances count no more
 FREE_DIMENSIONS, FREE_TIME = (2, 3), 8  # of a free layout
-_FREE_SKETCH, _SKETCH = 64, 128  # columns, and those of a linear one
+_FREE_SKETCH, _TOLERANCE = 64, 1e-3  # columns, and what is next to the error of a sketch
+_SKETCH = 128  # columns for a linear one
 
 
 @texts_from(Diffusion.from_points, DiffusionEstimator)
@@ -334,7 +335,7 @@ class HeatEmbedding(DiffusionEstimator):
         G = np.empty((diffusion.n, n_sketch))
         G[order] = random_block(diffusion.n, n_sketch, "gaussian", 0)
         f = make_filter(self.filter, self.time_).reduced()
-        F = A.blocks.host(diffusion.step() @ sketch_blocks(A, [f], A.block(G))[0])
+        F = A.blocks.host(diffusion.step() @ sketch_blocks(A, [f], A.block(G), _TOLERANCE)[0])
         if lengths is not None:
             parts = [(np.arange(diffusion.n), lengths)]
         else:

@@ -31,7 +31,7 @@ _FAST, _SLOW = 0.9, 0.99  # memory of the two moments of Adam
 _HELD, _TINY = 2.0, 1e-30  # times the stiffness; a gradient that is none
 _CELLS, _MARGIN = 128, 0.35  # of a side of the grid of a cartogram; of it, beside the picture
 _WIDTH, _GROUND = 0.04, 0.2  # of the density: smoothing, of the frame; added, of its mean
-_MOMENTS, _LAST, _FASTEST = 60, 2.0, 0.02  # of its diffusion: times, the last, longest step
+_MOMENTS, _LAST, _FASTEST = 24, 2.0, 0.04  # of its diffusion: times, the last, longest step
 
 
 def free_layout(

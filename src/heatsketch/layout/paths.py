@@ -8,6 +8,7 @@ where there is noise. So a layout follows paths as far as the plane can hold the
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -165,22 +166,22 @@ class Lengths:
         reason far lengths are cut, unless all fit on every scale.
         """
         reach = self._reach(c)
-        return self._worst(c, reach, _NEARER[: 2 if reach == _FAR else None])
+        return max(self._misfits(c, reach, _NEARER[: 2 if reach == _FAR else None]))
 
     def _reach(self, c: int) -> float:
         """Return after how many medians lengths are cut."""
-        return math.inf if self._worst(c, math.inf, _NEARER) <= _FITTING else _FAR
+        fit = all(found <= _FITTING for found in self._misfits(c, math.inf, _NEARER))
+        return math.inf if fit else _FAR
 
-    def _worst(self, c: int, reach: float, parts: tuple[int, ...]) -> float:
-        """Return the largest misfit of the nearer parts of the landmarks, medians over some."""
-        between, worst = self.along[:, self.landmarks], 0.0
+    def _misfits(self, c: int, reach: float, parts: tuple[int, ...]) -> Iterator[float]:
+        """Yield the misfits of the nearer parts of the landmarks, medians over some."""
+        between = self.along[:, self.landmarks]
         for part in parts:
             count = len(between) if part == 1 else max(_LEAST_PART, len(between) // part)
             of = between[:1] if part == 1 else between[::_OF_LANDMARKS]
             near = [np.argsort(row, kind="stable")[:count] for row in of]
             found = [_misfit(between[np.ix_(rows, rows)], c, reach) for rows in near]
-            worst = max(worst, float(np.median(found)))
-        return worst
+            yield float(np.median(found))
 
     def sources(self, count: int) -> tuple[Array, Array]:
         """Return some landmarks (s,) and the lengths from them (s, n)."""

@@ -7,6 +7,7 @@ tensor on a device, where the matrices of the terms are then, too.
 """
 
 import math
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -164,6 +165,10 @@ class LogDistances:
 
     def stiffness(self, s: float) -> Block:
         """Return m_i Σ_j m_j exp(-2 T_ij), over the sum of m_i m_j, as at the distances wanted."""
+        return self._at_targets
+
+    @cached_property
+    def _at_targets(self) -> Block:
         squares = self.blocks.xp.exp(-2 * self.pairs.data)
         if self.mass is not None:
             squares = squares * _products(self.mass, self.pairs)
