@@ -19,7 +19,7 @@ import numpy as np
 import pictures
 
 OURS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-PULLS = (0.01, 0.03, 0.1, 0.2, 0.4)
+PULLS = (0.03, 0.1, 0.3)
 POINTS = ("t-SNE", "UMAP", "PaCMAP", "LocalMAP", "PHATE", "SQuaD hybrid", "DTNE")
 SHOWN = ("rank", "euclidean", "trust", "recall", "knn")
 CURVES = {

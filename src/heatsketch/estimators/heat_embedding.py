@@ -188,7 +188,8 @@ class HeatEmbedding(DiffusionEstimator):
     p the weights of the graph, and q = 1 / (1 + |y_i - y_j|² / s²) over all pairs, both with sum 1
     [1]_; s is half the median length of an edge. There are 12 pairs for each point, with up to 128
     landmarks. a is `neighbor_weight`, or 2 m times it for a misfit m below ½: neighbours, which
-    push each other away, would tear a strip into crumbs.
+    push each other away, would tear a strip into crumbs. A row of p counts less, the more points of
+    its component are neighbours: who is near says nothing where all are.
 
     *Targets.* Of each pair there are three distances: g, the length of the shortest path along the
     graph of neighbours (of a dense affinity: of its 16 largest entries); δ, the diffusion distance,
@@ -200,23 +201,26 @@ class HeatEmbedding(DiffusionEstimator):
     δ grows like the root of the length, and g like the length, so that g keeps strips straight.
     Between groups in many dimensions all paths are about equally long, and δ and e tell more. m is
     0 if k dimensions hold the path lengths between all landmarks, and those within the nearer half
-    of the landmarks around one, and 1 if they hold at most half of the spectrum. In T, though not
-    for `spread`, it is 1 - `path_weight` times this. `spread` moves T towards the quantiles of the
-    distances of random points of a disc [2]_, which have the same order [3]_. At the end the
+    of the landmarks around one, and 1 if they hold at most half of the spectrum. Paths longer than
+    3.5 median ones are cut there, unless all fit, in nearer quarters and eighths, too. In T, though
+    not for `spread`, m is 1 - `path_weight` times this. `spread` moves T towards the quantiles of
+    the distances of random points of a disc [2]_, which have the same order [3]_. At the end the
     density of the points, smoothed, diffuses for a part of the way to an even one, and the points
     with it [4]_; this map is smooth and one-to-one.
 
-    *Descent.* 150 steps start at landmark multidimensional scaling of g [5]_. Far sums of q are
-    taken by a tree [6]_, on a device by a grid. No step is random, and landmarks, pairs and random
-    columns are chosen by content: the picture is the same for every seed, and for every order of
-    the rows, up to rounding. With `sample_weight` w a pair counts w_i w_j times in both terms, as
-    so many copies of the points would; pairs, start and T are chosen without weights. An operator
-    whose entries are not known has a linear layout.
+    *Descent.* 150 steps start at landmark multidimensional scaling [5]_ of g, spread like T. They
+    are as long as s, which opens groups; the shorter, the more the start fits (m below 1/8). Far
+    sums of q are taken by a tree [6]_, on a device by a grid. No step is random, and landmarks,
+    pairs and random columns are chosen by content: the picture is the same for every seed, and for
+    every order of the rows, up to rounding. With `sample_weight` w a pair counts w_i w_j times in
+    both terms, as so many copies of the points would; pairs, start and T are chosen without
+    weights. An operator whose entries are not known has a linear layout.
 
-    *New points.* A new point x is at the minimum of Σ_j K(x, x_j) log(1 + |y - y_j|² / s²) over its
-    15 nearest training points: where the attraction of q alone would bring it. The search starts at
-    the best one of their places. A training point gets its own place exactly, and so does a row of
-    given affinities that is that of a training point.
+    *New points.* A new point x is at a minimum of Σ_j w_j log(1 + |y - y_j|² / s²) over its 15
+    nearest training points, with w_j = K(x, x_j): where the attraction of q alone would bring it.
+    The search starts at the best one of their places. A training point gets its own place exactly,
+    and so does a row of given affinities that is that of a training point; w_j grows by 0.01
+    squared local scales over |x - x_j|², so that near it the place changes smoothly.
 
     *Components.* No path and no diffusion leads from one component of the graph to another. Their
     points have straight distances: there g is e times the typical ratio g / e, and δ does not
@@ -236,9 +240,9 @@ class HeatEmbedding(DiffusionEstimator):
     shortest paths, and 150 steps of n log n operations, and some for each edge and pair; a dense
     affinity of more than 4,096 points is made once more. A linear one takes 64 eigenpairs (all of
     up to 512 points, and of up to 2,048 at small times), at small times a sketch, and some 300
-    evaluations of 6,000 pairs. `distortion_` and `quality_` take their time at the first look;
-    until then the model, pickled or stored, too, keeps the coordinates of the diffusion distances:
-    some 64 numbers for each point.
+    evaluations of 6,000 pairs. `distortion_` and `quality_` take their time at the first look, in a
+    free layout that of 64 eigenpairs; until then a linear model, pickled or stored, too, keeps the
+    coordinates of the diffusion distances, some 64 numbers for each point.
 
     References
     ----------

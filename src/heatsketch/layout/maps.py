@@ -286,7 +286,7 @@ def free_map(
             Y[vertices] *= edges[0] / edge if edges[0] * edge > 0 else 1.0
         Y += side_by_side(Y, [vertices for vertices, _ in lengths], diffusion.measure)
     s = _median_length(M, np.arange(diffusion.n), Y) / 2
-    return FreeMap(Y, diffusion.root, s or 1.0), most
+    return FreeMap(Y, diffusion.root, s or 1.0), float(most)
 
 
 def _among_neighbors(places: Array, M: Any, points: Array) -> Array:
