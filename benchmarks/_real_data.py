@@ -631,10 +631,6 @@ def _frame(package, item, labels, colour, left_out):
     return _standard(X), groups, None if shade is None else shade.to_numpy(dtype=float)
 
 
-for _name, _given in _FRESH.items():
-    SETS[_name] = Set(partial(_frame, *_given), "fresh", False)
-
-
 # --- held -------------------------------------------------------------------------------------
 
 _OF_ONE_PACKAGE = 2
@@ -785,6 +781,6 @@ _LATER = {
     "medicaldata-blood-storage": ("medicaldata", "blood_storage", None, "Age", ()),
 }
 
-for _kind, _sets in (("held", _HELD), ("later", _LATER)):
+for _kind, _sets in (("fresh", _FRESH), ("held", _HELD), ("later", _LATER)):
     for _name, _given in _sets.items():
         SETS[_name] = Set(partial(_frame, *_given), _kind, False)

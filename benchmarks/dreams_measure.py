@@ -16,10 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import pictures
-from frontier import heatsketch
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
-from sklearn.neighbors import NearestNeighbors
 
 NEIGHBORS, SAMPLE = 10, 1_000
 PRINTED = {  # of the 1000 Genomes: recall, distances
@@ -31,25 +29,15 @@ PRINTED = {  # of the 1000 Genomes: recall, distances
     "PaCMAP, printed": (0.190, 0.655),
 }
 METHODS = pictures.METHODS | {
-    "heatsketch, spread=0": lambda X: _fitted(X, spread=0.0),
-    "heatsketch, path_weight=0": lambda X: _fitted(X, path_weight=0.0),
-    "heatsketch, neighbor_weight=0.1": partial(heatsketch, weight=0.1),
+    f"heatsketch, {name}={value:g}": partial(pictures.heatsketch, **{name: value})
+    for name, value in (("spread", 0.0), ("path_weight", 0.0), ("neighbor_weight", 0.1))
 }
 DEFAULT = (*(name for name in METHODS if name.startswith("heatsketch")), "t-SNE", "DREAMS")
 
 
-def _fitted(X, **parameters):
-    import heatsketch as hs
-
-    return hs.HeatEmbedding(**parameters).fit_transform(X)
-
-
 def measured(X, Y):
     """Return the recall of 10 neighbours and the rank correlation of distances of 1,000 points."""
-    of_data, of_picture = (
-        NearestNeighbors(n_neighbors=NEIGHBORS).fit(points).kneighbors(return_distance=False)
-        for points in (X, Y)
-    )
+    of_data, of_picture = (pictures.neighbors_of(points, NEIGHBORS) for points in (X, Y))
     shared = sum(len(set(a) & set(b)) for a, b in zip(of_data, of_picture, strict=True))
     chosen = np.random.RandomState(0).choice(len(X), min(SAMPLE, len(X)), replace=False)
     distances = spearmanr(pdist(X[chosen]), pdist(Y[chosen])).statistic

@@ -29,15 +29,11 @@ CURVES = {
 }
 
 
-def heatsketch(X, weight):
-    """Return our picture with this weight of the neighbours."""
-    import heatsketch as hs
-
-    return hs.HeatEmbedding(neighbor_weight=weight).fit_transform(X)
-
-
 MAKERS = {
-    **{name: partial(heatsketch, weight=a) for a, name in CURVES["heatsketch"].items()},
+    **{
+        name: partial(pictures.heatsketch, neighbor_weight=a)
+        for a, name in CURVES["heatsketch"].items()
+    },
     **{name: partial(pictures.dreams, weight=w) for w, name in CURVES["DREAMS"].items()},
     **{
         name: partial(pictures.dreams, weight=w, to="MDS")

@@ -64,10 +64,10 @@ MEASURES = ("rank", "euclidean", "trust", "recall", "knn", "frame", "cells", "cr
 # --- methods ----------------------------------------------------------------------------------
 
 
-def heatsketch(X, layout="auto"):
+def heatsketch(X, **parameters):
     import heatsketch as hs
 
-    fitted = hs.HeatEmbedding(layout=layout, random_state=0).fit(X)
+    fitted = hs.HeatEmbedding(**parameters, random_state=0).fit(X)
     return fitted.embedding_, {"time": float(fitted.time_)}
 
 

@@ -16,7 +16,7 @@ import heatsketch as hs
 ROOT = Path(hs.__file__).parent
 WAYS = {  # functions, of these with three code lines at most, and files
     "HeatSketch": (153, 53, 35),
-    "HeatEmbedding": (252, 86, 47),
+    "HeatEmbedding": (252, 85, 47),
     "DiffusionMap": (174, 62, 39),
 }
 

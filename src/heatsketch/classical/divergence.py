@@ -57,10 +57,6 @@ class Compression:
         """Return 2 λ y_i / s²."""
         return 2 * self.weight / s**2 * Y
 
-    def stiffness(self, s: float) -> float:
-        """Return 2 λ / s²."""
-        return 2 * self.weight / s**2
-
 
 def gaussian_forces(Y: Array) -> tuple[Array, Array]:
     """Return Σ_j (q_{j|i} + q_{i|j}) (y_i - y_j), (n, k), and log Z_i = log Σ_j e^(-|y_i - y_j|²).

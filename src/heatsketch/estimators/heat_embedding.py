@@ -27,6 +27,7 @@ from heatsketch.markov.times import TimeCurve, direction_curve
 from heatsketch.metrics.distortions import Distortion
 from heatsketch.metrics.picture import Picture, PictureQuality, sampled_geodesics
 from heatsketch.operators.components import members_of
+from heatsketch.operators.csr import inverse_permutation
 from heatsketch.operators.deflated import Deflated
 from heatsketch.spectral.apply import check_range, sketch_blocks
 from heatsketch.spectral.filters import FILTERS, make_filter
@@ -345,7 +346,7 @@ class HeatEmbedding(DiffusionEstimator):
         else:
             labels = component_labels(diffusion)
             labels = np.zeros(diffusion.n, int) if labels is None else labels
-            place = np.argsort(order)
+            place = inverse_permutation(order)
             members = sorted(members_of(labels), key=len, reverse=True)
             parts = [(c, Lengths.of_rows(F[c], np.argsort(place[c]))) for c in members]
         if len(parts) > 1:

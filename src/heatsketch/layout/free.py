@@ -18,7 +18,7 @@ from scipy.ndimage import gaussian_filter, map_coordinates
 from heatsketch._tiles import track
 from heatsketch._typing import Array
 from heatsketch.backend import Block, blocks_of
-from heatsketch.layout.terms import LogDistances, Neighbors, Term, edges_of
+from heatsketch.layout.terms import LogDistances, Neighbors, StiffTerm, edges_of
 from heatsketch.neighbors import pair_distances
 
 STEPS, _RATE = 150, 1.0  # of the descent; length of its first steps, in units of s
@@ -85,15 +85,14 @@ def free_layout(
     edges = edges_of(M, dtype, there, of)
     opening = _OPENING if n > _EXACT_UP_TO else 0.0
     total = float(edges.data.sum())
-    terms: list[Term] = [Neighbors(edges, neighbor_weight, opening, there, total)]
+    terms: list[StiffTerm] = [Neighbors(edges, neighbor_weight, opening, there, total)]
     terms.append(LogDistances(n, pairs, targets, blocks, dtype, mass))
     # By squares: where most points are one dense group that scaling presses to a dot, the median
     # would blow the rest up, and steps, which have a length, would not bring it back.
     wanted, shown = np.mean(np.exp(2 * targets)), np.mean(pair_distances(start, start, *pairs) ** 2)
     Y = blocks.native(start * math.sqrt(wanted / shown) if shown > 0 else start, dtype)
-    return blocks.host(descend(terms, Y, edges, steps, held)).astype(float, copy=False) * math.exp(
-        centre
-    )
+    Y = blocks.host(descend(terms, Y, edges, steps, held)).astype(float, copy=False)
+    return Y * math.exp(centre)
 
 
 def with_few_digits(M: Any, start: Array, targets: Array) -> tuple[Any, Array, Array]:
@@ -111,7 +110,9 @@ def with_few_digits(M: Any, start: Array, targets: Array) -> tuple[Any, Array, A
     return blocks.csr((data, M.indices, M.indptr), M.shape), start, targets / 2**_TARGET_BITS
 
 
-def descend(terms: Sequence[Term], Y: Block, edges: Any, steps: int, held: float = 0.0) -> Block:
+def descend(
+    terms: Sequence[StiffTerm], Y: Block, edges: Any, steps: int, held: float = 0.0
+) -> Block:
     """Return the places Y (n, c) after a descent of the sum of the terms, by steps of Adam.
 
     The unit of steps is s, half the median length of an edge: by default all gradients make whole
@@ -124,10 +125,10 @@ def descend(terms: Sequence[Term], Y: Block, edges: Any, steps: int, held: float
     for t in track(range(1, steps + 1), "free layout", steps, "steps"):
         if (t - 1) % -(-steps // _MEASURED) == 0:
             s = max(blocks.median_length(Y, edges) / 2, _SHORTEST)
+            stiffness = reduce(add, (term.stiffness(s) for term in terms))
+            least = _HELD * held * _RATE * s * stiffness + _TINY
         gradient = reduce(add, (term.gradient(Y, s) for term in terms))
         falling = (1 + math.cos(math.pi * t / steps)) / 2
-        stiffness = reduce(add, (term.stiffness(s) for term in terms))
-        least = _HELD * held * _RATE * s * stiffness + _TINY
         _adam(Y, gradient, moments, _RATE * s * falling, least, t)
     return Y
 

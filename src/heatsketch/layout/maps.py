@@ -248,7 +248,8 @@ def free_map(
     mass = None if diffusion.scaling is None else diffusion.scaling.weights
     mass = None if mass is None else blocks_of(mass).host(mass).astype(float)
     mass = None if mass is None or np.ptp(mass) == 0 else mass  # equal ones change nothing
-    labels = diffusion.operator.components()
+    several = diffusion.diagnostics.get("components", 1) > 1
+    labels = diffusion.operator.components() if several else None
     labels = np.zeros(diffusion.n, int) if labels is None else labels
     sizes = np.bincount(labels, mass)[labels].astype(float)
     Y, blocks, most = np.zeros((diffusion.n, c)), diffusion.operator.blocks, np.nan

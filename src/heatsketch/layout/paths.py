@@ -33,7 +33,7 @@ from heatsketch.spectral.eigenpairs import fix_signs
 
 _LANDMARKS, _VISITS, _LEAST_LANDMARKS = 128, 2**21, 24  # of vertices in all; landmarks at least
 _PAIRS_OF_A_POINT = 12  # with landmarks
-_NEARER = (1, 2, 4, 8)  # of all landmarks, the nearest 1 of so many, around one of
+_HALVES, _NEARER = (1, 2), (1, 2, 4, 8)  # of all landmarks, the nearest 1 of so many, around one of
 _OF_LANDMARKS, _LEAST_PART = 4, 8  # so many; so many at least
 _FAR, _FITTING = 3.5, 0.1  # medians: the longest length, unless the misfit is at most this
 _EDGES = 16  # of a row, along which paths go where there is no graph of neighbours
@@ -149,7 +149,7 @@ class Lengths:
     def placed(self, c: int) -> Array:
         """Return landmark scaling (n, c), by lengths that are cut where they do not fit."""
         between = self.along[:, self.landmarks]
-        longest = _longest(between, self._reach(c))
+        longest = _longest(between, _FAR if self._fitting(c) is None else math.inf)
         B, means = _centred(between, longest)
         values, vectors = eigh(B)
         values, vectors = values[: -c - 1 : -1], fix_signs(vectors[:, : -c - 1 : -1])
@@ -165,13 +165,17 @@ class Lengths:
         of some, because a few far groups take the spectrum while each may be a heap. For the same
         reason far lengths are cut, unless all fit on every scale.
         """
-        reach = self._reach(c)
-        return max(self._misfits(c, reach, _NEARER[: 2 if reach == _FAR else None]))
+        fitting = self._fitting(c)
+        return max(self._misfits(c, _FAR, _HALVES)) if fitting is None else fitting
 
-    def _reach(self, c: int) -> float:
-        """Return after how many medians lengths are cut."""
-        fit = all(found <= _FITTING for found in self._misfits(c, math.inf, _NEARER))
-        return math.inf if fit else _FAR
+    def _fitting(self, c: int) -> float | None:
+        """Return the misfit of uncut lengths if they fit on every scale, else None."""
+        found = 0.0
+        for one in self._misfits(c, math.inf, _NEARER):
+            if one > _FITTING:
+                return None
+            found = max(found, one)
+        return found
 
     def _misfits(self, c: int, reach: float, parts: tuple[int, ...]) -> Iterator[float]:
         """Yield the misfits of the nearer parts of the landmarks, medians over some."""

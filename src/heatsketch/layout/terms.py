@@ -32,6 +32,10 @@ class Term(Protocol):
     def gradient(self, Y: Block, s: float) -> Block:
         """Return the derivatives with respect to Y (n, c)."""
 
+
+class StiffTerm(Term, Protocol):
+    """A term of which it is known how fast its gradient changes, as `descend` needs it."""
+
     def stiffness(self, s: float) -> Any:
         """Return about how much the gradient changes with the place of a point, (n, 1) or one."""
 
