@@ -6,8 +6,9 @@
 PART is a data set, "digits", or the beginning of a name, "digits/HeatSketch". Values agree to 1e-9
 of their size, those of iterations to 1e-6; eigenvectors are compared by the inner products of their
 rows, which know no signs, and learned maps by their quality. Data with ties (marked "ties") may
-change when the rule that breaks ties does. It takes a minute. "large", a roll of 50,000 points,
-is made only where it is a PART.
+change when the rule that breaks ties does. "free" has free layouts, whose every bit follows from
+the bits before it; "card" has fits on the stand-in for a device of the tests, where torch is. It
+takes two minutes. "large", a roll of 50,000 points, is made only where it is a PART.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import inspect
 import sys
 import warnings
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -286,6 +288,115 @@ def of_mixture():
     return named("mixture", rows, "rows") + named("mixture", calls)
 
 
+def pictured(estimator, X, new, **given):
+    """Fit a free layout; return places, places of new points, slopes, judgement."""
+    found = {"embedding": estimator.fit_transform(X, **given), "new": estimator.transform(new)}
+    found["sensitivity"] = estimator.sensitivity(new[:5])
+    return found | {"quality": estimator.quality_, "log_L": estimator.distortion_.log_L}
+
+
+def of_free_layouts():
+    """Return calls for pictures: kinds of data, options, weights, two and three components."""
+    seed = {"random_state": 0}
+    (D, _), (R, _), (C, _) = digits(), roll(700), clusters()
+    counts, _ = integers()
+    weights = np.random.default_rng(6).random(len(C)) + 0.5
+    calls = {
+        "digits": (D[:900], {}, {}),
+        "roll": (R, {}, {}),
+        "roll 3": (R, {"n_components": 3}, {}),
+        "clusters": (C, {}, {}),
+        "clusters weighted": (C, {}, {"sample_weight": weights}),
+        "clusters float32": (C.astype(np.float32), {}, {}),
+        "clusters no spread": (C, {"spread": 0}, {}),
+        "clusters no paths": (C, {"path_weight": 0}, {}),
+        "clusters neighbors": (C, {"neighbor_weight": 0.6}, {}),
+        "few": (R[:40], {}, {}),
+        "integers": (counts, {}, {}),
+        "linear": (C, {"layout": "linear", "n_components": 4}, {}),
+        "linear accumulated": (R, {"layout": "linear", "n_components": 8, "time": 4}, {}),
+    }
+    calls = {
+        name: partial(pictured, hs.HeatEmbedding(**options, **seed), X, X[:30] * 1.001, **given)
+        for name, (X, options, given) in calls.items()
+    }
+    W = edges()
+    calls["graph"] = lambda: hs.HeatEmbedding(affinity="precomputed", **seed).fit_transform(W)
+    calls["initialization"] = lambda: hs.initialization(C, rng=0)
+    return named("free", calls)
+
+
+def of_others():
+    """Return calls for tables, mixtures, audits, markers, comparisons."""
+    X, groups = clusters()
+    small, picture = X[::3], X[::3, :2]
+    D = digits()[0][:400]
+    gaps = np.where(np.random.default_rng(7).random(X.shape) < 0.05, np.nan, X)
+
+    def mixture_model(**options):
+        model = hs.MixtureDiffusion(4, random_state=0, **options).fit(X)
+        return {"rows": gram(model.transform(X[:50])), "epsilon": model.epsilon_}
+
+    def updated():
+        model = hs.HeatSketch(8, random_state=0).fit(X, ids=np.arange(len(X)))
+        return model.update(X[:20] + 0.1, ids=np.arange(20) + 1_000).embedding_
+
+    def table():
+        import pandas as pd
+
+        frame = pd.DataFrame({"x": X[:, 0], "g": pd.Categorical(groups), "w": X[:, 1].round()})
+        return hs.TableEncoder().fit_transform(frame)
+
+    calls = {
+        "MixtureDiffusion": mixture_model,
+        "MixtureDiffusion taylor": lambda: mixture_model(features="taylor"),
+        "TableEncoder": table,
+        "audit": lambda: hs.audit(small, picture, labels=groups[::3], random_state=0),
+        "markers": lambda: hs.markers(X, groups == 0),
+        "gaps": lambda: hs.HeatSketch(8, random_state=0).fit_transform(gaps),
+        "gaps free": lambda: hs.HeatEmbedding(random_state=0).fit_transform(gaps),
+        "inverse": lambda: (model := hs.HeatSketch(16, random_state=0).fit(D)).inverse_transform(
+            model.embedding_[:20]
+        ),
+        "update": updated,
+        "weights": lambda: (
+            hs.HeatSketch(8, random_state=0).fit(X, sample_weight=np.arange(len(X)) % 3).embedding_
+        ),
+        "local_maps": lambda: hs.HeatSketch(8, random_state=0).fit(X).sensitivity(X[:5] * 1.01),
+        "shortest": lambda: hs.classical.Isomap(3).fit(D).transform(D[:20] * 0.99),
+        "NonmetricMDS": lambda: hs.classical.NonmetricMDS(2).fit_transform(D[:120]),
+        "LLE": lambda: (
+            hs.classical.LocallyLinearEmbedding(2, random_state=0).fit(D).reconstruction_error_
+        ),
+    }
+    return named("others", calls)
+
+
+def of_a_card():
+    """Return calls for fits on the stand-in for a device, or none where torch is missing."""
+    if not find_spec("torch"):
+        return []
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from problems.card import card
+
+    (C, _), (R, _) = clusters(), roll(700)
+
+    def there(make, X, **options):
+        with card():
+            model = make(random_state=0, device="cuda", **options).fit(X)
+            return {"embedding": model.embedding_, "new": model.transform(X[:20] * 1.001)}
+
+    calls = {
+        "HeatSketch": partial(there, hs.HeatSketch, C, n_components=8),
+        "HeatSketch roll": partial(there, hs.HeatSketch, R, n_components=8, time=30),
+        "HeatEmbedding": partial(there, hs.HeatEmbedding, C),
+        "HeatEmbedding roll": partial(there, hs.HeatEmbedding, R),
+        "HeatEmbedding linear": partial(there, hs.HeatEmbedding, R, layout="linear"),
+    }
+    rows = {"DiffusionMap": lambda: there(hs.DiffusionMap, C, n_components=4)["embedding"]}
+    return named("card", calls, "iterated") + named("card", rows, "rows")
+
+
 def of_many_points():
     """Return calls for approximate neighbours and compiled products."""
     (X, labels), seed = roll(50_000), {"random_state": 0}
@@ -299,11 +410,13 @@ def of_many_points():
 
 SETS = {"digits": digits, "roll": roll, "clusters": clusters, "mixture": mixture}
 SETS |= {"words": words, "integers": integers}
+DEFAULT = ("graph", "free", "others", "card", *SETS)
 
 
 def all_calls():
     """Return (kind, name, call) of all that is recorded."""
-    found = of_graph() + of_mixture() + of_many_points()
+    found = of_graph() + of_mixture() + of_free_layouts() + of_others() + of_a_card()
+    found += of_many_points()
     for name, make in SETS.items():
         found += of_points(name, *make(), classical=name in ("digits", "clusters"))
     return found
@@ -313,7 +426,7 @@ def measure(parts):
     """Return arrays by "kind|name" of names that begin with a part; by default all but "large"."""
     arrays = {}
     for kind, name, make in all_calls():
-        if not name.startswith(tuple(parts or ("graph", *SETS))):
+        if not name.startswith(tuple(parts or DEFAULT)):
             continue
         try:
             with warnings.catch_warnings():
@@ -334,7 +447,9 @@ def flat(key, result):
         result = result._asdict()
     elif hasattr(result, "__dataclass_fields__"):
         result = {field: getattr(result, field) for field in result.__dataclass_fields__}
-    elif isinstance(result, tuple):
+    elif isinstance(result, tuple) or (
+        isinstance(result, list) and len({*map(np.shape, result)}) > 1
+    ):
         result = dict(enumerate(result))
     if isinstance(result, dict):
         parts = [flat(f"{key}.{name}", part) for name, part in result.items()]
@@ -354,7 +469,7 @@ def difference(old, new):
 
 def compare(old, arrays, parts):
     """Print what differs; return the number of differences that ties do not explain."""
-    parts = tuple(parts or [f"{data}/" for data in (*SETS, "graph")])
+    parts = tuple(parts or [f"{data}/" for data in DEFAULT])
     wrong, keys = 0, [key for key in sorted(old) if key.split("|", 1)[1].startswith(parts)]
     for key in keys:
         kind, name = key.split("|", 1)
