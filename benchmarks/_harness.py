@@ -19,7 +19,7 @@ import numpy as np
 import psutil
 
 import heatsketch as hs
-from heatsketch.operators.operator import Operator
+from heatsketch.core.operators import Operator
 
 # Some systems pin OpenBLAS to an older processor, which halves the rate of its products in the
 # processes started from here.

@@ -3,8 +3,8 @@
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from heatsketch.spectral.apply import apply
 from heatsketch.spectral.filters import Power
+from heatsketch.spectral.functions import apply
 
 POINTS, PAIRS, QUERIES = 145, 10_000, 5_000
 TWINS = 1e-3  # of the median distance; graphs without weights have vertices with equal rows

@@ -14,7 +14,7 @@ import _harness as harness
 import numpy as np
 
 import heatsketch as hs
-from heatsketch.spectral.apply import apply
+from heatsketch.spectral.functions import apply
 
 TIMES = tuple(2**i for i in range(1, 11))
 COLUMNS = 64

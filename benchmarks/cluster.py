@@ -20,7 +20,7 @@ import psutil
 from streams import write
 
 import heatsketch as hs
-from heatsketch.distributed import stream
+from heatsketch import distributed
 
 TABLE = Path(__file__).parents[1] / "docs" / "benchmarks" / "cluster.csv"
 
@@ -37,19 +37,19 @@ def cpu_seconds():
 
 def timed(source, output, fit_points, client):
     """Embed up to the mapping, and return (seconds, CPU seconds) of the mapping."""
-    marks, mapped = [], stream._map
+    marks, mapped = [], distributed._map
 
     def mark(*given):
         marks.append((time.monotonic(), cpu_seconds()))
         mapped(*given)
         marks.append((time.monotonic(), cpu_seconds()))
 
-    stream._map = mark
+    distributed._map = mark
     try:
         given = {"fit_points": fit_points, "cluster": client, "force": True}
         hs.distributed.embed(source, output, hs.HeatSketch(32, random_state=0), **given)
     finally:
-        stream._map = mapped
+        distributed._map = mapped
     (start, spent), (end, after) = marks
     return end - start, after - spent
 
@@ -69,7 +69,7 @@ def main():
         write(source, arguments.points)
         for name in ("one process", arguments.cluster):
             started = time.monotonic()
-            own = contextlib.nullcontext() if name == "one process" else stream._client(name)
+            own = contextlib.nullcontext() if name == "one process" else distributed._client(name)
             with own as client:
                 start = round(time.monotonic() - started, 2)
                 output = Path(folder, f"out-{len(rows)}.npy")

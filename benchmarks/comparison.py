@@ -17,8 +17,7 @@ import _data
 from PIL import Image
 
 import heatsketch as hs
-from heatsketch.comparison.methods import OTHERS, fitting
-from heatsketch.comparison.run import HEADINGS
+from heatsketch.comparison.run import HEADINGS, OTHERS, fitting
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 SHEET = ("heat-embedding", "umap", "pacmap", "tsne", "phate", "diffusion-map", "isomap", "pca")

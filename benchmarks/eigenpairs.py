@@ -26,8 +26,8 @@ import numpy as np
 from scipy.sparse.linalg import eigsh
 
 import heatsketch as hs
-from heatsketch.spectral import eigenpairs
-from heatsketch.spectral.shift_invert import slowest_eigenpairs
+from heatsketch.spectral import eigen
+from heatsketch.spectral.eigen import slowest_eigenpairs
 
 HEADS = ("points", "n", "pairs", "method", "tol", "seconds", "CPU", "largest residual", "1 - λ")
 
@@ -43,7 +43,7 @@ def data(small, mnist):
 
 def without_levels(A, k, tol):
     """Return the eigenpairs by the block iteration from a random block."""
-    with mock.patch.object(eigenpairs, "coarser", return_value=None):
+    with mock.patch.object(eigen, "coarser", return_value=None):
         return hs.eigh(A, k, tol=tol, rng=0)
 
 
@@ -54,7 +54,7 @@ def arpack(A, k, tol):
     order = np.argsort(-values)[1:]
     values, vectors = values[order], vectors[:, order]
     residuals = np.linalg.norm(matrix @ vectors - vectors * values, axis=0)
-    return eigenpairs.Spectrum(values, vectors, residuals)
+    return eigen.Spectrum(values, vectors, residuals)
 
 
 def runs(n, k):

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 import heatsketch as hs
-from heatsketch._tiles import for_each_tile
+from heatsketch._threads import for_each_tile
 
 SIZES = ((3, 16), (10, 16), (10, 64), (50, 64))
 CHECKED = 500  # rows compared with float64

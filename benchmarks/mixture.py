@@ -20,7 +20,7 @@ from sklearn.mixture import GaussianMixture
 
 import heatsketch as hs
 from heatsketch.mixture import CholeskyMap
-from heatsketch.scales.bandwidth import rule_epsilon
+from heatsketch.scales import rule_epsilon
 
 TOLERANCE = 0.01
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)

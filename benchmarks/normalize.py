@@ -13,9 +13,9 @@ import _harness as harness
 import numpy as np
 
 import heatsketch as hs
+from heatsketch.core.operators import Operator
 from heatsketch.markov.affinity import knn_affinity
 from heatsketch.markov.normalization import bistochastic_scaling, markov_scaling
-from heatsketch.operators.operator import Operator
 
 SIZES = {"overlapping": 100_000, "roll": 50_000}
 SMALL, TOLERANCE = 3_000, 1e-8

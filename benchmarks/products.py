@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 import heatsketch as hs
-from heatsketch.spectral.apply import _by_chebyshev
+from heatsketch.spectral.functions import _by_chebyshev
 
 POWERS = (16, 64, 256, 1024)
 BANK = tuple(2**i for i in range(1, 11))

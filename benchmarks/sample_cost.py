@@ -4,7 +4,7 @@ Run: python benchmarks/sample_cost.py [--mnist FOLDER] [--draws 2] [--only "roll
      [--record]
 
 Each of two halves of n points is fitted by itself, with the seed of the draw, and both map 500
-others (`heatsketch.distributed.sample.half_discrepancy`). "discrepancy": its mean over the draws.
+others (`heatsketch.distributed.half_discrepancy`). "discrepancy": its mean over the draws.
 "without columns": what random columns without end would leave of it, as the square root of the mean
 square over the draws; of heat sketches alone. "slope": of the logarithm of the latter (of the
 former, where there is no such) against that of n, by least squares. MNIST are test digits by their
@@ -21,7 +21,7 @@ import numpy as np
 from _harness import mnist as mnist_digits
 
 import heatsketch as hs
-from heatsketch.distributed import sample
+from heatsketch import distributed
 
 TABLE = Path(__file__).parents[1] / "docs" / "benchmarks" / "sample_cost.csv"
 OTHERS = 500
@@ -59,8 +59,8 @@ def squared_limit(Y, Z, columns):
     return without(Y, Z, columns)
 
 
-found, without = [], sample._without_columns
-sample._without_columns = squared_limit
+found, without = [], distributed._without_columns
+distributed._without_columns = squared_limit
 
 
 def measured(name, model, n, draws, folder):
@@ -73,7 +73,7 @@ def measured(name, model, n, draws, folder):
         model.set_params(random_state=draw)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            whole.append(sample.half_discrepancy(model, X[:n], half, X[n:])[0])
+            whole.append(distributed.half_discrepancy(model, X[:n], half, X[n:])[0])
     return np.mean(whole), np.mean(found) if found else None
 
 

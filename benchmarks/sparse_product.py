@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.spatial import cKDTree
 
 import heatsketch as hs
-from heatsketch.operators.csr import inverse_permutation
+from heatsketch.core.blocks import inverse_permutation
 
 POINTS, SMALL, K, PRODUCTS = 400_000, 5_000, 30, 5
 WIDTHS, TYPES, ORDERS = (8, 32, 64, 128), ("float32", "float64"), ("given", "local")

@@ -73,20 +73,20 @@ def anonymous(process):
 def run(source, output, fit_points, columns, resume):
     """Stream a file in this process; print when it begins and what it took, as JSON."""
     import heatsketch as hs
-    from heatsketch.distributed import stream
+    from heatsketch import distributed
 
     warnings.simplefilter("ignore", hs.DisconnectedWarning)  # clouds are apart
     model = hs.HeatSketch(columns, random_state=0)
     with tempfile.TemporaryDirectory(dir=Path(output).parent) as folder:
         small = np.load(source, mmap_mode="r")[:20_000].copy()
         hs.distributed.embed(small, f"{folder}/small.npy", model, fit_points=17_500)
-    marks, mapped = {}, stream._map
+    marks, mapped = {}, distributed._map
 
     def timed(*args):
         marks["fitted"] = cpu(), time.monotonic()
         mapped(*args)
 
-    stream._map = timed
+    distributed._map = timed
     before, start = cpu(), time.monotonic()
     print(json.dumps({"before MB": anonymous(os.getpid())}), flush=True)
     done = hs.distributed.embed(
@@ -196,8 +196,8 @@ def record(rows):
     """Add rows to the table; those of other columns get them."""
     known = list(csv.DictReader(TABLE.open(newline=""))) if TABLE.exists() else []
     columns = dict.fromkeys(name for row in [*known, *rows] for name in row)
-    with TABLE.open("w", newline="") as stream:
-        table = csv.DictWriter(stream, list(columns), lineterminator="\n")
+    with TABLE.open("w", newline="") as distributed:
+        table = csv.DictWriter(distributed, list(columns), lineterminator="\n")
         table.writeheader()
         table.writerows([*known, *rows])
 

@@ -53,9 +53,9 @@ if SEED:
 @pytest.fixture(autouse=True, scope="session")
 def usual_delay():
     """Show no progress, for it depends on time; return the seconds after which users see it."""
-    from heatsketch import _tiles  # after the number of threads is set
+    from heatsketch import _threads  # after the number of threads is set
 
-    usual = _tiles._DELAY
+    usual = _threads._DELAY
     with pytest.MonkeyPatch.context() as patch:
         set_limits(patch, show_after=math.inf)
         yield usual

@@ -1,4 +1,4 @@
-"""Who may import whom, read from the names of the folders; what only `operators` may ask."""
+"""Who may import whom, read from the names of the folders; what only some rooms may ask."""
 
 import ast
 import graphlib
@@ -15,12 +15,10 @@ from numba.core.dispatcher import Dispatcher
 import heatsketch
 
 LAYERS = (  # a folder or module of the package may import those of its layer and before
-    "_version _typing _words _docstrings _state _tiles _random _exceptions _optional _memory"
-    " _tensors _input_warnings _validation _compile",
-    "backend",
-    "operators",
+    "_version _words _arrays _messages _state _threads _random _checks _compile",
+    "core",
     "spectral",
-    "neighbors graphs scales",
+    "neighbors scales device",
     "mixture markov layout",
     "metrics uncertainty",
     "estimators classical",
@@ -28,9 +26,9 @@ LAYERS = (  # a folder or module of the package may import those of its layer an
 )
 PLACE_OF = {room: place for place, room in enumerate(" ".join(LAYERS).split())}
 FOUNDATION = set(LAYERS[0].split())
-WITH_SKLEARN = {"backend", "metrics", "neighbors", "operators", "mixture", "scales"}
-WITH_SKLEARN |= {"_exceptions", "_input_warnings", "_validation"}
-WITH_SKLEARN |= set(" ".join(LAYERS[7:]).split())
+WITH_SKLEARN = {"core", "device", "metrics", "neighbors", "mixture", "scales"}
+WITH_SKLEARN |= {"_messages", "_checks"}
+WITH_SKLEARN |= set(" ".join(LAYERS[6:]).split())
 OPTIONAL = {
     *("matplotlib", "pyarrow", "h5py", "anndata", "pandas", "polars", "openpyxl", "zarr"),
     *("openTSNE", "torch", "dask", "networkx", "igraph", "torch_geometric"),
@@ -66,8 +64,14 @@ def imports(nodes):
 
 
 def own_imports(module, tree):
-    """Yield (line, module of the package) for every import, also within functions."""
+    """Yield (line, module of the package) for every import, also within functions.
+
+    Only a device is loaded late: within functions, where a tensor shows up, and from anywhere.
+    """
+    at_once = {line for line, _ in imports(tree.body)}
     for line, name in imports(ast.walk(tree)):
+        if name.startswith("heatsketch.device.") and line not in at_once:
+            continue
         package, _, target = name.partition(".")
         if package == "heatsketch":
             while target and target not in TREES:
@@ -86,12 +90,12 @@ def upward_imports(module, tree):
     ]
 
 
-def questions(classes, room):
-    """List where modules outside a room ask isinstance(…, one of the classes)."""
+def questions(classes, rooms):
+    """List where modules outside some rooms ask isinstance(…, one of the classes)."""
     return [
         f"{module}, line {node.lineno}"
         for module, tree in TREES.items()
-        if room_of(module) != room
+        if room_of(module) not in rooms
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance"
         if {getattr(n, "attr", getattr(n, "id", "")) for n in ast.walk(node.args[1])} & classes
@@ -152,8 +156,8 @@ def test_no_module_has_the_name_of_another_thing_in_its_folder():
 
 
 def test_nobody_asks_which_operator_or_filter_it_is():
-    assert questions(OPERATORS, "operators") == []
-    assert questions(FILTERS, "") == []
+    assert questions(OPERATORS, {"core", "device"}) == []
+    assert questions(FILTERS, set()) == []
 
 
 def test_libraries_stay_where_they_belong():
@@ -179,12 +183,12 @@ def test_the_project_declares_what_it_imports():
 def test_compiled_loops_stand_in_files_that_are_named_so():
     imported = {module: {m for _, m in own_imports(module, tree)} for module, tree in TREES.items()}
     compiled = {module for module, modules in imported.items() if "_compile" in modules}
-    assert compiled == {module for module in TREES if module.endswith("_loops")}
+    assert compiled == {module for module in TREES if module.endswith("loops")}
 
 
 def test_compiled_loops_close_over_numbers_only():
     """A compiled function has another number in each process, so that the cache on disk misses."""
-    loops = [importlib.import_module(f"heatsketch.{m}") for m in TREES if m.endswith("_loops")]
+    loops = [importlib.import_module(f"heatsketch.{m}") for m in TREES if m.endswith("loops")]
     values = [value for module in loops for value in vars(module).values()]
     values += [v for value in values if isinstance(value, dict) for v in value.values()]
     closures = [v.py_func.__closure__ or () for v in values if isinstance(v, Dispatcher)]

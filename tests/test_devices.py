@@ -17,11 +17,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import heatsketch as hs
-from heatsketch.backend.device import DeviceCSR, device_csr
 from heatsketch.cli import main
+from heatsketch.device.blocks import DeviceCSR, device_csr
 from heatsketch.layout import free
+from heatsketch.layout.free import _PAIRS_OF_A_POINT
 from heatsketch.layout.maps import step_graph
-from heatsketch.layout.paths import _PAIRS_OF_A_POINT
 from heatsketch.neighbors import NeighborIndex
 from layout.test_free import problem
 from problems.clouds import cloud

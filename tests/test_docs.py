@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from heatsketch.cli.arguments import parser_of
-from heatsketch.comparison.methods import ESTIMATORS
+from heatsketch.comparison.run import ESTIMATORS
 from problems.pages import blocks_of, run_page
 
 ROOT = Path(__file__).parents[1]

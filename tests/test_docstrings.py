@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils._testing import assert_docstring_consistency
 
 import heatsketch
-from heatsketch._docstrings import texts_from
+from heatsketch._messages import texts_from
 from test_docs import public_names
 
 numpydoc = pytest.importorskip("numpydoc.validate")

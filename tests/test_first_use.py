@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import heatsketch as hs
-from heatsketch.comparison.methods import ESTIMATORS
+from heatsketch.comparison.run import ESTIMATORS
 from problems.clouds import cloud
 
 HEAVY = ("numpy", "scipy", "sklearn", "numba", "matplotlib", "pandas", "joblib")
@@ -37,7 +37,6 @@ def test_nothing_heavy_is_imported_before_it_is_used():
     assert {name for name in found if name.split(".")[0] in HEAVY} == set()
     light = {"heatsketch.cli", "heatsketch.cli.arguments", "heatsketch.cli.printing"}
     light |= {"heatsketch._version", "heatsketch._words", "heatsketch.io", "heatsketch.io.files"}
-    light |= {"heatsketch._optional"}
     assert {name for name in found if name.startswith("heatsketch.")} <= light
 
 
@@ -82,7 +81,7 @@ def test_what_one_process_compiles_no_other_compiles_again(tmp_path):
         program = str(tests / "problems" / "every_loop.py")
         printed.append(run(program, str(tmp_path), **environment))
         files.append({p.name: p.stat().st_mtime_ns for p in cache.rglob("*") if p.is_file()})
-    assert re.search(r"compiled heatsketch.backend.pair_loops \S*repulsion\n", printed[0])
+    assert re.search(r"compiled heatsketch.core.loops \S*repulsion\n", printed[0])
     assert "left out []" in printed[0]
     assert "compiled" not in printed[1]
     assert files[0] == files[1]

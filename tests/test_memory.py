@@ -5,32 +5,32 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from heatsketch import _memory, io
-from heatsketch._validation import check_points
+from heatsketch import _threads, io
+from heatsketch._checks import check_points
 from problems.clouds import cloud
 
 
 def test_what_is_not_available_is_refused_with_what_to_do(limits):
     limits(available=lambda: 1e9)
-    _memory.require_memory(1e9, "All distances", "use landmarks.")
+    _threads.require_memory(1e9, "All distances", "use landmarks.")
     with pytest.raises(MemoryError, match=r"All distances take about 8e\+03 GB, but only 1 GB is"):
-        _memory.require_memory(8e12, "All distances", "use landmarks.")
+        _threads.require_memory(8e12, "All distances", "use landmarks.")
 
 
 def test_available_is_what_linux_says_and_a_container_leaves(tmp_path):
-    assert _memory.available_memory(tmp_path) > 2**20  # all there is
+    assert _threads.available_memory(tmp_path) > 2**20  # all there is
     group = tmp_path / "sys/fs/cgroup"
     group.mkdir(parents=True)
     (tmp_path / "proc").mkdir()
     lines = "MemTotal:  4000 kB\nMemFree:  100 kB\nMemAvailable:  2500 kB\nHugePages_Total:  0\n"
     (tmp_path / "proc/meminfo").write_text(lines)
-    assert _memory.available_memory(tmp_path) == 2500 * 1024
+    assert _threads.available_memory(tmp_path) == 2500 * 1024
     (group / "memory.max").write_text("max\n")
     (group / "memory.current").write_text("2000\n")
     (group / "memory.stat").write_text("anon 1200\ninactive_file 700\nactive_file 100\n")
-    assert _memory.available_memory(tmp_path) == 2500 * 1024
+    assert _threads.available_memory(tmp_path) == 2500 * 1024
     (group / "memory.max").write_text("5000\n")
-    assert _memory.available_memory(tmp_path) == 5000 - 2000 + 700
+    assert _threads.available_memory(tmp_path) == 5000 - 2000 + 700
 
 
 # A mapped file

@@ -17,10 +17,10 @@ import pytest
 from numba.core import event
 
 import heatsketch as hs
-from heatsketch import _tiles
-from heatsketch._tiles import for_each_tile, track
-from heatsketch.backend import pair_loops
+from heatsketch import _threads
+from heatsketch._threads import for_each_tile, track
 from heatsketch.cli import printing
+from heatsketch.core import loops
 from problems.clouds import cloud
 
 LOGGER = logging.getLogger("heatsketch")
@@ -62,7 +62,7 @@ def test_messages_wait_for_two_seconds_unless_they_are_said_at_once(stream):
 def test_clocks_of_bars_stand_while_a_loop_is_compiled(at_once, stream):
     started = time.time()
     with track(None, "loop", 3, "steps") as bar:
-        with event.trigger_event("numba:compile", data={"dispatcher": pair_loops.along_edges}):
+        with event.trigger_event("numba:compile", data={"dispatcher": loops.along_edges}):
             time.sleep(0.3)
         assert bar.format_dict["elapsed"] <= time.time() - started - 0.3
     assert "compiling along_edges, once\n" in stream.getvalue()
@@ -92,7 +92,7 @@ def test_short_runs_show_nothing(stream):
 def test_messages_are_shown_every_two_seconds_at_most(monkeypatch, limits, usual_delay):
     limits(show_after=usual_delay)
     now = [0.0]
-    monkeypatch.setattr(_tiles.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(_threads.time, "monotonic", lambda: now[0])
     stream = io.StringIO()
     with hs.progress(stream):
         for second in (1, 2, 3, 5):
@@ -151,7 +151,7 @@ def test_the_long_loops_show_bars(at_once, stream, limits):
 
 def test_an_error_ends_the_work_of_all_threads(monkeypatch):
     """Other threads finish the group of tiles that they have begun, 1/32 of all, and no more."""
-    monkeypatch.setattr(_tiles, "single_threaded_blas", lambda: contextlib.nullcontext(2))
+    monkeypatch.setattr(_threads, "single_threaded_blas", lambda: contextlib.nullcontext(2))
     done, count = itertools.count(), 3_200
 
     def work(rows):
@@ -169,10 +169,10 @@ def test_an_error_ends_the_work_of_all_threads(monkeypatch):
 SHOWING_ALL = """
 import signal
 import sys
-from heatsketch import _tiles
+from heatsketch import _threads
 from heatsketch.cli import main
 
-_tiles._DELAY = _tiles._SECONDS = _tiles._SECONDS_IN_A_FILE = 0.0
+_threads._DELAY = _threads._SECONDS = _threads._SECONDS_IN_A_FILE = 0.0
 signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
 sys.exit(main(sys.argv[1:]))
 """

@@ -1,6 +1,6 @@
 """The recipes for a method and an affinity in CONTRIBUTING, followed: each has one entry in a list.
 
-Those for an operator and a filter are followed in tests/operators.
+Those for an operator and a filter are followed in tests/core.
 """
 
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from scipy.spatial.distance import cdist
 import heatsketch as hs
 from heatsketch import cli
 from heatsketch.classical._base import Embedding
-from heatsketch.comparison.methods import ESTIMATORS
+from heatsketch.comparison.run import ESTIMATORS
 from heatsketch.io import read_table
 from heatsketch.markov.affinity import AFFINITIES, Affinity
-from heatsketch.markov.out_of_sample import PointKernel
+from heatsketch.markov.new_points import PointKernel
 
 
 class RandomProjection(Embedding):

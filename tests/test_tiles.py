@@ -15,11 +15,9 @@ from sklearn.base import clone
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 import heatsketch as hs
-from heatsketch import _tiles
-from heatsketch._tiles import ROW_TILE, for_each_tile, row_tiles
-from heatsketch.spectral.classical_scaling import classical_scaling
-from heatsketch.spectral.coarse import coarser
-from heatsketch.spectral.eigenpairs import leading_vector
+from heatsketch import _threads
+from heatsketch._threads import ROW_TILE, for_each_tile, row_tiles
+from heatsketch.spectral.eigen import classical_scaling, coarser, leading_vector
 from problems.checks import same_for_any_threads
 
 
@@ -105,12 +103,12 @@ def test_a_fork_while_another_thread_is_inside_leaves_the_child_its_threads():
     entered, leave = threading.Event(), threading.Event()
 
     def stay():
-        with _tiles.single_threaded_blas():
+        with _threads.single_threaded_blas():
             entered.set()
             leave.wait(60)
 
     def threads_of_child():
-        with _tiles.single_threaded_blas() as n_threads:
+        with _threads.single_threaded_blas() as n_threads:
             inside = {*blas_threads()}
         return n_threads == 2 and inside == {1} and {*blas_threads()} == {2}
 
@@ -127,7 +125,7 @@ def test_a_fork_while_another_thread_is_inside_leaves_the_child_its_threads():
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_child_that_was_inside_leaves_as_its_parent_does():
     with threadpool_limits(2, "blas"):
-        inside = _tiles.single_threaded_blas()
+        inside = _threads.single_threaded_blas()
         inside.__enter__()
 
         def leave():
@@ -144,7 +142,7 @@ def test_a_child_that_was_inside_leaves_as_its_parent_does():
 def test_a_fork_while_another_thread_enters_does_not_stop_the_child(monkeypatch):
     entering, fork_begins = threading.Event(), threading.Event()
     os.register_at_fork(before=fork_begins.set)
-    let = _tiles._let_any_thread_set_limits
+    let = _threads._let_any_thread_set_limits
 
     def slowly():
         entering.set()
@@ -152,10 +150,10 @@ def test_a_fork_while_another_thread_enters_does_not_stop_the_child(monkeypatch)
         let()
 
     def enter():
-        with _tiles.single_threaded_blas():
+        with _threads.single_threaded_blas():
             return True
 
-    monkeypatch.setattr(_tiles, "_let_any_thread_set_limits", slowly)
+    monkeypatch.setattr(_threads, "_let_any_thread_set_limits", slowly)
     with threadpool_limits(2, "blas"), ThreadPoolExecutor(1) as pool:
         other = pool.submit(enter)
         assert entering.wait(60)
@@ -224,10 +222,10 @@ def test_tiles_in_tiles_are_all_done_once():
 @pytest.fixture
 def _unknown_blas(monkeypatch):
     none = ThreadpoolController().select(user_api="none")
-    monkeypatch.setattr(_tiles, "_controller", lambda: none)
+    monkeypatch.setattr(_threads, "_controller", lambda: none)
     for name in ("VECLIB_MAXIMUM_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(_tiles.os, "cpu_count", lambda: 6)
+    monkeypatch.setattr(_threads.os, "cpu_count", lambda: 6)
 
 
 @pytest.mark.usefixtures("_unknown_blas")
@@ -244,7 +242,7 @@ def test_threads_beside_an_unknown_blas(environment, expected, monkeypatch):
     """One thread alone would be left of Accelerate, the BLAS of macOS."""
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    with _tiles.single_threaded_blas() as n_threads:
+    with _threads.single_threaded_blas() as n_threads:
         assert n_threads == expected
 
 

@@ -42,4 +42,4 @@ def test_a_warning_names_the_line_that_called_the_package(call):
 def test_only_one_function_warns():
     package = Path(hs.__file__).parent
     found = {p.name for p in package.rglob("*.py") if re.search(r"warnings\.warn\(", p.read_text())}
-    assert found == {"_exceptions.py"}
+    assert found == {"_messages.py"}

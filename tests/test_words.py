@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import heatsketch as hs
 from heatsketch import _words, cli
-from heatsketch.comparison.methods import ESTIMATORS, defaults
+from heatsketch.comparison.run import ESTIMATORS, defaults
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from heatsketch import MixtureKernel, TaylorMap
-from heatsketch.mixture.series_map import first_order
+from heatsketch.mixture.series import first_order
 from papers.output import random
 from papers.representation.stationary import TRUNCATION, best_mixture, two_squares
 

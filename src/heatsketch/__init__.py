@@ -18,6 +18,6 @@ def __getattr__(name: str) -> object:
     """Import a public name, or suggest one."""
     if name in __all__ or name.startswith("_"):
         return _load(name)
-    from heatsketch._words import no_name  # its difflib would double the time of an import
+    from heatsketch._words import no_name
 
     raise AttributeError(no_name(__name__, name, __all__))

@@ -30,11 +30,15 @@ from . import (
 from . import (
     uncertainty as uncertainty,
 )
-from ._exceptions import CertificateError, ConvergenceWarning, DisconnectedWarning, ScaleWarning
-from ._tiles import progress
+from ._messages import CertificateError, ConvergenceWarning, DisconnectedWarning, ScaleWarning
+from ._threads import progress
 from ._version import show_versions
 from .comparison import compare
 from .comparison.audit import audit
+from .core.graph import Graph, graph
+from .core.kernel import Kernel
+from .core.operators import Affine, Deflated, Dense, LinearMap, LowRank, Scaled, Sparse
+from .device.operators import TorchDense, TorchKernel, TorchSparse
 from .estimators import (
     DiffusionMap,
     HeatEmbedding,
@@ -43,7 +47,7 @@ from .estimators import (
     NearIsometricProjection,
 )
 from .estimators.initialization import initialization
-from .estimators.table_encoder import TableEncoder
+from .estimators.table import TableEncoder
 from .io.models import load_model, save_model
 from .markov.affinity import gaussian_affinity, kernel_affinity
 from .markov.diffusion import Diffusion, diffusion
@@ -55,24 +59,12 @@ from .markov.normalization import (
 from .metrics import diffusion_distance, distortion
 from .metrics.markers import Markers, markers
 from .mixture import MixtureKernel, TaylorMap
-from .operators.affine import Affine
-from .operators.deflated import Deflated
-from .operators.dense import Dense
-from .operators.graph import Graph, graph
-from .operators.kernel import Kernel
-from .operators.linear_map import LinearMap
-from .operators.low_rank import LowRank
-from .operators.operator import Scaled
-from .operators.sparse import Sparse
-from .operators.torch import TorchDense, TorchKernel, TorchSparse
 from .reports.facts import report
-from .scales.bandwidth import density_estimate, ksum, nearest_epsilon
-from .scales.connecting_scale import connecting_epsilon
-from .scales.dimension import intrinsic_dimension
-from .spectral.eigenpairs import eigh
+from .scales import connecting_epsilon, density_estimate, intrinsic_dimension, ksum, nearest_epsilon
+from .spectral.eigen import eigh
 from .spectral.filters import Accumulated, Heat, Power
+from .spectral.functions import sketch
 from .spectral.heat_kernel import heat_kernel_embedding
-from .spectral.sketch import sketch
 from .spectral.traces import heat_trace
 from .uncertainty import (
     columns_for,

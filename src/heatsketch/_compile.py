@@ -7,12 +7,12 @@ from typing import Any
 from numba import njit
 from numba.core import event
 
-from heatsketch._exceptions import logger
-from heatsketch._tiles import stop_clocks
+from heatsketch._messages import logger
+from heatsketch._threads import stop_clocks
 
 # Sums may be computed in any order, as vector instructions need; infinities are kept. Division
 # follows NumPy: a check of every divisor would prevent vector instructions. Loops release the lock
-# of the interpreter, for the tiles of `_tiles.for_each_tile`.
+# of the interpreter, for the tiles of `_threads.for_each_tile`.
 _ANY_ORDER = frozenset({"reassoc", "contract", "nsz", "arcp"})
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from scipy import sparse
 from scipy.special import ndtri
 
-from heatsketch._tiles import filled, for_each_tile, row_tiles
-from heatsketch._typing import Array, Points, Rng
+from heatsketch._arrays import Array, Points, Rng
+from heatsketch._threads import filled, for_each_tile, row_tiles
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd
 HASH_MULTIPLIERS = (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)
@@ -75,7 +75,7 @@ def data_hash(values: Any) -> str:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch.io.metadata import data_hash
+    >>> from heatsketch.io.files import data_hash
     >>> data_hash(np.eye(2)) == data_hash(np.eye(2)), data_hash(np.eye(2)) == data_hash(np.eye(3))
     (True, False)
     """

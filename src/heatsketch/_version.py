@@ -35,7 +35,7 @@ def show_versions() -> None:
     import scipy.linalg  # noqa: F401  # has a BLAS of its own
     from threadpoolctl import threadpool_info
 
-    from heatsketch._tiles import single_threaded_blas
+    from heatsketch._threads import single_threaded_blas
 
     lines = {
         "heatsketch": __version__,

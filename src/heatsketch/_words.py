@@ -1,4 +1,4 @@
-"""Words for messages, without a slow import."""
+"""Words for messages, and libraries that may be missing: without a slow import."""
 
 import difflib
 import importlib
@@ -71,3 +71,11 @@ def no_name(module: str, name: str, known: Collection[str]) -> str:
         if name in importlib.import_module(f"{module}.{folder}").__all__:
             hint = f"; use {module}.{folder}.{name}"
     return f"module {module!r} has no attribute {name!r}{hint or did_you_mean(name, known, end='')}"
+
+
+def optional(module: str, what: str, extra: str) -> Any:
+    """Return a module of an optional library, or say what needs it and which extra installs it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(f'{what}; pip install "heatsketch[{extra}]"') from error

@@ -18,7 +18,7 @@ from bad_inputs.cases import (
     rows_match,
     strictly,
 )
-from heatsketch.comparison.methods import ESTIMATORS
+from heatsketch.comparison.run import ESTIMATORS
 
 GRID = np.round(X * 256) / 256  # survives an offset of 1e4 in float32, of 1e8 in float64
 FRAME = pd.DataFrame(X, columns=list("abcd"))

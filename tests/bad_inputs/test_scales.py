@@ -23,7 +23,7 @@ from bad_inputs.cases import (
     rows_match,
     strictly,
 )
-from heatsketch._input_warnings import deciding, variance_shares
+from heatsketch._checks import deciding, variance_shares
 from problems.clouds import cloud
 from problems.matrices import of_points
 

@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist, pdist, squareform
 
 import heatsketch as hs
 from heatsketch.classical import PCA, ClassicalMDS, LandmarkMDS, MetricMDS
-from heatsketch.graphs.landmarks import max_min
+from heatsketch.neighbors.graph import max_min
 from problems.checks import up_to_signs
 from problems.spectra import cycle_graph, star_graph
 

@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist, pdist, squareform
 
 import heatsketch as hs
 from heatsketch.classical import ClassicalMDS, MetricMDS, NonmetricMDS
-from heatsketch.classical.nonmetric_mds import Disparities
+from heatsketch.classical.mds import Disparities
 from problems.checks import up_to_signs
 
 

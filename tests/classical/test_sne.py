@@ -21,9 +21,8 @@ from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
 from heatsketch.classical import SNE, TSNE
-from heatsketch.classical.divergence import Compression, GaussianNeighbors, gaussian_forces
-from heatsketch.classical.perplexity import conditional
-from heatsketch.layout.terms import Neighbors as StudentNeighbors
+from heatsketch.classical.sne import Compression, GaussianNeighbors, conditional, gaussian_forces
+from heatsketch.layout.free import Neighbors as StudentNeighbors
 from heatsketch.neighbors import NeighborIndex
 from problems.checks import up_to_signs
 

@@ -11,7 +11,7 @@ import pytest
 import heatsketch as hs
 from heatsketch.cli import VERBS
 from heatsketch.cli.arguments import parser_of, value
-from heatsketch.comparison.methods import ESTIMATORS, defaults
+from heatsketch.comparison.run import ESTIMATORS, defaults
 
 COMMON = ("help", "quiet", "force", "debug", "verbose", "parameters")
 HEAVY = ("numpy", "scipy", "sklearn", "pyarrow", "numba", "pandas", "matplotlib")

@@ -10,7 +10,7 @@ import pytest
 
 import heatsketch as hs
 from heatsketch import plot
-from heatsketch.comparison.methods import ESTIMATORS, defaults
+from heatsketch.comparison.run import ESTIMATORS, defaults
 from heatsketch.io import read_table
 from problems.clouds import cloud
 from problems.tables import write_csv

@@ -11,9 +11,8 @@ from sklearn.metrics import roc_auc_score
 
 import heatsketch as hs
 from heatsketch.classical import PCA
-from heatsketch.comparison import gaps
-from heatsketch.comparison.decisions import drawn_places
-from heatsketch.comparison.scores import Evidence
+from heatsketch.comparison import audit
+from heatsketch.comparison.audit import Evidence, drawn_places
 from problems.chance import ALARM, in_band
 from problems.clouds import on_circle, rotation
 
@@ -253,8 +252,8 @@ def test_intervals_of_root_mean_squares_of_gaussian_columns_hold_95_percent(k, d
     true = np.sqrt(np.mean([cdist(rows[c[::2]], rows[c[1::2]]) ** 2 for c in components]))
     for _ in range(trials):
         F = rows @ rng.standard_normal((60, k)) / np.sqrt(k)
-        columns, squares = gaps._square_columns(F, codes, components, 2)
-        low, high = gaps._root_mean_squares(columns, squares)[1:]
+        columns, squares = audit._square_columns(F, codes, components, 2)
+        low, high = audit._root_mean_squares(columns, squares)[1:]
         held += low <= true <= high
     assert in_band(held, trials, 0.94, 1, alarm=2 * ALARM / 9)
 

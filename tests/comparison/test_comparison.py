@@ -22,17 +22,20 @@ from sklearn.preprocessing import FunctionTransformer
 
 import heatsketch as hs
 from heatsketch import cli
-from heatsketch.backend.host_search import ExactSearch
 from heatsketch.comparison import run
-from heatsketch.comparison.methods import (
+from heatsketch.comparison.run import (
+    DEFAULT_METHODS,
     ESTIMATORS,
+    FILES,
     OTHERS,
     expected_seconds,
     fitting,
+    measured,
+    memory,
     needs_labels,
     silenced,
 )
-from heatsketch.comparison.run import DEFAULT_METHODS, FILES, measured, memory
+from heatsketch.neighbors.search import ExactSearch
 
 GRAPHS = ["heat-sketch", "diffusion-map", "laplacian-eigenmap", "isomap", "landmark-isomap", "lle"]
 

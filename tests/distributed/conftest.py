@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from heatsketch.distributed import embed, stream
+from heatsketch import distributed
+from heatsketch.distributed import embed
 from problems.clusters import OPTIONS, SKETCH, points
 
 
@@ -24,7 +25,7 @@ def expected(tmp_path_factory):
 @pytest.fixture
 def stop(monkeypatch):
     """Return a function that lets the run stop once, before a block; it counts the blocks."""
-    keeper, calls = stream._keeper, []
+    keeper, calls = distributed._keeper, []
 
     def stop_before(number):
         def interrupted(*args):
@@ -38,7 +39,7 @@ def stop(monkeypatch):
 
             return counted
 
-        monkeypatch.setattr(stream, "_keeper", interrupted)
+        monkeypatch.setattr(distributed, "_keeper", interrupted)
         return calls
 
     return stop_before

@@ -10,11 +10,9 @@ import pytest
 from pyarrow import parquet
 
 import heatsketch as hs
-from heatsketch import io
+from heatsketch import distributed, io
 from heatsketch.cli import main
-from heatsketch.distributed import embed, stream
-from heatsketch.distributed.run import Run
-from heatsketch.distributed.sample import drawn
+from heatsketch.distributed import Run, drawn, embed
 from problems.clusters import OPTIONS, SAMPLE, SKETCH, N, points, warned_of, written
 
 pytestmark = [
@@ -25,7 +23,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def client():
-    with stream._client("local:2") as client:
+    with distributed._client("local:2") as client:
         yield client
 
 
@@ -67,7 +65,7 @@ def test_a_run_goes_on_with_other_workers_or_none(client, source, tmp_path, expe
 
 @pytest.mark.slow  # it starts workers of its own
 def test_a_worker_that_is_killed_is_replaced(source, tmp_path, expected):
-    with stream._client("local:2") as client:
+    with distributed._client("local:2") as client:
         pids = list(client.run(os.getpid).values())
         os.kill(pids[0], signal.SIGKILL)
         done = embed(source, tmp_path / "out.npy", SKETCH, cluster=client, **OPTIONS)

@@ -7,8 +7,7 @@ from pyarrow import parquet
 
 import heatsketch as hs
 from heatsketch import io
-from heatsketch.distributed import embed
-from heatsketch.distributed.sample import drawn
+from heatsketch.distributed import drawn, embed
 from problems.clusters import SKETCH, warned_of
 
 N, SAMPLE, ROWS = 900, 250, 64

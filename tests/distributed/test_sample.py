@@ -5,8 +5,7 @@ import pytest
 from scipy.spatial.distance import pdist
 
 import heatsketch as hs
-from heatsketch.distributed import embed
-from heatsketch.distributed.sample import _without_columns, half_discrepancy
+from heatsketch.distributed import _without_columns, embed, half_discrepancy
 
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
 

@@ -10,11 +10,9 @@ from scipy import sparse
 
 import heatsketch as hs
 from heatsketch import io
-from heatsketch.distributed import embed, fit
-from heatsketch.distributed.sample import size
-from heatsketch.io.blocks import Blocks, joined
+from heatsketch.distributed import embed, fit, size
 from heatsketch.io.formats import open_blocks
-from heatsketch.io.table import Reading
+from heatsketch.io.table import Blocks, Reading, joined
 from problems.clusters import SKETCH
 
 N, D = 700, 40

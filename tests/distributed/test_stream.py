@@ -13,9 +13,8 @@ import zarr
 from pyarrow import parquet
 
 import heatsketch as hs
-from heatsketch.distributed import embed, fit, stream
-from heatsketch.distributed.run import Run, assemble
-from heatsketch.distributed.sample import drawn
+from heatsketch import distributed
+from heatsketch.distributed import Run, assemble, drawn, embed, fit
 from heatsketch.io.formats import open_blocks
 from heatsketch.io.table import Reading
 from problems.clusters import OPTIONS, ROWS, SAMPLE, SKETCH, D, N, points, written
@@ -143,7 +142,7 @@ def test_a_run_that_stopped_when_its_output_was_there(name, source, tmp_path, mo
         raise InterruptedError
 
     with monkeypatch.context() as patch:
-        patch.setattr(stream, "assemble", assembled_then_stop)
+        patch.setattr(distributed, "assemble", assembled_then_stop)
         with pytest.raises(InterruptedError):
             embed(source, out, SKETCH, **OPTIONS)
     whole, calls = written(out), stop(0)

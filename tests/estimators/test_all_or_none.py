@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
-from heatsketch._tiles import single_threaded_blas
+from heatsketch._threads import single_threaded_blas
 from heatsketch.classical import TSNE
 from problems.clouds import cloud
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import heatsketch as hs
-from heatsketch.backend.device import DeviceBlocks
-from heatsketch.operators.torch import TorchKernel, TorchSparse
+from heatsketch.device.blocks import DeviceBlocks
+from heatsketch.device.operators import TorchKernel, TorchSparse
 from problems.clouds import cloud
 from problems.devices import Traffic, every_device, refuse_arrays
 

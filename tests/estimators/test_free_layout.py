@@ -10,9 +10,8 @@ from scipy.linalg import block_diag, circulant
 from scipy.spatial.distance import cdist, pdist
 
 import heatsketch as hs
-from heatsketch.layout.maps import step_graph
-from heatsketch.layout.slopes import locations
-from heatsketch.operators.csr import largest_of_rows
+from heatsketch.core.blocks import largest_of_rows
+from heatsketch.layout.maps import locations, step_graph
 from problems.checks import same_for_any_threads
 from problems.clouds import cloud, noisy_tree
 

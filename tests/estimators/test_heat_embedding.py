@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist, pdist, squareform
 from scipy.stats import chi2
 
 import heatsketch as hs
-from heatsketch._exceptions import ScaleWarning
+from heatsketch._messages import ScaleWarning
 from heatsketch.layout.linear import OBJECTIVES
 from problems.checks import assert_distortion
 from problems.clouds import cloud, noisy_tree

@@ -12,7 +12,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.mixture import GaussianMixture
 
 import heatsketch as hs
-from heatsketch._exceptions import ConvergenceWarning, ScaleWarning
+from heatsketch._messages import ConvergenceWarning, ScaleWarning
 from problems.clouds import noisy_tree
 
 KILOBYTE = 1024

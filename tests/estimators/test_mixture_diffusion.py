@@ -11,7 +11,7 @@ from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 import heatsketch as hs
 from heatsketch.mixture import CholeskyMap, TaylorMap
 from heatsketch.mixture.cholesky_map import draw
-from heatsketch.mixture.steps import Steps
+from heatsketch.mixture.fitting import Steps
 from problems.checks import estimator_checks
 from problems.estimators import every_normalization
 from problems.mixtures import mixture_of

@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsTransformer
 import heatsketch as hs
 from heatsketch.classical import LaplacianEigenmap
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.out_of_sample import DenseKernel
+from heatsketch.markov.new_points import DenseKernel
 
 NEAR = {
     "sketch": hs.HeatSketch(4, random_state=0),

@@ -10,7 +10,7 @@ from sklearn.mixture import GaussianMixture
 
 import heatsketch as hs
 from heatsketch import classical
-from heatsketch.comparison.methods import ESTIMATORS, defaults
+from heatsketch.comparison.run import ESTIMATORS, defaults
 from problems.clouds import cloud
 from problems.estimators import every_estimator
 from problems.spectra import path_graph

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 import heatsketch as hs
-from heatsketch.scales.bandwidth import rule_epsilon
+from heatsketch.scales import rule_epsilon
 from problems.checks import up_to_signs
 
 RNG = np.random.default_rng(0)

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 
 import heatsketch as hs
-from heatsketch._validation import is_missing
+from heatsketch._checks import is_missing
 from problems.checks import estimator_checks
 
 N = 240

@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import pdist
 
 import heatsketch as hs
+from heatsketch.core.operators import Dense
+from heatsketch.markov.coordinates import DIRECTIONS_PER_DIMENSION, choose_time, direction_curve
 from heatsketch.markov.rows import Coordinates
-from heatsketch.markov.times import DIRECTIONS_PER_DIMENSION, choose_time, direction_curve
-from heatsketch.operators.dense import Dense
 from heatsketch.spectral.recurrences import SpectralDensity
 from problems.clouds import cloud
 

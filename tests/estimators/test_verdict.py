@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 import heatsketch as hs
 from heatsketch.io.models import read_facts
 from heatsketch.metrics import picture
-from heatsketch.reports.summary import summary
+from heatsketch.reports.facts import summary
 from problems.clouds import cloud
 
 X = cloud(150, 3)

@@ -11,9 +11,8 @@ import pyarrow.parquet
 import pytest
 
 from heatsketch import io
-from heatsketch.io.blocks import joined
 from heatsketch.io.formats import open_blocks
-from heatsketch.io.table import Reading
+from heatsketch.io.table import Reading, joined
 from problems.messy_tables import saved
 from problems.messy_tables import text as messy
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from heatsketch import io
-from heatsketch.io.columns import is_header
+from heatsketch.io.text import is_header
 from problems.messy_tables import saved
 
 ROWS = 40

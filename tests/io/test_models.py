@@ -132,7 +132,7 @@ def test_damage_and_other_formats_are_named(tmp_path):
         ('[[], [{"record": 999}, {"dict": []}]]', "m cannot be read"),
         *(
             (f'[[{{"{home}": {{"dict": []}}}}], []]', "which is not a class of heatsketch")
-            for home in ("os:system", "heatsketch._validation:np", "heatsketch.__main__:x")
+            for home in ("os:system", "heatsketch._checks:np", "heatsketch.__main__:x")
         ),
     ):
         rewritten(path, {"model.json": text})

@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 import heatsketch as hs
-from heatsketch.comparison.methods import ESTIMATORS
+from heatsketch.comparison.run import ESTIMATORS
 
 sys.path.insert(0, str(Path(__file__).parent))
 import fitted

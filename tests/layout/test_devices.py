@@ -9,13 +9,12 @@ from scipy import sparse
 from scipy.stats import spearmanr
 
 import heatsketch as hs
-from heatsketch.backend import HOST, blocks_of, blocks_on
-from heatsketch.backend.device import device_csr
-from heatsketch.backend.grid import Grid
-from heatsketch.backend.tree import OPENING
+from heatsketch.core.blocks import HOST, blocks_of
+from heatsketch.core.tree import OPENING
+from heatsketch.device.blocks import Grid, blocks_on, device_csr
 from heatsketch.layout import free
-from heatsketch.layout.slopes import locations
-from heatsketch.layout.terms import LogDistances, Neighbors, edges_of
+from heatsketch.layout.free import LogDistances, Neighbors, edges_of
+from heatsketch.layout.maps import locations
 from layout.test_free import draws, gradient_of, problem, terms_of, weights_of
 from layout.test_free_loops import SHAPES, sums
 from problems.clouds import cloud

@@ -13,18 +13,25 @@ from scipy.spatial import cKDTree
 from scipy.stats import spearmanr
 
 import heatsketch as hs
-from heatsketch._tiles import in_one_thread
-from heatsketch.backend import HOST, blocks_of, pair_loops
-from heatsketch.layout.free import evened, free_layout, with_few_digits
-from heatsketch.layout.paths import spread_targets
-from heatsketch.layout.slopes import (
+from heatsketch._threads import in_one_thread
+from heatsketch.core import loops
+from heatsketch.core.blocks import HOST, blocks_of
+from heatsketch.layout.free import (
+    LogDistances,
+    Neighbors,
+    edges_of,
+    evened,
+    free_layout,
+    spread_targets,
+    with_few_digits,
+)
+from heatsketch.layout.maps import (
     Beside,
     located,
     locations,
     slope_and_curvature,
     slopes_of_location,
 )
-from heatsketch.layout.terms import LogDistances, Neighbors, edges_of
 from problems.limits import set_limits
 from problems.slopes import differences
 
@@ -126,13 +133,13 @@ def test_arrays_and_compiled_loops_agree(monkeypatch, c, a):
 @pytest.mark.parametrize("loop", ["along_edges", "between_pairs", "repulsion"])
 def test_small_data_are_work_for_several_threads(monkeypatch, loop):
     M, start, pairs, logs = problem(1_800)
-    compiled, tiles = getattr(pair_loops, loop), []
+    compiled, tiles = getattr(loops, loop), []
 
     def counted(*arguments):
         tiles.append(arguments)
         compiled(*arguments)
 
-    monkeypatch.setattr(pair_loops, loop, counted)
+    monkeypatch.setattr(loops, loop, counted)
     gradient_of(terms_of(M, pairs, logs, 0.3), start, 0.5)
     assert len(tiles) >= 3
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from heatsketch._tiles import in_one_thread
-from heatsketch.backend.pair_loops import CODE_BITS, interleave
-from heatsketch.backend.tree import OPENING, repulsion
+from heatsketch._threads import in_one_thread
+from heatsketch.core.loops import CODE_BITS, interleave
+from heatsketch.core.tree import OPENING, repulsion
 
 N = 2_000
 

@@ -9,9 +9,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import check_grad
 from scipy.spatial.distance import pdist
 
-from heatsketch.layout import objective
-from heatsketch.layout.linear import OBJECTIVES, LinearLayout, half_whitening_axes
-from heatsketch.layout.objective import log_distortion, outside_fraction, stress
+from heatsketch.layout import linear
+from heatsketch.layout.linear import (
+    OBJECTIVES,
+    LinearLayout,
+    half_whitening_axes,
+    log_distortion,
+    outside_fraction,
+    stress,
+)
 from problems.clouds import cloud
 
 SCALES = np.array([3, 2.5, 2, 1.5, 1, 0.5])
@@ -92,8 +98,8 @@ def test_the_objective_has_the_gradient_that_differences_give(loss, parameters, 
         seen["value"] = function(start)[0]
         return minimize(function, start, **options)
 
-    minimize = objective.minimize
-    monkeypatch.setattr(objective, "minimize", look)
+    minimize = linear.minimize
+    monkeypatch.setattr(linear, "minimize", look)
     Q = random_map((6, 3))
     penalty = partial(layout.spare_variance, k=kept, weight=0.3) if kept else None
     layout.descend(Q, loss, 1, penalty=penalty, **parameters)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.special import logsumexp, ndtri, softmax
 
-from heatsketch.layout import objective
-from heatsketch.layout.objective import log_distortion, outside_fraction, stress
+from heatsketch.layout import linear
+from heatsketch.layout.linear import log_distortion, outside_fraction, stress
 
 seeds = st.integers(0, 10**6)
 BETAS = [2.0, 16.0, 128.0, 1024.0]
@@ -78,7 +78,7 @@ def test_outside_fraction_of_a_bell_curve(factor):
     # The mean of exp(-x²/2w²) over a normal distribution of deviation s is w / √(w² + s²).
     s = 0.2
     ell = s * ndtri((np.arange(20_000) + 0.5) / 20_000)
-    width = objective._WIDTH * math.log(factor)
+    width = linear._WIDTH * math.log(factor)
     expected = 1 - width / math.hypot(width, s)
     assert outside_fraction(ell, factor)[0] == pytest.approx(expected, abs=1e-4)
 
@@ -87,7 +87,7 @@ def test_outside_fraction_of_a_bell_curve(factor):
 def test_the_centre_is_where_least_is_outside(seed):
     # A lopsided cloud: its mean is not its centre. Elsewhere the same window leaves more outside.
     ell = np.random.default_rng(seed).exponential(0.3, 200)
-    width = objective._WIDTH * math.log(1.5)
+    width = linear._WIDTH * math.log(1.5)
     around = np.linspace(ell.min(), ell.max(), 2001)[:, None]
     least = (1 - np.exp(-(((ell - around) / width) ** 2) / 2)).mean(axis=1).min()
     assert outside_fraction(ell, 1.5)[0] == pytest.approx(least, abs=1e-4)

@@ -6,8 +6,14 @@ from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime
 from scipy.spatial.distance import pdist
 
-from heatsketch.layout.linear import LinearLayout, half_whitening_axes
-from heatsketch.layout.objective import PairObjective, log_distortion, outside_fraction, stress
+from heatsketch.layout.linear import (
+    LinearLayout,
+    PairObjective,
+    half_whitening_axes,
+    log_distortion,
+    outside_fraction,
+    stress,
+)
 from problems.clouds import cloud
 
 N, R, K = 12, 4, 2

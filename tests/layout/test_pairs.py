@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist, pdist, squareform
 from scipy.stats import binom, chi2
 
-from heatsketch.layout.objective import (
+from heatsketch.layout.linear import (
     log_ratio_evaluator,
     nearest_pairs,
     sampled_pairs,

@@ -11,17 +11,17 @@ from scipy.spatial.distance import cdist, pdist
 from scipy.stats import spearmanr
 
 import heatsketch as hs
-from heatsketch.backend import HOST
-from heatsketch.layout.maps import step_graph
-from heatsketch.layout.paths import (
+from heatsketch.core.blocks import HOST
+from heatsketch.layout.free import (
     Lengths,
+    LogDistances,
     followed,
     graph_of_lengths,
     log_quantiles,
     spread_targets,
     wanted_distances,
 )
-from heatsketch.layout.terms import LogDistances
+from heatsketch.layout.maps import step_graph
 from heatsketch.metrics.picture import excess_ranks, sampled_geodesics
 from problems.clouds import cloud, even_circle, noisy_tree, rings, rotation
 

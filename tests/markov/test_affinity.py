@@ -14,9 +14,9 @@ from heatsketch import (
     kernel_affinity,
     symmetric_normalize,
 )
-from heatsketch._tiles import row_tiles
+from heatsketch._threads import row_tiles
 from heatsketch.markov.affinity import dense_affinity, knn_affinity, radius_affinity
-from heatsketch.scales.bandwidth import rule_epsilon
+from heatsketch.scales import rule_epsilon
 from problems.clouds import cloud, even_circle, rotation
 from problems.matrices import kernel_matrix, of_points, rows_of_points
 

@@ -9,10 +9,10 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 import heatsketch as hs
-from heatsketch._tensors import landed
-from heatsketch.backend import HOST, blocks_on
-from heatsketch.backend.device import device_csr, device_memory
-from heatsketch.operators.torch import on_device, stored
+from heatsketch._arrays import landed
+from heatsketch.core.blocks import HOST
+from heatsketch.device.blocks import blocks_on, device_csr, device_memory
+from heatsketch.device.operators import on_device, stored
 from problems.clouds import cloud
 from problems.devices import Traffic, every_device, refuse_arrays
 
@@ -155,7 +155,7 @@ def test_bipartite_graphs_and_lone_points_are_seen(device):
 @every_device
 def test_nothing_of_the_graph_comes_to_the_host_before_it_ends(device, monkeypatch):
     """Afterwards vectors alone do: the matrices stay until the model is complete."""
-    made = importlib.import_module("heatsketch.markov.build")
+    made = importlib.import_module("heatsketch.markov.diffusion")
     traffic = Traffic(monkeypatch)
     refuse_arrays(monkeypatch)
     before = []

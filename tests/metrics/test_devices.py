@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 
 import heatsketch as hs
-from heatsketch.backend.device import DeviceBlocks
+from heatsketch.device.blocks import DeviceBlocks
 from heatsketch.metrics.picture import sampled_geodesics
 from problems.clouds import cloud
 from problems.devices import every_device, refuse_arrays

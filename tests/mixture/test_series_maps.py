@@ -14,8 +14,7 @@ from scipy.special import gammainc
 
 from heatsketch import ConvergenceWarning, MixtureKernel
 from heatsketch.mixture import HermiteMap, TaylorMap, TensorSketch
-from heatsketch.mixture.series_map import SeriesMap
-from heatsketch.mixture.trust_region import largest_in_ball
+from heatsketch.mixture.series import SeriesMap, largest_in_ball
 
 WEIGHTS = np.array([0.5, 0.3, 0.2])
 

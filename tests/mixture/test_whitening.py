@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from heatsketch.mixture.whitening import Whitening
+from heatsketch.mixture.fitting import Whitening
 
 
 @pytest.mark.parametrize("offset", [0, 1e6])

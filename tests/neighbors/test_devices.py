@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn import config_context
 
+from heatsketch._arrays import on_host
 from heatsketch._random import distinct_rows
-from heatsketch._tensors import on_host
-from heatsketch.backend.device import DeviceBlocks
+from heatsketch.device.blocks import DeviceBlocks
 from heatsketch.neighbors import NeighborIndex, in_metric, ordered_search
 from problems.clouds import cloud
 from problems.devices import Traffic, every_device, refuse_arrays

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from heatsketch.backend import HOST
+from heatsketch.core.blocks import HOST
 from heatsketch.neighbors import NeighborIndex
 from problems.checks import same_for_any_threads
 from problems.clouds import cloud

@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 import heatsketch as hs
 from heatsketch.classical import ClassicalMDS, Isomap, LandmarkMDS, LocallyLinearEmbedding
 from heatsketch.neighbors import Distances
-from heatsketch.neighbors.index import DistanceSearch
+from heatsketch.neighbors.search import DistanceSearch
 from problems.clouds import cloud
 from problems.matrices import of_points
 

@@ -5,7 +5,7 @@ import pytest
 
 import heatsketch as hs
 from heatsketch import plot
-from heatsketch.markov.times import TimeCurve
+from heatsketch.markov.coordinates import TimeCurve
 from problems.clouds import even_circle
 
 

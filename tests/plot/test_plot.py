@@ -11,8 +11,7 @@ from matplotlib.text import Text
 from scipy.spatial.distance import pdist
 
 from heatsketch import plot
-from heatsketch.plot.labels import NO_LABEL_COLOUR, palette, place_names
-from heatsketch.plot.points import MAX_VECTOR_POINTS
+from heatsketch.plot.pictures import MAX_VECTOR_POINTS, NO_LABEL_COLOUR, palette, place_names
 from heatsketch.reports.columns import column
 
 

@@ -1,6 +1,6 @@
 """An operator that counts its products by blocks."""
 
-from heatsketch.operators.operator import Operator
+from heatsketch.core.operators import Operator
 
 
 class Counting(Operator):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from heatsketch.operators.operator import Operator
+from heatsketch.core.operators import Operator
 
 
 class Circulant(Operator):

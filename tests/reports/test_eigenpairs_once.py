@@ -8,7 +8,7 @@ import pytest
 import heatsketch as hs
 from heatsketch import cli
 from heatsketch.markov import rows
-from heatsketch.spectral import eigenpairs
+from heatsketch.spectral import eigen
 
 SOLVERS = [(120, "dense_eigh"), (700, "leading_eigenpairs")]
 
@@ -18,7 +18,7 @@ def counted(monkeypatch):
     """Count the eigenproblems that are solved with vectors, dense and iterated."""
     calls = []
 
-    for module, name in ((eigenpairs, "dense_eigh"), (rows, "leading_eigenpairs")):
+    for module, name in ((eigen, "dense_eigh"), (rows, "leading_eigenpairs")):
 
         def counting(*args, solve=getattr(module, name), name=name, **kwargs):
             if not kwargs.get("eigvals_only"):

@@ -17,11 +17,9 @@ from heatsketch import cli
 from heatsketch.metrics import diffusion_distortion
 from heatsketch.reports import columns as columns_module
 from heatsketch.reports import facts as facts_module
-from heatsketch.reports import frames as frames_module
+from heatsketch.reports import facts as frames_module
 from heatsketch.reports.columns import column, packed_places
-from heatsketch.reports.facts import sketch_facts, sketch_of
-from heatsketch.reports.frames import slider_times
-from heatsketch.reports.summary import parameters, reading
+from heatsketch.reports.facts import parameters, reading, sketch_facts, sketch_of, slider_times
 
 HOSTILE = (
     "<script>alert(1)</script>",

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from heatsketch.io.metadata import plain
-from heatsketch.plot.labels import place_names
-from heatsketch.plot.points import central_window
+from heatsketch.plot.pictures import central_window, place_names
 
 node = shutil.which("node")
 pytestmark = pytest.mark.skipif(node is None, reason="needs Node")

@@ -5,7 +5,7 @@ from scipy.spatial.distance import cdist, pdist
 from scipy.special import erf, i0e, i1e
 
 from heatsketch import ksum, nearest_epsilon
-from heatsketch.scales.bandwidth import rule_epsilon
+from heatsketch.scales import rule_epsilon
 from problems.clouds import cloud, even_circle, on_torus
 from problems.matrices import kernel_matrix
 

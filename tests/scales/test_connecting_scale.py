@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist, pdist
 
 import heatsketch as hs
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.scales.connecting_scale import connecting_epsilon
+from heatsketch.scales import connecting_epsilon
 from problems.clouds import cloud
 
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")

@@ -4,7 +4,7 @@ from scipy import sparse
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from heatsketch.scales.dimension import graph_dimension, intrinsic_dimension
+from heatsketch.scales import graph_dimension, intrinsic_dimension
 
 
 def graph_of(X, k, boxsize=None):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import heatsketch as hs
-from heatsketch.spectral.apply import apply
+from heatsketch.spectral.functions import apply
 from problems.clouds import even_circle
 from problems.spectra import cycle_graph
 

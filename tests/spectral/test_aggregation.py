@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import heatsketch as hs
-from heatsketch.spectral.coarse import aggregates, coarser
+from heatsketch.spectral.eigen import aggregates, coarser
 from problems.spectra import lazy_torus, path_graph, star_graph
 
 GRAPHS = {

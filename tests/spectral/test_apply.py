@@ -9,8 +9,8 @@ from scipy import sparse
 from scipy.sparse.linalg import expm_multiply
 
 import heatsketch as hs
-from heatsketch.spectral import apply as module
-from heatsketch.spectral.apply import apply, check_range, time_excess
+from heatsketch.spectral import functions as module
+from heatsketch.spectral.functions import apply, check_range, time_excess
 from problems.clouds import even_circle
 from problems.counting import Counting
 from problems.filtered import SOME, by_eigh, cloud_operator, normals, relative_error

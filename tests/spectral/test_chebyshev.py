@@ -8,9 +8,9 @@ from scipy.special import ive
 from scipy.stats import binom
 
 import heatsketch as hs
-from heatsketch.operators.operator import Bounds
-from heatsketch.spectral.apply import chebyshev_coefficients
+from heatsketch.core.operators import Bounds
 from heatsketch.spectral.filters import Filter
+from heatsketch.spectral.functions import chebyshev_coefficients
 from heatsketch.spectral.recurrences import recurrence
 
 FILTERS = [hs.Power(p) for p in (0, 1, 2, 3, 8, 101)]

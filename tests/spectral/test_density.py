@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 import heatsketch as hs
 from heatsketch._random import random_block
-from heatsketch.operators.deflated import Deflated
+from heatsketch.core.operators import Deflated
 from heatsketch.spectral import recurrences as module
 from heatsketch.spectral.recurrences import spectral_density
 from problems.clouds import cloud

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import heatsketch as hs
-from heatsketch.operators.torch import on_device
-from heatsketch.spectral.apply import apply
+from heatsketch.device.operators import on_device
+from heatsketch.spectral.functions import apply
 from heatsketch.spectral.recurrences import spectral_density
 from problems.clouds import cloud
 from problems.devices import Traffic

@@ -6,13 +6,8 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import heatsketch as hs
-from heatsketch.spectral import eigenpairs
-from heatsketch.spectral.eigenpairs import (
-    DENSE_LIMIT,
-    _rayleigh_ritz,
-    all_eigenpairs,
-    leading_vector,
-)
+from heatsketch.spectral import eigen
+from heatsketch.spectral.eigen import DENSE_LIMIT, _rayleigh_ritz, all_eigenpairs, leading_vector
 from problems.checks import same_for_any_threads
 from problems.clouds import cloud, even_angles, on_circle
 from problems.counting import Counting
@@ -23,7 +18,7 @@ LARGE = DENSE_LIMIT + 100  # goes through the iteration
 SIZES = pytest.mark.parametrize("n", [100, LARGE], ids=["dense", "iteration"])
 
 
-def assert_honest(spectrum: eigenpairs.Spectrum, A: object) -> None:
+def assert_honest(spectrum: eigen.Spectrum, A: object) -> None:
     """Orthonormal, descending, and with the residuals that one product shows."""
     values, vectors, residuals = spectrum
     k = len(values)

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import heatsketch as hs
-from heatsketch.operators.deflated import Deflated
-from heatsketch.spectral.shift_invert import inverse_eigenpairs, slowest_eigenpairs
+from heatsketch.core.operators import Deflated
+from heatsketch.spectral.eigen import inverse_eigenpairs, slowest_eigenpairs
 from problems.checks import up_to_signs
 from problems.spectra import cycle_graph
 

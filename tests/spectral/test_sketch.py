@@ -12,7 +12,7 @@ from scipy import sparse
 
 import heatsketch as hs
 from heatsketch._random import random_block
-from heatsketch.operators.operator import Operator
+from heatsketch.core.operators import Operator
 from heatsketch.spectral.filters import Filter
 from problems.clouds import cloud
 from problems.estimators import operator_of

@@ -8,9 +8,9 @@ from scipy.linalg import block_diag
 from scipy.stats import kstest, norm
 
 import heatsketch as hs
-from heatsketch._exceptions import ScaleWarning
-from heatsketch.spectral.apply import chebyshev_coefficients
+from heatsketch._messages import ScaleWarning
 from heatsketch.spectral.filters import GreensFilter
+from heatsketch.spectral.functions import chebyshev_coefficients
 from heatsketch.uncertainty import pseudotimes
 from heatsketch.uncertainty.pseudotimes import (
     coordinates_from,

@@ -12,8 +12,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
-from heatsketch._docstrings import texts_from
-from heatsketch._validation import check_number
+from heatsketch._checks import check_number
+from heatsketch._messages import texts_from
 from heatsketch.anndata.objects import (
     entry_of,
     fit_to_cells,

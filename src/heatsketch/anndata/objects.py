@@ -5,12 +5,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._input_warnings import warn_if_transposed
-from heatsketch._validation import check_parameters
+from heatsketch._checks import check_parameters, warn_if_transposed
 from heatsketch._version import __version__
+from heatsketch.core.graph import graph
 from heatsketch.io.anndata_files import default_array
 from heatsketch.io.table import check_names
-from heatsketch.operators.graph import graph
 
 WHERE = ("use_rep", "n_pcs", "layer", "obsp")  # of the representation, as in scanpy
 

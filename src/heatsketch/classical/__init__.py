@@ -8,8 +8,7 @@ from heatsketch.classical.discriminants import FisherDiscriminant, MultipleDiscr
 from heatsketch.classical.isomap import Isomap, LandmarkIsomap
 from heatsketch.classical.laplacian_eigenmap import LaplacianEigenmap
 from heatsketch.classical.lle import LocallyLinearEmbedding
-from heatsketch.classical.mds import ClassicalMDS, LandmarkMDS, MetricMDS
-from heatsketch.classical.nonmetric_mds import NonmetricMDS
+from heatsketch.classical.mds import ClassicalMDS, LandmarkMDS, MetricMDS, NonmetricMDS
 from heatsketch.classical.pca import PCA
 from heatsketch.classical.sne import SNE, TSNE
 from heatsketch.estimators import DiffusionMap

@@ -5,11 +5,11 @@ from typing import Any
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._validation import check_n_components, read_points
-from heatsketch.estimators._embedder import Embedder
-from heatsketch.graphs.neighborhoods import Neighborhoods, neighborhood_graph
+from heatsketch._checks import check_n_components, read_points
+from heatsketch.estimators._base import Embedder
 from heatsketch.neighbors import Distances, in_metric
-from heatsketch.neighbors.metric import check_distances, check_non_negative
+from heatsketch.neighbors.graph import Neighborhoods, neighborhood_graph
+from heatsketch.neighbors.search import check_distances, check_non_negative
 
 
 class Embedding(Embedder):

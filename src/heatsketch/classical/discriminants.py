@@ -12,9 +12,9 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
-from heatsketch._exceptions import name_rows
-from heatsketch._typing import Array
-from heatsketch._validation import check_n_components, check_number, is_missing, read_labels
+from heatsketch._arrays import Array
+from heatsketch._checks import check_n_components, check_number, is_missing, read_labels
+from heatsketch._messages import name_rows
 from heatsketch.classical._base import Embedding
 
 _EPS = float(np.finfo(float).eps)

@@ -7,17 +7,13 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from heatsketch._docstrings import texts_from
-from heatsketch._exceptions import logger, warn_of_rows
-from heatsketch._memory import require_memory
-from heatsketch._tiles import filled
-from heatsketch._typing import Array
-from heatsketch._validation import check_choice, check_number
+from heatsketch._arrays import Array
+from heatsketch._checks import check_choice, check_number
+from heatsketch._messages import logger, texts_from, warn_of_rows
+from heatsketch._threads import filled, require_memory
 from heatsketch.classical._base import Embedding, check_fewer_components
-from heatsketch.graphs.landmarks import check_indices
-from heatsketch.graphs.neighborhoods import off_diagonal
-from heatsketch.graphs.shortest_paths import shortest_paths, spread_vertices
-from heatsketch.spectral.classical_scaling import classical_scaling
+from heatsketch.neighbors.graph import check_indices, off_diagonal, shortest_paths, spread_vertices
+from heatsketch.spectral.eigen import classical_scaling
 
 _TILE_ENTRIES = 2**18  # distances of points to landmarks at a time: 2 MB for each neighbour
 
@@ -117,7 +113,7 @@ class PathScaling(Embedding):
 
     def _place(self, rows: sparse.csr_matrix) -> Array:
         """Return coordinates (m, k) of points with these distances to vertices."""
-        from heatsketch.backend.path_loops import shortest_through  # compiled loops
+        from heatsketch.core.loops import shortest_through  # compiled loops
 
         def place(points: slice) -> Array:
             starts = rows.indptr[points.start : points.stop + 1]

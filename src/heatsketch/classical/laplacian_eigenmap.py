@@ -7,25 +7,24 @@ from typing import Any, Self
 import numpy as np
 from scipy import ndimage, sparse
 
-from heatsketch._docstrings import texts_from
-from heatsketch._exceptions import ScaleWarning, name_rows, warn
-from heatsketch._typing import Array
-from heatsketch._validation import check_choice, check_number
-from heatsketch.backend.host_search import ExactSearch
+from heatsketch._arrays import Array
+from heatsketch._checks import check_choice, check_number
+from heatsketch._messages import ScaleWarning, name_rows, texts_from, warn
 from heatsketch.classical._base import Embedding
-from heatsketch.graphs.neighborhoods import (
+from heatsketch.core.operators import Sparse
+from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.new_points import NeighborKernel
+from heatsketch.neighbors import NeighborIndex, in_metric, pair_distances
+from heatsketch.neighbors.graph import (
     HARDLY_ANY,
     off_diagonal,
     positive,
     symmetric,
     warn_of_faint_points,
 )
-from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.out_of_sample import NeighborKernel
-from heatsketch.neighbors import NeighborIndex, in_metric, pair_distances
-from heatsketch.operators.sparse import Sparse
-from heatsketch.scales.bandwidth import RULES, rule_epsilon
-from heatsketch.spectral.shift_invert import slowest_eigenpairs
+from heatsketch.neighbors.search import ExactSearch
+from heatsketch.scales import RULES, rule_epsilon
+from heatsketch.spectral.eigen import slowest_eigenpairs
 
 _EDGES = "edges"
 _LEAST_FRACTION = 0.2  # least ε at a point, as a fraction of a usual squared length there

@@ -9,17 +9,16 @@ from scipy.linalg import orth, svd
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
 
-from heatsketch._docstrings import texts_from
-from heatsketch._exceptions import DisconnectedWarning, name_rows, warn
+from heatsketch._arrays import Array, Points
+from heatsketch._checks import check_number
+from heatsketch._messages import DisconnectedWarning, name_rows, texts_from, warn
 from heatsketch._random import seed_entropy
-from heatsketch._tiles import for_each_tile
-from heatsketch._typing import Array, Points
-from heatsketch._validation import check_number
+from heatsketch._threads import for_each_tile
 from heatsketch.classical._base import Embedding, check_fewer_components
-from heatsketch.graphs.neighborhoods import off_diagonal
+from heatsketch.core.operators import members_of
 from heatsketch.neighbors import in_metric
-from heatsketch.operators.components import members_of
-from heatsketch.spectral.eigenpairs import fix_signs
+from heatsketch.neighbors.graph import off_diagonal
+from heatsketch.spectral.eigen import fix_signs
 
 _TILE_POINTS = 64  # points whose neighbours are gathered at a time
 _EPS = float(np.finfo(float).eps)

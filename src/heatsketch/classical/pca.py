@@ -8,12 +8,12 @@ from scipy import sparse
 from sklearn import decomposition
 from sklearn.utils.validation import check_is_fitted
 
+from heatsketch._arrays import Array
+from heatsketch._checks import check_n_components, check_points
 from heatsketch._random import seed_entropy
-from heatsketch._tiles import filled
-from heatsketch._typing import Array
-from heatsketch._validation import check_n_components, check_points
+from heatsketch._threads import filled
 from heatsketch.classical._base import Embedding
-from heatsketch.spectral.eigenpairs import fix_signs
+from heatsketch.spectral.eigen import fix_signs
 
 _MAX_EXACT_SIZE = 1000  # features, or points, up to which factoring takes no longer than iterating
 _MIN_RESOLVED_RATIO = 1e-3  # σ_m / σ_1 below which YᵀY loses digits of the axis

@@ -1,32 +1,265 @@
-"""Stochastic neighbour embedding, with Gaussian (SNE) or heavy-tailed (t-SNE) neighbourhoods."""
+"""SNE and t-SNE: perplexities, divergences, their descent, and the classes."""
 
+import math
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import reduce
 from itertools import pairwise
-from typing import Any, Self
+from operator import add
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import pdist, squareform
+from scipy.sparse.csgraph import laplacian
+from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn import manifold
 
-from heatsketch._docstrings import texts_from
-from heatsketch._memory import require_memory
-from heatsketch._optional import optional
+from heatsketch._arrays import Array
+from heatsketch._checks import check_choice, check_number, check_points
+from heatsketch._messages import ConvergenceWarning, logger, texts_from, warn
 from heatsketch._random import seed_entropy
-from heatsketch._tiles import filled
-from heatsketch._typing import Array
-from heatsketch._validation import check_choice, check_number, check_points
+from heatsketch._threads import filled, for_each_tile, require_memory, sum_over_tiles
+from heatsketch._words import optional
 from heatsketch.classical._base import Embedding
-from heatsketch.classical.descent import Phase, descend, descend_each
-from heatsketch.classical.divergence import Compression, GaussianNeighbors, student_costs
 from heatsketch.classical.mds import ClassicalMDS
 from heatsketch.classical.pca import PCA
-from heatsketch.classical.perplexity import conditional, nearest_columns
-from heatsketch.layout.terms import Neighbors as StudentNeighbors
+from heatsketch.layout.free import Neighbors as StudentNeighbors
+from heatsketch.layout.free import Term
 from heatsketch.neighbors import NeighborIndex, Neighbors, ordered_search
-from heatsketch.neighbors.metric import in_unit
+from heatsketch.neighbors.search import in_unit
+
+_MIN_GAIN = 0.01
+_CHECK_INTERVAL = 50  # steps after which the objective is compared with the lowest so far
+_MAX_TRIAL_STEPS, _MIN_STEP_LENGTH = 300, 1e-7  # a single point stops at a shorter step
+
+
+class Phase(NamedTuple):
+    """Steps that lower one objective."""
+
+    steps: int
+    terms: Sequence[Term]  # the objective is their sum
+    rates: Any  # η, a number or one for each point (n, 1)
+    allowed_rise: float  # of the objective above the lowest value so far
+
+
+def descend(
+    Y: Array, phases: Sequence[Phase], momentum: Callable[[int], float]
+) -> tuple[Array, int]:
+    """Return the places (n, k) after Y ← Y - η g ∇C + α (Y - Y_before), and the setbacks.
+
+    Equation (20), with the sign of η corrected; α is the momentum of step t = 0, 1, ..., and each
+    phase starts at rest. The gains g are those of Jacobs (1988): 0.2 is added where the last step
+    went down the gradient, and they are multiplied by 0.8 where it went up. Large gains may
+    overshoot, and forces that grow with distance then diverge: where C has risen after 50 steps by
+    more than is allowed, these steps are undone and η is halved (a setback).
+    """
+    setbacks, t = 0, 0
+    for steps, terms, rates, allowed_rise in phases:
+        velocity, gains = np.zeros_like(Y), np.ones_like(Y)
+        lowest, best, lowered = _value(terms, Y), Y, False
+        for step in range(1, steps + 1):
+            with np.errstate(over="ignore", invalid="ignore"):  # such steps are undone
+                gradient = reduce(add, (term.gradient(Y, 1.0) for term in terms))
+                gains = np.where(gradient * velocity < 0, gains + 0.2, 0.8 * gains)
+                gains = np.maximum(gains, _MIN_GAIN)
+                velocity = momentum(t) * velocity - rates * gains * gradient
+                Y = Y + velocity
+                Y -= Y.mean(axis=0)
+                t += 1
+                finite = np.isfinite(Y).all()
+                if finite and step % _CHECK_INTERVAL and step < steps:
+                    continue
+                reached = _value(terms, Y) if finite else np.inf
+            logger.info("descent: step %d of the phase: cost %.4f", step, reached)
+            if reached <= lowest + allowed_rise:
+                lowest, best, lowered = reached, Y, True
+            else:
+                Y, velocity, gains = best, np.zeros_like(Y), np.ones_like(Y)
+                setbacks += 1
+                rates = rates / 2
+        Y = best
+    if not lowered:
+        warn(
+            ConvergenceWarning,
+            "The steps of the descent after its early phase did not lower the divergence; pass "
+            "a smaller learning_rate, or a larger n_iter.",
+        )
+    return Y, setbacks
+
+
+def descend_each(cost: Callable[[Array, Array], tuple[Array, Array]], Z: Array) -> Array:
+    """Descend from places Z (m, k), each point by itself, and return the last ones.
+
+    `cost` returns the costs (c,) of some rows at places (c, k), and their gradients (c, k). The
+    step size is doubled while the cost falls sufficiently (Armijo's rule), and halved otherwise.
+    """
+    step = np.ones(len(Z))
+    value, gradient = cost(np.arange(len(Z)), Z)
+    for _ in range(_MAX_TRIAL_STEPS):
+        slope = np.square(gradient).sum(axis=1)
+        moving = np.flatnonzero(step * np.sqrt(slope) > _MIN_STEP_LENGTH)
+        if not len(moving):
+            break
+        trial = Z[moving] - step[moving, None] * gradient[moving]
+        reached, there = cost(moving, trial)
+        lower = reached <= value[moving] - 0.25 * step[moving] * slope[moving]
+        step[moving] *= np.where(lower, 2.0, 0.5)
+        moved = moving[lower]
+        Z[moved], value[moved], gradient[moved] = trial[lower], reached[lower], there[lower]
+    return Z
+
+
+def _value(terms: Sequence[Term], Y: Array) -> float:
+    return sum(term.value(Y, 1.0) for term in terms)
+
+
+# Bandwidths: see `conditional`
+_LOG_BETAS = (-400.0, math.log(800.0))
+_MAX_ENTROPY_STEPS, _ENTROPY_TOLERANCE = 200, 1e-12
+_NO_WEIGHT = 1e4  # e to minus this is 0
+
+
+def conditional(distances: Array, perplexity: float) -> tuple[Array, Array]:
+    """Return p_{j|i} = e^(-d_ij² / 2σ_i²) / Σ_k e^(-d_ik² / 2σ_i²), (13), and σ by perplexity (14).
+
+    Distances to the neighbours (m, l) ascend in every row; the perplexity is above 1 and below l.
+    Newton's method in log β, β = 1/2σ², where dH / d log β = -Var(β u), gives the entropy to twelve
+    digits; a step that leaves the bracket is replaced by bisection. The smallest square is
+    subtracted from all, and the rest divided so that that of neighbour ⌈perplexity⌉ is 1: then β
+    cannot exceed 800, because fewer points would have a weight. Where more neighbours than the
+    perplexity are nearest at the same distance, no σ_i has this perplexity; then these neighbours
+    share the probability, which is the limit σ_i → 0.
+    """
+    p, sigma = np.empty(distances.shape), np.empty(len(distances))
+
+    def work(rows: slice) -> None:
+        d = distances[rows]
+        u = (d - d[:, :1]) * (d + d[:, :1])
+        gap = u[:, [math.ceil(perplexity) - 1]]  # 0 where the nearest share p, whatever β
+        u = np.divide(u, gap, out=_NO_WEIGHT * (u > 0), where=gap > 0)
+        t, low, high = (np.full(gap.shape, end) for end in (0.0, *_LOG_BETAS))
+        for _ in range(_MAX_ENTROPY_STEPS):
+            v = np.exp(t) * u
+            q = np.exp(-v)
+            sums = q.sum(axis=1, keepdims=True)
+            q /= sums
+            mean = (v * q).sum(axis=1, keepdims=True)
+            excess = np.log(sums) + mean - math.log(perplexity)
+            off = (np.abs(excess) > _ENTROPY_TOLERANCE) & (gap > 0)
+            if not off.any():
+                break
+            low, high = np.where(excess > 0, t, low), np.where(excess > 0, high, t)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                newton = t + excess / ((v * v * q).sum(axis=1, keepdims=True) - mean**2)
+            inside = (low < newton) & (newton < high)
+            t = np.where(off, np.where(inside, newton, (low + high) / 2), t)
+        p[rows], sigma[rows] = q, np.sqrt(gap / (2 * np.exp(t)))[:, 0]
+
+    for_each_tile(work, len(distances))
+    return p, sigma
+
+
+def nearest_columns(D: Array, count: int) -> Neighbors:
+    """Return the nearest columns of each row of distances (m, n), nearest first."""
+    indices = np.argsort(D, axis=1, kind="stable")[:, :count]
+    return Neighbors(np.take_along_axis(D, indices, axis=1), indices)
+
+
+_FORCE_TILE = 64  # points whose q are in the cache together
+
+
+class GaussianNeighbors:
+    """Σ_ij p_{j|i} log(p_{j|i} / q_{j|i}), the divergence of SNE; q_{j|i} ∝ e^(-|y_i - y_j|² / s²).
+
+    Parameters
+    ----------
+    P : CSR matrix (n, n)
+        p_{j|i} in row i, without zeros.
+    exaggeration : float, default 1
+        Factor of p_{j|i}, but not of the one under the logarithm.
+    """
+
+    def __init__(self, P: sparse.csr_matrix, exaggeration: float = 1.0) -> None:
+        # Σ_ij p_ij |y_i - y_j|² = tr(Yᵀ L Y)
+        self._laplacian = exaggeration * laplacian(P + P.T)
+        self._own = exaggeration * float(P.data @ np.log(P.data))
+        self.stiffness = self._laplacian.diagonal()[:, None]  # twice it bounds the curvature
+
+    def value(self, Y: Array, s: float) -> float:
+        """Return the divergence."""
+        U = Y / s
+        attraction = float(np.sum(U * (self._laplacian @ U)))
+        return attraction + float(gaussian_forces(U)[1].sum()) + self._own
+
+    def gradient(self, Y: Array, s: float) -> Array:
+        """Return 2 / s² Σ_j (p_{j|i} - q_{j|i} + p_{i|j} - q_{i|j}) (y_i - y_j)."""
+        U = Y / s
+        return 2 / s * (self._laplacian @ U - gaussian_forces(U)[0])
+
+
+class Compression:
+    """λ Σ |y_i|² / s²: the points stay together."""
+
+    def __init__(self, weight: float) -> None:
+        self.weight = weight
+
+    def value(self, Y: Array, s: float) -> float:
+        """Return λ Σ |y_i|² / s²."""
+        return self.weight * float(np.square(Y / s).sum())
+
+    def gradient(self, Y: Array, s: float) -> Array:
+        """Return 2 λ y_i / s²."""
+        return 2 * self.weight / s**2 * Y
+
+
+def gaussian_forces(Y: Array) -> tuple[Array, Array]:
+    """Return Σ_j (q_{j|i} + q_{i|j}) (y_i - y_j), (n, k), and log Z_i = log Σ_j e^(-|y_i - y_j|²).
+
+    Row i of q pushes y_i and every y_j. The term of the nearest point is 1, so that no Z is 0.
+    """
+    from heatsketch.core.loops import exp2  # imports numba
+
+    n, logs = len(Y), np.empty(len(Y))
+    nearest = np.square(cKDTree(Y).query(Y, 2)[0][:, 1:])
+    one, squares = np.ones((n, 1)), np.square(Y).sum(axis=1, keepdims=True)
+    left, right = np.hstack([2 * Y, nearest - squares, -one]), np.hstack([Y, one, squares]).T
+    left, with_one = left / math.log(2), np.hstack([Y, one])
+
+    @np.errstate(all="ignore")  # places that a step has thrown far off
+    def work(rows: slice) -> Array:
+        q = left[rows] @ right  # (|y_i - y_nearest|² - |y_i - y_j|²) / log 2
+        q[np.arange(len(q)), np.arange(rows.start, rows.stop)] = -np.inf
+        exp2(q)
+        sums = q @ with_one
+        Z = sums[:, -1:]
+        logs[rows] = (np.log(Z) - nearest[rows])[:, 0]
+        back = q.T @ (with_one[rows] / Z)
+        push = back[:, -1:] * Y - back[:, :-1]
+        push[rows] += Y[rows] - sums[:, :-1] / Z
+        return push
+
+    return sum_over_tiles(work, n, _FORCE_TILE), logs
+
+
+def student_costs(Y: Array, near: Array, p: Array, Z: Array) -> tuple[Array, Array]:
+    """Return -Σ p_j log q_j of places Z (m, k), and its gradient 2 Σ (p_j - q_j) w_j (z - y_j).
+
+    `near` (m, l) are the neighbours in Y (n, k) with probabilities p (m, l); q is over all of Y.
+    """
+    w = 1 / (1 + cdist(Z, Y, "sqeuclidean"))
+    total = w.sum(axis=1)
+    w *= w
+    # Sum row by row, so that no row changes the rounding of another.
+    mean = np.stack([(w * y).sum(axis=1) for y in Y.T], axis=1)
+    push = (w.sum(axis=1)[:, None] * Z - mean) / total[:, None]
+    steps = Z[:, None] - Y[near]
+    squares = np.square(steps).sum(axis=2)
+    pull = np.einsum("ml,mlk->mk", p / (1 + squares), steps)
+    return np.log(total) + (p * np.log1p(squares)).sum(axis=1), 2 * (pull - push)
+
 
 _MAX_COMPLETE_POINTS = 1000  # up to here every other point is a neighbour
 # Starts are so small that clusters can pass through each other

@@ -5,10 +5,10 @@ from argparse import Namespace
 import heatsketch as hs
 from heatsketch import io
 from heatsketch.cli import common
-from heatsketch.cli.joining import read_picture
+from heatsketch.cli.common import read_picture
 from heatsketch.cli.report import about_points, save
-from heatsketch.comparison.gaps import MOST_LABELS
-from heatsketch.comparison.methods import defaults
+from heatsketch.comparison.audit import MOST_LABELS
+from heatsketch.comparison.run import defaults
 from heatsketch.reports.facts import AUDITED
 from heatsketch.reports.writer import SUFFIXES
 

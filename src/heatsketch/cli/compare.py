@@ -10,12 +10,11 @@ import numpy as np
 import heatsketch as hs
 from heatsketch import io, plot
 from heatsketch.cli import common
-from heatsketch.cli.joining import WITH_OBSM, read_picture, shared_ids, warn_of_order
-from heatsketch.comparison.methods import ESTIMATORS, OTHERS, defaults, fitting
-from heatsketch.comparison.run import DEFAULT_METHODS, FILES
+from heatsketch.cli.common import WITH_OBSM, read_picture, shared_ids, warn_of_order
+from heatsketch.comparison.run import DEFAULT_METHODS, ESTIMATORS, FILES, OTHERS, defaults, fitting
 from heatsketch.io.files import suffix_of
 from heatsketch.io.formats import FORMATS
-from heatsketch.plot.figures import SUFFIXES
+from heatsketch.plot.pictures import SUFFIXES
 from heatsketch.uncertainty import sample_discrepancy
 
 

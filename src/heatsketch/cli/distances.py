@@ -6,11 +6,11 @@ import numpy as np
 
 import heatsketch as hs
 from heatsketch import io
-from heatsketch._typing import Array
+from heatsketch._arrays import Array
 from heatsketch.cli import common
-from heatsketch.cli.joining import naming_columns
+from heatsketch.cli.common import naming_columns
 from heatsketch.io.files import PIPE
-from heatsketch.reports.summary import summary
+from heatsketch.reports.facts import summary
 
 EXACT_UP_TO = 2_048  # points, as elsewhere
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from heatsketch import distributed, io, plot
-from heatsketch._exceptions import logger
-from heatsketch._typing import Array
+from heatsketch._arrays import Array
+from heatsketch._messages import logger
 from heatsketch.cli import common
-from heatsketch.comparison.methods import ESTIMATORS
-from heatsketch.distributed.sample import size
+from heatsketch.comparison.run import ESTIMATORS
+from heatsketch.distributed import size
 from heatsketch.estimators import HeatSketch
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.io.files import PIPE, listed, suffix_of
@@ -21,7 +21,7 @@ from heatsketch.io.metadata import write_metadata
 from heatsketch.io.models import write_model
 from heatsketch.io.table import Reading
 from heatsketch.metrics import knn_accuracy
-from heatsketch.reports.summary import parameters, summary
+from heatsketch.reports.facts import parameters, summary
 
 CONFIDENCE = "neighbor_confidence"
 PSEUDOTIME = ("heat_pseudotime", "heat_pseudotime_low", "heat_pseudotime_high")

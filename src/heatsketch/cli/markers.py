@@ -4,9 +4,9 @@ from argparse import Namespace
 
 import numpy as np
 
-from heatsketch._input_warnings import feature_names
+from heatsketch._checks import feature_names
 from heatsketch.cli import common
-from heatsketch.cli.joining import WITH_OBSM
+from heatsketch.cli.common import WITH_OBSM
 from heatsketch.io.files import PIPE, suffix_of, write_rows
 from heatsketch.metrics.markers import having, markers
 

@@ -6,7 +6,7 @@ import textwrap
 from argparse import Namespace
 
 from heatsketch.cli.common import check_methods
-from heatsketch.comparison.methods import ESTIMATORS, defaults
+from heatsketch.comparison.run import ESTIMATORS, defaults
 
 _HEADING = re.compile(r"^(\w.*)\n-{3,}$", re.MULTILINE)  # in a docstring
 

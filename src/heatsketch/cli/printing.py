@@ -39,7 +39,7 @@ def report_to_stderr(*, quiet: bool) -> Iterator[list[str]]:
     """
     from tqdm import tqdm
 
-    from heatsketch._tiles import progress  # slow to import
+    from heatsketch._threads import progress  # slow to import
 
     warned: list[str] = []
     with nullcontext() if quiet else progress(), warnings.catch_warnings():
@@ -76,6 +76,6 @@ def print_summary(args: Any, lines: dict[str, str]) -> None:
 
 def print_json(facts: dict[str, Any]) -> None:
     """Print facts as JSON."""
-    from heatsketch.io.metadata import plain  # slow to import
+    from heatsketch.io.metadata import plain
 
     print(json.dumps(plain(facts), indent=2, allow_nan=False))

@@ -7,8 +7,7 @@ from heatsketch import plot
 from heatsketch.cli.common import check_files, estimator_of, fit, read_points
 from heatsketch.cli.printing import print_json, print_summary
 from heatsketch.plot.curves import check_curve
-from heatsketch.scales.bandwidth import ksum
-from heatsketch.scales.dimension import intrinsic_dimension
+from heatsketch.scales import intrinsic_dimension, ksum
 from heatsketch.spectral.traces import heat_trace
 
 

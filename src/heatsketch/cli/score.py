@@ -6,17 +6,17 @@ from typing import Any
 
 import heatsketch as hs
 from heatsketch import io
-from heatsketch._exceptions import warn
+from heatsketch._messages import warn
 from heatsketch.cli import common
-from heatsketch.cli.joining import coordinates
+from heatsketch.cli.common import coordinates
 from heatsketch.cli.printing import print_json
-from heatsketch.comparison.methods import defaults, resolve_time
+from heatsketch.comparison.run import defaults, resolve_time
 from heatsketch.estimators.heat_embedding import FREE_DIMENSIONS, FREE_TIME
 from heatsketch.io.metadata import Record, read_metadata
 from heatsketch.markov.rows import leading_pairs
 from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.metrics.distortions import distortion_from
-from heatsketch.reports.summary import kept
+from heatsketch.reports.facts import kept
 from heatsketch.spectral.filters import FILTERS
 
 # The distances depend on these; other parameters control how they are approximated.

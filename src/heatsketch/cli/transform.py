@@ -7,7 +7,7 @@ import numpy as np
 
 from heatsketch import io
 from heatsketch.cli import common
-from heatsketch.comparison.methods import ESTIMATORS
+from heatsketch.comparison.run import ESTIMATORS
 from heatsketch.io.files import PIPE, listed
 from heatsketch.io.models import read_facts, read_model
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from heatsketch._typing import Array
-from heatsketch._validation import check_choice, check_number
+from heatsketch._arrays import Array
+from heatsketch._checks import check_choice, check_number
 
 Seed = int | np.random.Generator | None
 

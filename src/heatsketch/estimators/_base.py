@@ -1,44 +1,380 @@
-"""The abstract base of estimators whose coordinates are products by A."""
+"""Bases of the estimators.
 
+`Embedder` has what all embeddings share: parameters, input, output, names. `DiffusionEstimator`
+goes from X to the diffusion and has new points, distances and inverses.
+"""
+
+import copy
 import numbers
+import sys
 import time
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import wraps
+from pickle import PicklingError
 from typing import Any, Self, cast
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
+from scipy.sparse.linalg import LinearOperator
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted, check_memory, validate_data
 
-from heatsketch._exceptions import CertificateError, logger, rows_numbered, warn
-from heatsketch._random import check_ids, seed_entropy
-from heatsketch._tensors import device_of, returned_for
-from heatsketch._typing import Array
-from heatsketch._validation import (
+from heatsketch._arrays import Array, device_of, returned_for
+from heatsketch._checks import (
     check_choice,
     check_level,
     check_number,
+    check_parameters,
+    check_points,
+    check_weights,
+    features_named,
+    precision_of,
+    read_points,
 )
-from heatsketch.backend import HOST, Block, blocks_on
-from heatsketch.backend.device import device_memory, found_here
-from heatsketch.estimators._embedder import Embedder
-from heatsketch.estimators._lazy import is_dask, lazily_mapped
-from heatsketch.estimators._reading import read_filled, read_gaps, read_input
+from heatsketch._messages import CertificateError, logger, rows_numbered, warn
+from heatsketch._random import check_ids, data_hash, seed_entropy
+from heatsketch._state import Method, at_once
+from heatsketch._threads import single_threaded_blas
+from heatsketch.core.blocks import HOST, Block
+from heatsketch.core.graph import Graph, as_graph, is_graph
+from heatsketch.core.operators import Deflated, Operator
+from heatsketch.device.blocks import blocks_on, device_memory, found_here
 from heatsketch.estimators.local_maps import derivatives, points_at, warn_of_places
 from heatsketch.layout.maps import FreeMap, LinearMap, Map
-from heatsketch.markov.affinity import AFFINITIES
-from heatsketch.markov.diffusion import Diffusion, reweighted, times_columns
-from heatsketch.markov.out_of_sample import PointKernel
+from heatsketch.markov.affinity import AFFINITIES, as_matrix
+from heatsketch.markov.diffusion import Beside, Diffusion, reweighted, times_columns
+from heatsketch.markov.new_points import PointKernel
+from heatsketch.markov.rows import leading_pairs
 from heatsketch.neighbors.missing import Donors
-from heatsketch.operators.deflated import Deflated
-from heatsketch.scales.bandwidth import WIDE_CUT
+from heatsketch.scales import WIDE_CUT
 from heatsketch.spectral.filters import FILTERS, make_filter, times_of
 from heatsketch.spectral.traces import N_PROBES, ExplainedVariance, explained_variance
 from heatsketch.uncertainty.intervals import Interval
 from heatsketch.uncertainty.pseudotimes import pseudotime
 from heatsketch.uncertainty.resampling import Sketched, Weighed
+
+
+def is_dask(X: Any) -> bool:
+    """Return whether X is a Dask array (n, d), without importing Dask."""
+    lazy = sys.modules.get("dask.array")
+    return lazy is not None and isinstance(X, lazy.Array) and X.ndim == 2
+
+
+def lazily_mapped(estimator: Any, X: Any) -> Any:
+    """Return the coordinates (n, k) as a Dask array of the chunks of X (n, d).
+
+    The model is one task, which workers pass to each other.
+    """
+    from dask import delayed
+
+    validate_data(estimator, X, reset=False, skip_check_array=True)
+    model = delayed(copy.copy(estimator), pure=False, traverse=False)  # not changed by a later fit
+    whole = X.rechunk({1: -1})
+    k, dtype = estimator._n_features_out, precision_of(X)
+    return whole.map_blocks(
+        _mapped,
+        model=model,
+        width=k,
+        dtype=dtype,
+        chunks=(whole.chunks[0], (k,)),
+        meta=np.empty((0, 0), dtype),
+    )
+
+
+def _mapped(block: Any, model: Any = None, width: int = 0, block_info: Any = None) -> Array:
+    """Return the coordinates of a chunk."""
+    if not block.shape[0]:
+        return np.empty((0, width), precision_of(block))
+    try:
+        return np.asarray(model.transform(block))
+    except Exception as error:
+        number = block_info[0]["chunk-location"][0]
+        error.add_note(f"(in chunk {number} of a Dask array, whose rows are counted from 0)")
+        raise
+
+
+def remembered(fit: Method) -> Method:
+    """Make a fit change the estimator at its end, at once, and remember its parameters.
+
+    BLAS has one thread meanwhile, because its sums depend on the number of them; tiles have all.
+    """
+
+    @wraps(fit)
+    def whole(draft: Any, *args: Any, **options: Any) -> Any:
+        draft._fitted_as = type(draft)(**draft.get_params(deep=False))
+        with single_threaded_blas():
+            return fit(draft, *args, **options)
+
+    return at_once(cast(Method, whole))
+
+
+class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Abstract base: `fit` sets `embedding_` (n, k); `transform`, where it exists, maps any points.
+
+    A fit that raises or is interrupted leaves the estimator as it was.
+    Coordinates have the precision of the points, float32 or float64. `fit` reads arrays of Dask,
+    zarr and h5py whole. Given a tensor of torch, `fit_transform` returns a tensor on its device;
+    fitted attributes are arrays.
+    """
+
+    embedding_: Array
+    # An estimator with the parameters of the fit, whatever `set_params` says since.
+    _fitted_as: Any = None
+    _takes_sparse: bool = False
+    # Whether summaries state the explained variance. That of a `HeatSketch` takes as long as the
+    # sketch, and its distances are right on average however small it is.
+    _states_variance: bool = False
+    _fit_times: Any = (None,)  # of a method without a time
+    _has_free_layout: bool = False
+    _leading_pairs = staticmethod(leading_pairs)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let every fit change the estimator at its end, at once, or not at all."""
+        super().__init_subclass__(**options)
+        if "fit" in vars(cls):
+            cls.fit = remembered(cls.fit)  # type: ignore[method-assign]
+
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+        """Make an estimator, or suggest the name of a parameter in place of an unknown one."""
+        check_parameters(cls.__name__, parameters, cls)
+        return super().__new__(cls)
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Embed the points.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Points; sparse only if the class accepts it. With ``metric="precomputed"`` distances of
+            shape (n_samples, n_samples). A model that needs them later keeps a copy.
+        y : array-like of shape (n_samples,), default=None
+            Labels of the points. Only the discriminants use it; all others ignore it.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Points that are not a finite table of numbers, or too few of them; parameters out of
+            range or of another type.
+        """
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
+        """Fit to X and return its embedding.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Points, as in `fit`.
+        y : array-like of shape (n_samples,), default=None
+            Labels, for the discriminants alone.
+        **fit_params
+            Other parameters of `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Coordinates of the points.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError, CertificateError
+            As in `fit`.
+        """
+        self.fit(X, y, **fit_params)
+        if is_dask(X) and hasattr(self, "transform"):
+            return lazily_mapped(self, X)
+        return returned_for(self.embedding_, X)
+
+    @property
+    def _time(self) -> Any:
+        """The time of the fit, chosen or as it was given; None for methods without one."""
+        given = self._fitted_as.get_params(deep=False).get("time")
+        return given if (chosen := self._result("time_")) is None else chosen
+
+    def _result(self, name: str) -> Any:
+        """Return an attribute that only some fits set, such as "distortion_"; else None."""
+        return getattr(self, name, None)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Say whether a fit has ended."""
+        return "embedding_" in vars(self)
+
+    def _as_fitted(self) -> Self:
+        """Return a copy with the parameters of the fit, which later calls do not change."""
+        check_is_fitted(self)
+        return copy.copy(self).set_params(**self._fitted_as.get_params(deep=False))
+
+    def _refuse_other_points(self, X: Any) -> None:
+        """Raise if X (n, d) has other values than the points of the fit, where these are known."""
+        given = self._fitted_as.get_params(deep=False)
+        known = self._result("_data_hash")
+        if known is None or "precomputed" in (given.get("metric"), given.get("affinity")):
+            return
+        points = check_points(X, allow_nan=True)
+        kinds = {points.dtype, self.embedding_.dtype}
+        if known not in [data_hash(points.astype(kind, copy=False)) for kind in kinds]:
+            raise ValueError(
+                f"X {points.shape} has other values, or another order of the rows or columns, than "
+                f"the points that {type(self).__name__} was fitted to; pass the X of the fit, and "
+                "other columns of the same rows as labels."
+            )
+
+    def _read_places(self, Y: Any) -> Array:
+        """Return places (m, k) in float64, or raise if they are not places of this embedding."""
+        check_is_fitted(self)
+        Y, k = check_points(Y, "Y", min_rows=1, accept_sparse=False), self._n_features_out
+        if Y.shape[1] != k:
+            raise ValueError(f"Y has {Y.shape[1]} columns but there are {k} coordinates; pass {k}.")
+        return Y.astype(np.float64, copy=False)  # type: ignore[no-any-return]
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_.shape[1]
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the estimator to scikit-learn."""
+        tags = super().__sklearn_tags__()
+        parameters = self.get_params(deep=False)
+        given = "precomputed" in (parameters.get("affinity"), parameters.get("metric"))
+        tags.input_tags.sparse = self._takes_sparse
+        tags.input_tags.positive_only = given
+        tags.input_tags.pairwise = given and "landmarks" not in parameters
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+_NO_ZEROS = (
+    "sample_weight is zero for some points, but {} between all points are given; leave out the "
+    "rows and columns of these points."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What a fit is given.
+
+    Attributes
+    ----------
+    X : array, CSR matrix or Diffusion
+        Points, affinities, or the diffusion itself.
+    diffusion : Diffusion
+        Points of weight 0 are `beside` it.
+    gaps : array of bool (points that count, d) or None
+        The entries of the points that were missing, and are filled.
+    """
+
+    X: Any
+    diffusion: Diffusion
+    gaps: Array | None = None
+
+
+def read_filled(est: Any, X: Any) -> Any:
+    """Return new points as they are read, their missing entries filled; affinities have none."""
+    points, donors = read_gaps(est, X, reset=False)
+    return points if donors is None else donors.fill(points)
+
+
+def read_gaps(est: Any, X: Any, reset: bool) -> tuple[Any, Donors | None]:
+    """Return points as they are read, and the rows by which gaps are filled, if there are any."""
+    parameters = est if reset else est._fitted_as
+    has_points = "precomputed" not in (parameters.affinity, parameters.metric)
+    points = read_points(est, X, reset, accept_sparse=True, allow_nan=has_points)
+    if reset:
+        est._donors = est._filled = None
+    if not has_points or sparse.issparse(points):
+        return points, None
+    if not np.isnan(points).any():
+        return points, None
+    if reset:
+        est._donors = Donors.of(points, est.n_neighbors)
+    donors = est._donors
+    if donors is None:  # the points of the fit are complete
+        training = est.diffusion_.out_of_sample
+        if parameters.metric != "euclidean" or not isinstance(training, PointKernel):
+            raise ValueError(
+                "X has missing entries, but those of the fit, by which they could be filled, "
+                "are not known; fill them first."
+            )
+        donors = Donors.of(np.asarray(training.points), parameters.n_neighbors)
+    return points, donors
+
+
+def read_input(est: Any, X: Any, weights: Any) -> Given:
+    """Return what a fit is given: points, affinities, or a diffusion itself."""
+    is_a_graph = not hasattr(X, "shape") and is_graph(X)  # neither a table nor a matrix
+    is_whole = isinstance(X, Operator | LinearOperator | Diffusion)
+    fits = X.normalization if isinstance(X, Diffusion) else est.normalization
+    wanted = "precomputed", fits
+    if (is_whole or is_a_graph) and wanted != (est.affinity, est.normalization):
+        raise ValueError(
+            f"X is of type {type(X).__name__} but the estimator has affinity="
+            f"{est.affinity!r} and normalization={est.normalization!r}; pass "
+            f"affinity='precomputed' and normalization={fits!r}."
+        )
+    names = ["normalization", "alpha", "tol", "max_iter"]
+    options = {name: getattr(est, name) for name in names}
+    options["device"] = device_of(X) if est.device is None else est.device
+    if est.affinity != "precomputed":
+        names = ["metric", "affinity", "epsilon", "n_neighbors", "neighbors", "cut"]
+        options |= {name: getattr(est, name) for name in names}
+        points, donors = read_gaps(est, X, reset=True)
+        gaps = None
+        if donors is not None:
+            gaps, points = np.isnan(points), donors.fill(points)
+            est._filled = points[gaps]
+        training, beside = points, None
+        if weights is not None:
+            weights = check_weights(weights, points.shape[0], low=0)
+            counted = weights > 0
+            if not counted.all():
+                if est.metric == "precomputed" or sparse.issparse(est.neighbors):
+                    raise ValueError(_NO_ZEROS.format("distances"))
+                beside = Beside(counted, points[~counted])
+                training, weights = points[counted], weights[counted]
+                gaps = None if gaps is None else gaps[counted]
+        options["sample_weight"] = weights
+        build = check_memory(est.memory).cache(Diffusion.from_points)
+        try:
+            with features_named(est._result("feature_names_in_")):
+                diffusion = build(training, **options)
+                return Given(points, replace(diffusion, beside=beside), gaps)
+        except PicklingError as error:
+            raise TypeError(
+                "memory stores results by their parameters, but metric or neighbors cannot be "
+                "pickled; pass a function of a module, or leave out memory."
+            ) from error
+    if est.metric != "euclidean":
+        raise ValueError(
+            f"metric={est.metric!r} but affinity='precomputed', so that X holds no points; "
+            "pass points, or leave out metric."
+        )
+    options["sample_weight"] = weights
+    if isinstance(X, Diffusion) and weights is not None:
+        raise ValueError(
+            "X is a Diffusion, which has weights of its own; pass sample_weight to the "
+            "function that makes it."
+        )
+    if weights is not None and not np.all(weights):
+        raise ValueError(_NO_ZEROS.format("affinities"))
+    if is_whole:
+        diffusion = X if isinstance(X, Diffusion) else Diffusion.from_affinity(X, **options)
+        new = diffusion.out_of_sample
+        est._data_hash = None  # of an earlier fit
+        est.n_features_in_ = diffusion.n if new is None else new.width
+        est.__dict__.pop("feature_names_in_", None)
+        return Given(diffusion, diffusion)
+    graph = as_graph(X, "X") if is_a_graph else None
+    table = X if graph is None else as_matrix(graph)
+    table, _ = read_gaps(est, table, reset=True)
+    given = table if graph is None else Graph(table, graph.names)
+    return Given(table, Diffusion.from_affinity(given, **options))
 
 
 @dataclass(eq=False, repr=False)

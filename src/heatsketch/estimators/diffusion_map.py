@@ -8,19 +8,17 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._docstrings import texts_from
-from heatsketch._exceptions import warn
-from heatsketch._typing import Array
-from heatsketch._validation import check_choice, check_number
+from heatsketch._arrays import Array
+from heatsketch._checks import check_choice, check_number
+from heatsketch._messages import texts_from, warn
+from heatsketch.core.operators import Operator
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.layout.maps import Map
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.operators.operator import Operator
-from heatsketch.scales.bandwidth import WIDE_CUT
-from heatsketch.spectral.apply import SPECTRAL_LIMIT, check_range
-from heatsketch.spectral.eigenpairs import Spectrum
+from heatsketch.scales import WIDE_CUT
+from heatsketch.spectral.eigen import Spectrum, largest_eigenpairs, slowest_eigenpairs
 from heatsketch.spectral.filters import FILTERS, Filter, make_filter
-from heatsketch.spectral.shift_invert import largest_eigenpairs, slowest_eigenpairs
+from heatsketch.spectral.functions import SPECTRAL_LIMIT, check_range
 from heatsketch.spectral.traces import Eigengap, explained_variance, largest_gap
 
 _TIME_RULES = ("auto", "gap")

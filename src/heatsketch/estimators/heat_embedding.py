@@ -7,31 +7,30 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._docstrings import texts_from
+from heatsketch._arrays import Array
+from heatsketch._checks import check_choice, check_n_components, check_number
+from heatsketch._messages import texts_from
 from heatsketch._random import numbers_at, random_block, seed_entropy
-from heatsketch._typing import Array
-from heatsketch._validation import check_choice, check_n_components, check_number
+from heatsketch.core.blocks import inverse_permutation
+from heatsketch.core.operators import Deflated, members_of
 from heatsketch.estimators._base import DiffusionEstimator
+from heatsketch.layout.free import Lengths, is_measurable
 from heatsketch.layout.linear import OBJECTIVES
 from heatsketch.layout.maps import Map, free_map, learned_directions, side_by_side, step_graph
-from heatsketch.layout.paths import Lengths, is_measurable
-from heatsketch.markov.components import (
+from heatsketch.markov.coordinates import (
     ComponentCoordinates,
+    TimeCurve,
     WideCoordinates,
     component_labels,
     deflate_components,
+    direction_curve,
 )
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import N_LEADING, LeadingPairs
-from heatsketch.markov.times import TimeCurve, direction_curve
 from heatsketch.metrics.distortions import Distortion
 from heatsketch.metrics.picture import Picture, PictureQuality, sampled_geodesics
-from heatsketch.operators.components import members_of
-from heatsketch.operators.csr import inverse_permutation
-from heatsketch.operators.deflated import Deflated
-from heatsketch.spectral.apply import check_range, sketch_blocks
 from heatsketch.spectral.filters import FILTERS, make_filter
-from heatsketch.spectral.sketch import MOST_COLUMNS
+from heatsketch.spectral.functions import MOST_COLUMNS, check_range, sketch_blocks
 
 _ROUNDING = 1e-13  # of an eigenvalue
 _MOST_WEIGHT = 1e6  # of the neighbours, with which distances count no more

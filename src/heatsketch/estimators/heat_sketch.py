@@ -8,19 +8,16 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._docstrings import texts_from
+from heatsketch._arrays import Array
+from heatsketch._checks import check_choice, check_in_range, check_number
+from heatsketch._messages import texts_from
 from heatsketch._random import check_ids, numbers_at, random_block
-from heatsketch._typing import Array
-from heatsketch._validation import check_choice, check_in_range, check_number
-from heatsketch.estimators._base import DiffusionEstimator
-from heatsketch.estimators._embedder import remembered
-from heatsketch.estimators._reading import read_filled
+from heatsketch.estimators._base import DiffusionEstimator, read_filled, remembered
 from heatsketch.layout.maps import Map
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.out_of_sample import PointKernel
-from heatsketch.spectral.apply import sketch_blocks
+from heatsketch.markov.new_points import PointKernel
 from heatsketch.spectral.filters import FILTERS
-from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS
+from heatsketch.spectral.functions import KINDS, MOST_COLUMNS, sketch_blocks
 from heatsketch.uncertainty.intervals import Interval, columns_for, distance_interval
 from heatsketch.uncertainty.resampling import Sketched, neighbor_confidence
 

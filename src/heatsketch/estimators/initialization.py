@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from heatsketch._arrays import Array, Rng
+from heatsketch._checks import check_n_components, check_number
 from heatsketch._random import random_block
-from heatsketch._typing import Array, Rng
-from heatsketch._validation import check_n_components, check_number
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.spectral.apply import apply, time_excess
 from heatsketch.spectral.filters import Power
+from heatsketch.spectral.functions import apply, time_excess
 
 _EXTRA_COLUMNS = 14
 _TOLERANCE = 1e-4  # relative error of A^t, enough for a start

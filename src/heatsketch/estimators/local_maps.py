@@ -4,13 +4,12 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial import cKDTree
 
-from heatsketch._exceptions import warn_of_rows
-from heatsketch._tiles import row_tiles
-from heatsketch._typing import Array
-from heatsketch.layout.maps import Map
-from heatsketch.layout.slopes import Beside
+from heatsketch._arrays import Array
+from heatsketch._messages import warn_of_rows
+from heatsketch._threads import row_tiles
+from heatsketch.layout.maps import Beside, Map
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.out_of_sample import PointKernel, fraction_less_new
+from heatsketch.markov.new_points import PointKernel, fraction_less_new
 
 _ENTRIES = 2**22  # of derivatives of affinities, held at a time: 32 MB
 _RIDGE = 1e-3  # of squared distances of places, so that few neighbours leave no direction open

@@ -10,20 +10,16 @@ from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._exceptions import warn_of_rows
-from heatsketch._input_warnings import warn_of_scales
+from heatsketch._arrays import Array, returned_for
+from heatsketch._checks import check_choice, check_number, read_points, warn_of_scales
+from heatsketch._messages import warn_of_rows
 from heatsketch._random import seed_entropy
-from heatsketch._tensors import returned_for
-from heatsketch._typing import Array
-from heatsketch._validation import check_choice, check_number, read_points
-from heatsketch.estimators._embedder import Embedder
-from heatsketch.estimators._lazy import is_dask, lazily_mapped
+from heatsketch.estimators._base import Embedder, is_dask, lazily_mapped
 from heatsketch.estimators.local_maps import points_at
-from heatsketch.markov.out_of_sample import fraction_less_new, warn_of_new_points
+from heatsketch.markov.new_points import fraction_less_new, warn_of_new_points
 from heatsketch.mixture import CholeskyMap, MixtureKernel, TaylorMap, Whitening
 from heatsketch.mixture.cholesky_map import draw
-from heatsketch.mixture.fitting import fit_mixture, refitted, rescaled
-from heatsketch.mixture.inverse import descend
+from heatsketch.mixture.fitting import Steps, descend, fit_mixture, refitted, rescaled
 from heatsketch.mixture.marginal import (
     Observation,
     fit_with_gaps,
@@ -31,9 +27,8 @@ from heatsketch.mixture.marginal import (
     marginal_places,
     marginal_slopes,
 )
-from heatsketch.mixture.steps import Steps
 from heatsketch.neighbors.missing import Donors
-from heatsketch.scales.bandwidth import RULES, rule_epsilon
+from heatsketch.scales import RULES, rule_epsilon
 
 _STATIONARY_POINTS = 2000  # drawn from ν, because later steps lead there
 _COARSE_TOLERANCE_RATIO = 4.0  # of a second map, to estimate the error at later times

@@ -7,17 +7,15 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from heatsketch._arrays import Array, returned_for
+from heatsketch._checks import check_choice, check_n_components, check_number, read_points
 from heatsketch._random import seed_entropy
-from heatsketch._tensors import returned_for
-from heatsketch._typing import Array
-from heatsketch._validation import check_choice, check_n_components, check_number, read_points
-from heatsketch.backend import HOST
-from heatsketch.estimators._embedder import Embedder
-from heatsketch.estimators._lazy import is_dask, lazily_mapped
+from heatsketch.core.blocks import HOST
+from heatsketch.core.kernel import centred
+from heatsketch.estimators._base import Embedder, is_dask, lazily_mapped
 from heatsketch.layout.linear import OBJECTIVES, first_equal, learn_linear_map
 from heatsketch.metrics import row_distortion
-from heatsketch.neighbors.metric import in_unit
-from heatsketch.operators.kernel import centred
+from heatsketch.neighbors.search import in_unit
 
 _COINCIDING = 1e-12  # median ratio next to the largest, below which most pairs coincide
 

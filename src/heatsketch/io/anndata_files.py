@@ -13,12 +13,22 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._exceptions import warn
-from heatsketch._typing import Array
-from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in
+from heatsketch._arrays import Array
+from heatsketch._messages import warn
 from heatsketch.io.files import blame, listed, need, suffix_of
 from heatsketch.io.metadata import KEY, decoded
-from heatsketch.io.table import Names, Reading, Table, as_float, check_names, default_names, is_id
+from heatsketch.io.table import (
+    BLOCK_BYTES,
+    Blocks,
+    Names,
+    Reading,
+    Table,
+    as_float,
+    check_names,
+    default_names,
+    is_id,
+    rows_in,
+)
 
 DEFAULT_KEY = "X_heat"
 _COMPONENTS, _MOST_GENES = "X_pca", 50  # up to 50 genes scanpy uses X itself

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from heatsketch._typing import Array
+from heatsketch._arrays import Array
 from heatsketch.io.files import listed
 from heatsketch.io.table import EXACT, Names, Table
 

@@ -9,17 +9,23 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._typing import Array
+from heatsketch._arrays import Array
+from heatsketch.core.graph import graph
 from heatsketch.io import anndata_files, numpy_files
-from heatsketch.io.columns import classified, column_names, kind_of, names_columns, question
 from heatsketch.io.files import PIPE, blame, listed, suffix_of
 from heatsketch.io.formats import WITH_ARRAYS
 from heatsketch.io.parquet import read_columns
-from heatsketch.io.refine import with_label
-from heatsketch.io.table import Reading, Table, as_float, check_names, default_names
-from heatsketch.io.text import SUFFIXES, read_cells
+from heatsketch.io.table import Reading, Table, as_float, check_names, default_names, with_label
+from heatsketch.io.text import (
+    SUFFIXES,
+    classified,
+    column_names,
+    kind_of,
+    names_columns,
+    question,
+    read_cells,
+)
 from heatsketch.markov.affinity import as_matrix
-from heatsketch.operators.graph import graph
 
 _ENDS = (  # usual names of the columns of edges; in a table of points these may be data
     *("source", "target", "from", "to", "src", "dst", "head", "tail", "start", "end", "parent"),

@@ -12,16 +12,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch import datasets
-from heatsketch._typing import Array
+from heatsketch._arrays import Array
 from heatsketch._words import did_you_mean
 from heatsketch.io import anndata_files, numpy_files, parquet, text
 from heatsketch.io.anndata_files import DEFAULT_KEY, check_key
-from heatsketch.io.blocks import Blocks, of_array, of_parts, stamp
-from heatsketch.io.columns import arrow_table
 from heatsketch.io.files import PIPE, blame, check_target, listed, need, suffix_of, write_atomically
 from heatsketch.io.metadata import Record, encoded
-from heatsketch.io.refine import Learned, refined, with_label
-from heatsketch.io.table import Reading, Table, as_float, default_names
+from heatsketch.io.table import (
+    Blocks,
+    Learned,
+    Reading,
+    Table,
+    as_float,
+    default_names,
+    of_array,
+    of_parts,
+    refined,
+    stamp,
+    with_label,
+)
+from heatsketch.io.text import arrow_table
 
 
 class Format(NamedTuple):

@@ -22,16 +22,16 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from heatsketch._arrays import Array
 from heatsketch._state import is_computed
-from heatsketch._typing import Array
 from heatsketch._version import __version__
-from heatsketch.estimators._embedder import Embedder
+from heatsketch.estimators._base import Embedder
 from heatsketch.io.files import blame, check_archive, write_atomically
 from heatsketch.io.metadata import plain
 from heatsketch.io.numpy_files import write_arrays
 from heatsketch.metrics.picture import Picture
 
-FORMAT = 12
+FORMAT = 13
 _HEADER, _MODEL = "header.json", "model.json"
 _WHAT_TO_DO = "pass a file that save_model (or --save-model) wrote, or write it again"
 _REFUSED = (

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.lib.format import open_memmap
 from scipy import sparse
 
-from heatsketch._typing import Array
-from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in
+from heatsketch._arrays import Array
 from heatsketch.io.files import check_archive, suffix_of
 from heatsketch.io.metadata import KEY, decoded
 from heatsketch.io.table import (
+    BLOCK_BYTES,
     EXACT,
+    Blocks,
     Names,
     Reading,
     Table,
@@ -23,6 +24,7 @@ from heatsketch.io.table import (
     default_names,
     refuse_merged,
     refuse_repeated,
+    rows_in,
 )
 
 

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._typing import Array
-from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in
-from heatsketch.io.columns import arrow_table, blocks_of, rows_from, table_of
+from heatsketch._arrays import Array
 from heatsketch.io.files import check_budget, need
 from heatsketch.io.metadata import KEY, decoded
-from heatsketch.io.table import Names, Reading, Table, refuse_repeated
+from heatsketch.io.table import BLOCK_BYTES, Blocks, Names, Reading, Table, refuse_repeated, rows_in
+from heatsketch.io.text import arrow_table, blocks_of, rows_from, table_of
 
 
 def read(path: Path, how: Reading) -> Table:

@@ -9,33 +9,25 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from scipy.spatial.distance import pdist, squareform
 
-from heatsketch._docstrings import texts_from
-from heatsketch._exceptions import ScaleWarning, logger, warn
-from heatsketch._memory import require_memory
+from heatsketch._arrays import Array, is_tensor, returned_for
+from heatsketch._checks import check_points
+from heatsketch._messages import ScaleWarning, logger, texts_from, warn
 from heatsketch._random import content_order
-from heatsketch._tensors import is_tensor, returned_for
-from heatsketch._tiles import row_tiles
-from heatsketch._typing import Array
-from heatsketch._validation import check_points
-from heatsketch.backend import blocks_of
-from heatsketch.graphs.neighborhoods import (
+from heatsketch._threads import require_memory, row_tiles
+from heatsketch.core.blocks import blocks_of, inverse_permutation
+from heatsketch.core.graph import as_graph, as_operator
+from heatsketch.core.kernel import EXPONENT_BOUND, Kernel
+from heatsketch.core.operators import Dense, LinearMap, Operator, Sparse
+from heatsketch.device.operators import stored
+from heatsketch.markov.new_points import DenseKernel, NeighborKernel, OutOfSampleKernel
+from heatsketch.neighbors import Distances, in_metric, ordered_search
+from heatsketch.neighbors.graph import (
     feasible_neighbors,
     local_scales,
     neighborhood_graph,
     scale_order,
 )
-from heatsketch.markov.out_of_sample import DenseKernel, NeighborKernel, OutOfSampleKernel
-from heatsketch.neighbors import Distances, in_metric, ordered_search
-from heatsketch.operators.csr import inverse_permutation
-from heatsketch.operators.dense import Dense
-from heatsketch.operators.graph import as_graph, as_operator
-from heatsketch.operators.kernel import EXPONENT_BOUND, Kernel
-from heatsketch.operators.linear_map import LinearMap
-from heatsketch.operators.operator import Operator
-from heatsketch.operators.sparse import Sparse
-from heatsketch.operators.torch import stored
-from heatsketch.scales.bandwidth import WIDE_CUT, density_estimate, rule_epsilon
-from heatsketch.scales.dimension import graph_dimension
+from heatsketch.scales import WIDE_CUT, density_estimate, graph_dimension, rule_epsilon
 
 STORED_POINTS = 4096  # up to here a dense kernel is stored (134 MB), else computed in blocks
 MOST_POINTS = 2**18  # of a dense kernel: a product takes minutes, and a fit a dozen of them

@@ -8,16 +8,14 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
-from heatsketch._exceptions import ConvergenceWarning, logger, name_rows, warn
-from heatsketch._tensors import is_tensor, landed, on_host
-from heatsketch._tiles import track
-from heatsketch._typing import Array
-from heatsketch._validation import check_choice, check_number, precision_of
-from heatsketch.backend import blocks_of
-from heatsketch.backend.device import as_tensor, device_csr
+from heatsketch._arrays import Array, is_tensor, landed, on_host
+from heatsketch._checks import check_choice, check_number, precision_of
+from heatsketch._messages import ConvergenceWarning, logger, name_rows, warn
+from heatsketch._threads import track
+from heatsketch.core.blocks import blocks_of, multiply, scale_both_sides
+from heatsketch.core.operators import Operator
+from heatsketch.device.blocks import as_tensor, device_csr
 from heatsketch.markov.affinity import as_affinity, as_matrix
-from heatsketch.operators.csr import multiply, scale_both_sides
-from heatsketch.operators.operator import Operator
 
 _DAMPING = 2 / 3  # damping: contracts by |1 - ω(1+λ)| <= 1/3 where K is positive semidefinite
 _MAX_SCALE = 1e250  # of a new point; beyond, its row would overflow

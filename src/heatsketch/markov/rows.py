@@ -10,16 +10,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from heatsketch._arrays import Array, Rng
 from heatsketch._random import random_block
-from heatsketch._typing import Array, Rng
-from heatsketch.backend import Block, blocks_of
-from heatsketch.operators.affine import Affine
-from heatsketch.operators.csr import multiply
-from heatsketch.operators.deflated import Deflated
-from heatsketch.operators.operator import Bounds, Operator, lanczos_margin
-from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply, check_range
-from heatsketch.spectral.eigenpairs import all_eigenpairs, leading_eigenpairs
+from heatsketch.core.blocks import Block, blocks_of, multiply
+from heatsketch.core.operators import Affine, Bounds, Deflated, Operator, lanczos_margin
+from heatsketch.spectral.eigen import all_eigenpairs, leading_eigenpairs
 from heatsketch.spectral.filters import Filter
+from heatsketch.spectral.functions import SPECTRAL_LIMIT, apply, check_range
 from heatsketch.spectral.recurrences import SpectralDensity, spectral_density
 
 FEW_VERTICES = 512  # up to which all eigenpairs cost next to nothing

@@ -1,11 +1,22 @@
 """Diffusion distances, and how well an embedding keeps distances, neighbourhoods and ranks."""
 
 from heatsketch.metrics.distances import diffusion_distance
-from heatsketch.metrics.distortions import diffusion_distortion, distortion, row_distortion
-from heatsketch.metrics.neighborhoods import Estimate, continuity, knn_accuracy, trustworthiness
+from heatsketch.metrics.distortions import (
+    Distortion,
+    diffusion_distortion,
+    distortion,
+    row_distortion,
+)
+from heatsketch.metrics.neighborhoods import (
+    Estimate,
+    continuity,
+    knn_accuracy,
+    random_pairs,
+    rank_correlation,
+    stability,
+    trustworthiness,
+)
 from heatsketch.metrics.picture import PictureQuality
-from heatsketch.metrics.ranks import random_pairs, rank_correlation, stability
-from heatsketch.metrics.ratios import Distortion
 
 __all__ = [
     "Distortion",

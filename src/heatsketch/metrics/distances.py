@@ -9,19 +9,18 @@ from typing import Any, Self
 import numpy as np
 from scipy.spatial.distance import squareform
 
-from heatsketch._tiles import row_tiles
-from heatsketch._typing import Array
-from heatsketch._validation import check_in_range
-from heatsketch.markov.components import ComponentCoordinates, component_labels, deflate_components
+from heatsketch._arrays import Array
+from heatsketch._checks import check_in_range
+from heatsketch._threads import row_tiles
+from heatsketch.core.graph import on_vertices
+from heatsketch.core.operators import Bounds, Deflated
+from heatsketch.markov.coordinates import ComponentCoordinates, component_labels, deflate_components
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import N_LEADING, SERIES, DiffusionRows, LeadingPairs, leading_pairs
 from heatsketch.neighbors import all_distances, pair_distances
-from heatsketch.operators.deflated import Deflated
-from heatsketch.operators.graph import on_vertices
-from heatsketch.operators.operator import Bounds
-from heatsketch.spectral.apply import SPECTRAL_LIMIT, check_range
-from heatsketch.spectral.eigenpairs import leading_vector
+from heatsketch.spectral.eigen import leading_vector
 from heatsketch.spectral.filters import make_filter
+from heatsketch.spectral.functions import SPECTRAL_LIMIT, check_range
 from heatsketch.spectral.recurrences import spectral_density
 
 Pairs = tuple[Any, Any]

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from heatsketch._arrays import Array
 from heatsketch._compile import compiled
-from heatsketch._typing import Array
 
 
 @compiled

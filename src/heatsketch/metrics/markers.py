@@ -9,9 +9,9 @@ from scipy import sparse
 from scipy.special import ndtr
 from scipy.stats import false_discovery_control
 
-from heatsketch._tiles import for_each_tile
-from heatsketch._typing import Array
-from heatsketch._validation import as_floats, check_in_range, names_of_columns, read_rows
+from heatsketch._arrays import Array
+from heatsketch._checks import as_floats, check_in_range, names_of_columns, read_rows
+from heatsketch._threads import for_each_tile
 from heatsketch._words import did_you_mean
 
 _ENTRIES = 2**24  # of a dense block of columns: 128 MB

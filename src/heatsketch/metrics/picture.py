@@ -8,16 +8,15 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from sklearn.metrics import euclidean_distances
 
-from heatsketch._typing import Array
-from heatsketch.graphs.shortest_paths import shortest_paths
-from heatsketch.layout.paths import Lengths, graph_of_lengths
+from heatsketch._arrays import Array
+from heatsketch.core.operators import Bounds
+from heatsketch.layout.free import Lengths, graph_of_lengths
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import LeadingPairs
 from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.metrics.distortions import Distortion, compare_distances, distortion_from
-from heatsketch.metrics.neighborhoods import excess_ranks, losses
-from heatsketch.metrics.ranks import rank_correlation
-from heatsketch.operators.operator import Bounds
+from heatsketch.metrics.neighborhoods import excess_ranks, losses, rank_correlation
+from heatsketch.neighbors.graph import shortest_paths
 
 NEIGHBORS = 15
 FACTOR = 1.5

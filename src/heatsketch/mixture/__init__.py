@@ -10,11 +10,9 @@ the diffusion at later times. `fitting` fits mixtures to points, by default in t
 """
 
 from heatsketch.mixture.cholesky_map import CholeskyMap
-from heatsketch.mixture.hermite_map import HermiteMap
+from heatsketch.mixture.fitting import Whitening
 from heatsketch.mixture.mixture_kernel import MixtureKernel
-from heatsketch.mixture.taylor_map import TaylorMap
-from heatsketch.mixture.tensor_sketch import TensorSketch
-from heatsketch.mixture.whitening import Whitening
+from heatsketch.mixture.series import HermiteMap, TaylorMap, TensorSketch
 
 __all__ = [
     "CholeskyMap",

@@ -1,4 +1,4 @@
-"""The components of a mixture, prepared once for all closed forms, and their densities."""
+"""Components of a mixture, prepared once, with their densities; pivoted Cholesky."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -9,10 +9,41 @@ from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
 from sklearn.utils.extmath import row_norms
 
-from heatsketch._tiles import filled
-from heatsketch._typing import Array
-from heatsketch._validation import check_new_points
+from heatsketch._arrays import Array
+from heatsketch._checks import check_new_points
+from heatsketch._threads import filled
 from heatsketch.mixture.overlaps import Mixtures, Overlaps
+
+_COLUMNS_AT_ONCE = 16  # one column alone takes nearly as long to compute
+_FIRST_CAPACITY = 64  # columns of L allocated at first
+
+
+def pivoted_cholesky(
+    columns: Callable[[Array], Array], diagonal: Array, limit: float, max_rank: int
+) -> tuple[Array, list[int], Array]:
+    """Return L (n, r) with L Lᵀ ≈ K, its pivots, and the diagonal of K - L Lᵀ, (n,).
+
+    Pivots are the rows where L Lᵀ lacks most of the diagonal, until no row lacks more than `limit`.
+    `columns` returns columns of K, (n, b), for their numbers (b,). A pivot may lack half as much as
+    the worst row, so that the columns of the 16 worst rows can be computed together.
+    """
+    missing = diagonal.copy()
+    pivots: list[int] = []
+    L = np.zeros((len(missing), min(_FIRST_CAPACITY, max_rank)))
+    computed: dict[int, Array] = {}
+    while (worst := missing.max(initial=0.0)) > limit and (r := len(pivots)) < max_rank:
+        if max((missing[row] for row in computed), default=0.0) < worst / 2:
+            wanted = np.argsort(-missing, kind="stable")[:_COLUMNS_AT_ONCE]
+            computed = dict(zip(wanted.tolist(), columns(wanted).T, strict=True))
+        pivot = max(computed, key=lambda row: missing[row])
+        if r == L.shape[1]:
+            L = np.hstack([L, np.zeros((len(L), min(r, max_rank - r)))])
+        L[:, r] = (computed.pop(pivot) - L[:, :r] @ L[pivot, :r]) / np.sqrt(missing[pivot])
+        missing -= L[:, r] ** 2
+        pivots.append(pivot)
+        missing[pivots] = 0.0
+    return L[:, : len(pivots)], pivots, missing
+
 
 _TILE_NUMBERS = 2**21  # of row-by-row work: 16 MB
 _LARGEST_LOG_DENSITY = 690.0  # float64 can hold e to this power and its inverse

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp, softmax
 
-from heatsketch._exceptions import logger
-from heatsketch._tiles import row_tiles
-from heatsketch._typing import Array
+from heatsketch._arrays import Array
+from heatsketch._messages import logger
+from heatsketch._threads import row_tiles
 from heatsketch.mixture.cholesky_map import CholeskyMap
 from heatsketch.mixture.mixture_kernel import MixtureKernel
 
 if TYPE_CHECKING:
-    from heatsketch.mixture.whitening import Whitening
+    from heatsketch.mixture.fitting import Whitening
 
 _NUMBERS = 2**22  # held at a time: 32 MB
 _MOST_ROUNDS, _GAIN = 50, 1e-3  # of the fit, and of its mean log-likelihood by which it ends

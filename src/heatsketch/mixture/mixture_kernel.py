@@ -6,13 +6,12 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import logsumexp
 
-from heatsketch._tiles import filled
-from heatsketch._typing import Array
-from heatsketch._validation import as_floats, check_choice, check_number, check_points
+from heatsketch._arrays import Array
+from heatsketch._checks import as_floats, check_choice, check_number, check_points
+from heatsketch._threads import filled
+from heatsketch.core.operators import LowRank
 from heatsketch.mixture import transition_distances
-from heatsketch.mixture.cholesky import pivoted_cholesky
-from heatsketch.mixture.components import Components
-from heatsketch.operators.low_rank import LowRank
+from heatsketch.mixture.components import Components, pivoted_cholesky
 
 SCORES = ("density", "distance")
 WALKS = ("mgc", "gaussian")

@@ -1,8 +1,8 @@
 """Sums of Gaussians, compiled."""
 
+from heatsketch._arrays import Array
 from heatsketch._compile import compiled_as_written
-from heatsketch._typing import Array
-from heatsketch.operators.sparse_loops import exp2_double
+from heatsketch.core.loops import exp2_double
 
 
 @compiled_as_written

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from heatsketch._tiles import row_tiles
-from heatsketch._typing import Array
+from heatsketch._arrays import Array
+from heatsketch._threads import row_tiles
 
 # Smaller weights are negligible: peaks differ by 2^(m/2) at most, and squares are summed.
 NEGLIGIBLE_WEIGHT = 2.0**-100

@@ -5,8 +5,8 @@ Functions of blocks of points do not apply the unit of densities (`Components.de
 
 import numpy as np
 
-from heatsketch._tiles import row_tiles
-from heatsketch._typing import Array
+from heatsketch._arrays import Array
+from heatsketch._threads import row_tiles
 from heatsketch.mixture.components import Components
 from heatsketch.mixture.overlaps import NEGLIGIBLE_WEIGHT, Mixtures
 

@@ -7,10 +7,19 @@ of pairs; `metric` maps points so that Euclidean distances are those of another 
 """
 
 from heatsketch._random import distinct_rows
-from heatsketch.neighbors.exact import Neighbors, all_distances, pair_distances
-from heatsketch.neighbors.index import NeighborIndex, ordered_search
-from heatsketch.neighbors.metric import COORDINATES, METRICS, Distances, Metric, in_metric
-from heatsketch.neighbors.search import Search
+from heatsketch.neighbors.search import (
+    COORDINATES,
+    METRICS,
+    Distances,
+    Metric,
+    NeighborIndex,
+    Neighbors,
+    Search,
+    all_distances,
+    in_metric,
+    ordered_search,
+    pair_distances,
+)
 
 __all__ = [
     "COORDINATES",

@@ -7,11 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
+from heatsketch._arrays import Array
 from heatsketch._random import content_order
-from heatsketch._tiles import filled, for_each_tile, sum_over_tiles
-from heatsketch._typing import Array
-from heatsketch.backend.host_search import smallest_of_rows
-from heatsketch.neighbors.metric import in_unit
+from heatsketch._threads import filled, for_each_tile, sum_over_tiles
+from heatsketch.neighbors.search import in_unit, smallest_of_rows
 
 MOST_DONORS = 4096  # rows that others are compared with: each with all of them
 _MOST_ROUNDS = 8

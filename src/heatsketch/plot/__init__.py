@@ -3,17 +3,25 @@
 Each function draws on the axes it is given, or on a new figure, and returns the figure.
 """
 
-from heatsketch.plot.biplots import biplot
 from heatsketch.plot.curves import (
+    biplot,
     distortion_histogram,
     explained_variance,
     ksum_curve,
     scales,
     time_curve,
 )
-from heatsketch.plot.figures import check_picture, new_figure, save
-from heatsketch.plot.labels import OKABE_ITO, categories
-from heatsketch.plot.pictures import density, panels, scatter, space
+from heatsketch.plot.pictures import (
+    OKABE_ITO,
+    categories,
+    check_picture,
+    density,
+    new_figure,
+    panels,
+    save,
+    scatter,
+    space,
+)
 
 __all__ = [
     "OKABE_ITO",

@@ -9,10 +9,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._typing import Array
-from heatsketch._validation import is_missing, names_of_columns, read_labels
-from heatsketch.plot.labels import MAX_CATEGORIES, NO_LABEL_COLOUR, categories, legend_of, palette
-from heatsketch.plot.points import central_window
+from heatsketch._arrays import Array
+from heatsketch._checks import is_missing, names_of_columns, read_labels
+from heatsketch.plot.pictures import (
+    MAX_CATEGORIES,
+    NO_LABEL_COLOUR,
+    categories,
+    central_window,
+    legend_of,
+    palette,
+)
 
 MOST_FEATURES, MANY_POINTS = 50, 20_000  # features that become columns, all up to so many points
 MOST_VALUES = 300_000  # numbers of them in a page of more points

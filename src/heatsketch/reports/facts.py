@@ -1,8 +1,11 @@
-"""A report on an embedding: what its page says, as plain numbers and text."""
+"""What a page says: frames, facts, a summary; and `report`."""
 
+import math
 import platform
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -10,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import orthogonal_procrustes
 from scipy.sparse.csgraph import (
     breadth_first_order,
     connected_components,
@@ -19,23 +23,23 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from heatsketch import __version__
-from heatsketch._exceptions import logger
-from heatsketch._typing import Array
-from heatsketch._validation import names_of_columns
+from heatsketch._arrays import Array
+from heatsketch._checks import names_of_columns
+from heatsketch._messages import logger
 from heatsketch.comparison.audit import Audit
+from heatsketch.comparison.run import defaults
+from heatsketch.core.operators import members_of
 from heatsketch.estimators import HeatEmbedding, HeatSketch
-from heatsketch.estimators._embedder import Embedder
-from heatsketch.graphs.links import shortest_links
-from heatsketch.graphs.neighborhoods import positive
-from heatsketch.io.refine import in_units_of_source
-from heatsketch.io.table import Table
+from heatsketch.estimators._base import DiffusionEstimator, Embedder
+from heatsketch.io.table import Table, in_units_of_source
+from heatsketch.layout.linear import sampled_pairs, within_labels
 from heatsketch.markov.rows import N_LEADING, LeadingPairs, leading_pairs
 from heatsketch.metrics.distances import DiffusionDistances
-from heatsketch.metrics.distortions import Distortion, distortion_from
+from heatsketch.metrics.distortions import Distortion, distortion, distortion_from
 from heatsketch.neighbors import NeighborIndex
-from heatsketch.operators.components import members_of
-from heatsketch.plot.labels import MAX_CATEGORIES, palette
-from heatsketch.plot.points import ORDER_SEED
+from heatsketch.neighbors.graph import positive, shortest_links
+from heatsketch.neighbors.search import pair_distances
+from heatsketch.plot.pictures import MAX_CATEGORIES, ORDER_SEED, palette, principal_axes
 from heatsketch.reports.columns import (
     MANY_POINTS,
     column,
@@ -43,21 +47,302 @@ from heatsketch.reports.columns import (
     image_facts,
     labels_and_ids,
     packed,
+    packed_places,
     texts,
 )
-from heatsketch.reports.frames import (
-    beside_facts,
-    diffusion_of,
-    distortion_facts,
-    fit_times_of,
-    frames,
-    slider_times,
-)
-from heatsketch.reports.summary import explained, parameters, reading, summary
 from heatsketch.reports.writer import Report, check_suffix
-from heatsketch.scales.bandwidth import ksum
-from heatsketch.spectral.traces import heat_trace
+from heatsketch.scales import ksum
+from heatsketch.spectral.filters import FILTERS, make_filter
+from heatsketch.spectral.functions import time_excess
+from heatsketch.spectral.traces import ExplainedVariance, heat_trace
 from heatsketch.uncertainty.intervals import mean_root, ratio_bounds
+
+MOST_DIMENSIONS = 3
+_DOUBLINGS = ((20_000, 4), (200_000, 1))  # of the time, on either side, for so many points shown
+_SKETCH_COLUMNS = 64
+_RIDGE = 0.03  # size of a direction next to the first, below which the map hardly uses it
+_PAIRS = 16_000  # for the distortion of distances
+_DEGENERATE = 1e-12  # distance of a pair next to the largest, from which on it counts
+
+
+def fit_times_of(est: Any) -> list[Any]:
+    """Return the times of an embedding at its fit; [None] for methods without a time."""
+    times: list[Any] = np.atleast_1d(est._fit_times).tolist()
+    return times
+
+
+def diffusion_of(est: Any) -> Any:
+    """Return the diffusion of an estimator; None without one, or if points do not differ."""
+    if not isinstance(est, DiffusionEstimator):
+        return None
+    diffusion = est._current_diffusion()
+    return None if diffusion.diagnostics["is_constant"] else diffusion
+
+
+def slider_times(est: Any, times: Sequence[Any] | None = None, shown: int = 0) -> list[Any]:
+    """Return the times of the slider, including that of the embedding; fewer for many points.
+
+    Times at which f(A) is beyond the range of numbers are left out. A free layout has one time: at
+    others its points would move in ways that say nothing of the time.
+    """
+    (own,), diffusion = fit_times_of(est), diffusion_of(est)
+    if times is not None and not isinstance(est, DiffusionEstimator):
+        raise ValueError(
+            f"times={times!r} but {type(est).__name__} has no diffusion; leave it out."
+        )
+    if times is not None and est._has_free_layout:
+        raise ValueError(f"times={times!r} but a free layout has one time; pass layout='linear'.")
+    if diffusion is None or est._has_free_layout:
+        return [own]
+    filter = est._fitted_as.filter
+    if times is None:
+        middle, each = np.log2(own or 1), next((k for most, k in _DOUBLINGS if shown <= most), 0)
+        powers = 2.0 ** np.arange(np.ceil(middle) - each, np.floor(middle) + each + 1)
+        times = powers[powers >= min(own or 1, 1)].tolist()
+    whole = est._result("eigenvalues_") is None  # without eigenvalues a time counts products
+    found = {own, *(FILTERS[filter].check_time(t, whole=whole) for t in times)}
+    A = diffusion.deflated
+    return [t for t in sorted(found) if t == own or time_excess(make_filter(filter, t), A) <= 1]
+
+
+def frames(
+    est: Any, Y: Array, times: Sequence[Any], shown: Array, leading: LeadingPairs = leading_pairs
+) -> dict[str, Any]:
+    """Return the points `shown` (m,) at the times, one of which is the time of Y, as plain JSON.
+
+    `positions` of each time, (m, d) with d from 1 to 3, have mean square 1; multiplied by `sizes`
+    (T,) their distances are diffusion distances. At time number `chosen` they show Y (n, k) itself,
+    beyond three coordinates on its principal axes. `distances` (T,) has the distortions of a
+    `HeatEmbedding` over random pairs at the other times. `leading` computes eigenpairs.
+    """
+    at = list(times).index(fit_times_of(est)[0])
+    distances: Sequence[Distortion | None] = [None] * len(times)
+    Y = np.asarray(Y, dtype=float)
+    blocks, centres = Y[None], np.zeros_like(Y)
+    if len(times) > 1 and isinstance(est, HeatEmbedding):
+        blocks, centres, distances = _mapped(est, times, at, leading)
+    elif len(times) > 1:
+        blocks = _of_a_copy(est, list(times), at)
+    axes, names = np.eye(Y.shape[1]), [f"coordinate {k + 1}" for k in range(Y.shape[1])]
+    if len(axes) > MOST_DIMENSIONS:
+        axes, names = principal_axes(Y, MOST_DIMENSIONS)
+    views, sizes = zip(*(scaled((block @ axes)[shown]) for block in blocks), strict=True)
+    places = without_means((centres @ axes)[shown]) / sizes[at]
+    return {
+        "axes": names,
+        "times": [None if t is None else float(t) for t in times],
+        "positions": [packed_places(view + places) for view in views],
+        "sizes": sizes,
+        "chosen": at,
+        "distances": [one and distortion_facts(one, shown) for one in distances],
+    }
+
+
+def beside_facts(beside: Any, shown: Array, n: int) -> dict[str, Any] | None:
+    """Return another picture of the same points: an array (n, c), an estimator, or {title: it}."""
+    if beside is None:
+        return None
+    title, other = next(iter(beside.items())) if isinstance(beside, Mapping) else ("", beside)
+    is_estimator = hasattr(other, "embedding_")
+    title = title or (type(other).__name__ if is_estimator else "another picture")
+    Y = np.asarray(other.embedding_ if is_estimator else other, dtype=float)
+    if Y.ndim != 2 or len(Y) != n or not np.isfinite(Y).all():
+        raise ValueError(f"beside has shape {Y.shape}; pass a finite array ({n}, 2) or ({n}, 3).")
+    return {"title": title, "positions": [packed_places(scaled(Y[shown, :3])[0])]}
+
+
+def distortion_facts(found: Distortion, shown: Array, is_free: bool = False) -> dict[str, Any]:
+    """Return the distortion of distances, and the worst pairs as places among the points shown."""
+    worst = {
+        end: np.searchsorted(shown, pairs[np.isin(pairs, shown).all(axis=1)])
+        for end, pairs in found.worst_pairs.items()
+    }
+    return found._asdict() | {"line": kept(found, is_free), "worst_pairs": worst}
+
+
+def _of_a_copy(est: Any, times: list[Any], at: int) -> Array:
+    """Return coordinates (T, n, k) at all times, from the same random numbers or eigenvectors."""
+    k = est.embedding_.shape[1]
+    fixed = {"affinity": "precomputed", "neighbors": None, "metric": "euclidean"}
+    with warnings.catch_warnings(action="ignore"):  # those at other times do not matter
+        copy = clone(est).set_params(**fixed, time=times, n_components=k)
+        copy.fit(est._current_diffusion())
+    blocks = np.asarray(copy.embedding_, float).reshape(-1, len(times), k).swapaxes(0, 1).copy()
+    blocks[at] = est.embedding_
+    return blocks
+
+
+def _mapped(
+    est: Any, times: Sequence[Any], at: int, leading: LeadingPairs
+) -> tuple[Array, Array, list[Distortion | None]]:
+    """Map the coordinates at other times by the linear map of a `HeatEmbedding`.
+
+    The coordinates are the leading eigenvectors and a sketch of the rest with the same random
+    numbers at all times. The map is found by least squares, with a ridge, because a direction that
+    hardly counts at the time of the embedding may be large at others. Each block is rotated to the
+    one before. Results are blocks (T, n, k) around the centres of their components, the centres (n,
+    k), and the distortions at the other times.
+    """
+    diffusion, filter = est._current_diffusion(), est._fitted_as.filter
+    wanted = DiffusionDistances.from_operator(diffusion, times[at], filter, within_components=True)
+    operator, labels = wanted.rows.operator, None
+    if wanted.labels is not None:
+        labels = diffusion.component_of
+    coordinates = leading(operator, N_LEADING)
+    Y = np.asarray(est.embedding_, dtype=float)
+    i, j = within_labels(*sampled_pairs(len(Y), _PAIRS), labels)
+    logger.info("the points at %d times", len(times))
+    each = [replace(diffusion.rows(t, filter=filter), operator=operator) for t in times]
+    before = coordinates.under([rows.filter for rows in each], _SKETCH_COLUMNS, seed=0)
+    # Each block is freed after its use, because those of many points are large.
+    found = [without_means(rows.at_points(before.pop(0)).astype(float), labels) for rows in each]
+    own = found[at]
+    inner = without_means(Y, labels)
+    gram = own.T @ own
+    ridge = _RIDGE**2 * np.linalg.norm(gram, 2) * np.eye(len(gram))
+    W = np.linalg.lstsq(gram + ridge, own.T @ inner, rcond=None)[0]
+    blocks = np.empty((len(times), *Y.shape))
+    distortions: list[Distortion | None] = [None] * len(times)
+    blocks[at] = inner
+    for t in [*range(at + 1, len(times)), *range(at - 1, -1, -1)]:
+        F, before = found[t], t - 1 if t > at else t + 1
+        count = min(len(W), F.shape[1])  # without a sketch if there is none at this time
+        blocks[t] = F[:, :count] @ W[:count]
+        distances = pair_distances(F, F, i, j)
+        apart = distances > _DEGENERATE * distances.max(initial=0.0)
+        if not apart.any():
+            continue
+        measured = distortion(blocks[t], distances[apart], pairs=(i[apart], j[apart]))
+        blocks[t] = blocks[t] @ orthogonal_procrustes(blocks[t], blocks[before])[0]
+        blocks[t] /= measured.median or 1.0
+        distortions[t] = measured
+    return blocks, Y - inner, distortions
+
+
+def scaled(Y: Array) -> tuple[Array, float]:
+    """Return centred coordinates with mean square 1, and their former scale."""
+    Y = without_means(Y)
+    size = float(np.sqrt(np.mean(np.sum(Y**2, axis=1)))) or 1.0
+    return Y / size, size
+
+
+def without_means(Y: Array, labels: Array | None = None) -> Array:
+    """Subtract the mean of all rows, or of those with the same label."""
+    if labels is None:
+        return Y - Y.mean(axis=0)
+    groups = sparse.csr_array((np.ones(len(Y)), (labels, np.arange(len(Y)))))
+    return np.asarray(Y - ((groups @ Y) / groups.sum(axis=1)[:, None])[labels])
+
+
+_PROBES = 8  # for more than 2,048 points
+
+
+def summary(estimator: Any, share: ExplainedVariance | None = None) -> dict[str, str]:
+    """Return names and texts: what the fit chose, the graph, the picture, the variance explained.
+
+    `share` is the result of `explained`, if it is known already.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> from heatsketch.reports.facts import summary
+    >>> X, angle = hs.datasets.circle(100, rng=0)
+    >>> summary(hs.HeatSketch(random_state=0).fit(X))["graph"]
+    '1 connected component(s), 0 isolated point(s)'
+    """
+    lines = {}
+    given, epsilon = estimator.get_params(deep=False), estimator._result("epsilon_")
+    if isinstance(given.get("time"), str):
+        lines["time"] = str(estimator.time_)
+    if given.get("layout") == "auto":
+        lines["layout"] = "free" if estimator._has_free_layout else "linear"
+    if np.ndim(epsilon):  # one scale for each point
+        low, median, high = (f"{value:.4g}" for value in np.nanquantile(epsilon, [0, 0.5, 1]))
+        lines["bandwidth"] = f"local scales from {low} to {high}, median {median}"
+    elif epsilon is not None:
+        given = np.isnan(epsilon)
+        lines["bandwidth"] = "of the given affinity" if given else f"epsilon {epsilon:.6g}"
+    facts = estimator._result("diagnostics_") or {}
+    if "dimension" in facts:
+        lines["bandwidth"] += f"; dimension {facts['dimension']:.3g}"
+    lines |= _model(facts)
+    if (quality := estimator._result("quality_")) is not None:
+        lines["picture"] = quality.describe()
+    if (distortion := estimator._result("distortion_")) is not None:
+        held_out, line = distortion.held_out_log_L, kept(distortion, estimator._has_free_layout)
+        more = "" if math.isnan(held_out) else f", {held_out:.2f} for points not learned from"
+        lines["distances"] = line + more
+    if estimator._states_variance:
+        times = estimator._fit_times
+        shares = [share] if share else [explained(estimator, place) for place in range(len(times))]
+        words = [f"{one.describe()} (time {t:g})" for t, one in zip(times, shares, strict=True)]
+        count = estimator.embedding_.shape[1] // len(times)
+        lines["explained"] = f"{', '.join(words)}, by {count} coordinates"
+        if 1 in times:
+            lines["explained"] += "; a walk of one step is still in many other directions"
+    return lines
+
+
+def parameters(estimator: Any) -> str:
+    """Return the parameters that are not the defaults: "n_components=3, layout='linear'"."""
+    usual = defaults(type(estimator))
+    given = estimator.get_params(deep=False)
+    own = [f"{name}={x!r}" for name, x in given.items() if not np.array_equal(x, usual[name])]
+    return ", ".join(own) or "all parameters as by default"
+
+
+def reading(estimator: Any, components: int) -> str:
+    """Say what a picture is of, and what is not to be read from it."""
+    free = ": a free layout, which keeps neighbours and the order of distances"
+    places = free if getattr(estimator, "_has_free_layout", False) else ""
+    gaps, facts = "", estimator._result("diagnostics_") or {}
+    if components > 1 and places and "layout" not in facts:
+        places += ", and between components, which no path joins, the order of straight distances"
+    elif components > 1:
+        gaps = ", or the gaps between components, between which nothing diffuses"
+    return (
+        f"The picture shows the coordinates of {type(estimator).__name__}{places}. The figures "
+        f"compare it with the points and their graph. Do not read areas or densities from it{gaps}."
+    )
+
+
+def kept(distortion: Any, is_free: bool = False) -> str:
+    """Return the line about how well an embedding keeps distances.
+
+    It leaves out the worst pairs of a free layout, which are chance.
+    """
+    line: str = distortion.describe().removeprefix("distances ")
+    if is_free:
+        return line.partition(";")[0]
+    return line if math.isinf(distortion.log_L) else f"{line}; log L {distortion.log_L:.2f}"
+
+
+def explained(estimator: Any, index: int = 0) -> ExplainedVariance:
+    """Return the diffusion variance explained at one of the times."""
+    # A fraction that the user requested is reported with the probes by which it was reached.
+    fewer = {} if isinstance(estimator.n_components, float) else {"n_probes": _PROBES}
+    share: ExplainedVariance = estimator.explained_diffusion_variance(index=index, **fewer)
+    return share
+
+
+def _model(facts: dict[str, Any]) -> dict[str, str]:
+    """Describe the graph or the mixture of the points, or list the other numbers known."""
+    if "mixture_components" in facts:
+        error = facts["distance_error"] / facts["typical_distance"]
+        words = f"{facts['mixture_components']} Gaussians, {facts['n_features']} coordinates"
+        kept = f"within {100 * error:.2g} % of their root mean square"
+        if facts["time_error"] > 0:  # time without a closed form
+            kept += f" (estimated); steps known to {100 * facts['time_error']:.2g} %"
+        return {"mixture": words, "distances": kept}
+    if "isolated" not in facts:
+        numbers = {k: v for k, v in facts.items() if isinstance(v, int | float)}
+        return {"found": ", ".join(f"{k} {v:.4g}" for k, v in numbers.items())} if numbers else {}
+    components = facts.get("components", "unknown number of")
+    text = f"{components} connected component(s), {facts['isolated']} isolated point(s)"
+    if "layout" in facts:
+        text += f"; {facts['layout']}: gaps between them mean nothing"
+    return {"graph": text}
+
 
 MOST_POINTS = 1_000_000  # beyond, a random sample is shown
 AUDITED = ("trust", "neighbors_kept", "false_neighbors", "order_kept")

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._optional import optional
-from heatsketch._typing import Array
+from heatsketch._arrays import Array
+from heatsketch._words import optional
 from heatsketch.io.files import write_atomically
 from heatsketch.io.metadata import plain
 from heatsketch.metrics.markers import markers

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from scipy.special import exprel
 
-from heatsketch._typing import Array
-from heatsketch._validation import check_choice, check_number
-from heatsketch.operators.operator import Bounds
+from heatsketch._arrays import Array
+from heatsketch._checks import check_choice, check_number
+from heatsketch.core.operators import Bounds
 
 _NEGATIVE_ROUNDING = 1e-7  # of the largest eigenvalue: negative ones down to this are rounding
 _SMALLEST_POWER = 1e-3  # a smaller power is nearly a step at 0

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._typing import Array
-from heatsketch._validation import check_number, check_points
+from heatsketch._arrays import Array
+from heatsketch._checks import check_number, check_points
 
 
 def heat_kernel_embedding(

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
+from heatsketch._arrays import Array
 from heatsketch._random import random_block
-from heatsketch._typing import Array
-from heatsketch.backend import Block
-from heatsketch.operators.operator import LANCZOS_STEPS, Bounds, Operator
+from heatsketch.core.blocks import Block
+from heatsketch.core.operators import LANCZOS_STEPS, Bounds, Operator
 from heatsketch.spectral.filters import Filter
 
 _PROBES = 4

@@ -12,15 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import chi2, norm
 
+from heatsketch._arrays import Array, Rng
+from heatsketch._checks import check_level, check_number
 from heatsketch._random import random_block
-from heatsketch._typing import Array, Rng
-from heatsketch._validation import check_level, check_number
-from heatsketch.operators.components import members_of
-from heatsketch.operators.graph import on_vertices
-from heatsketch.operators.operator import Bounds, Operator
-from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply
-from heatsketch.spectral.eigenpairs import all_eigenvalues, leading_vector
+from heatsketch.core.graph import on_vertices
+from heatsketch.core.operators import Bounds, Operator, members_of
+from heatsketch.spectral.eigen import all_eigenvalues, leading_vector
 from heatsketch.spectral.filters import Filter, Heat
+from heatsketch.spectral.functions import SPECTRAL_LIMIT, apply
 from heatsketch.spectral.recurrences import SpectralDensity, spectral_density
 
 N_PROBES = 64  # an interval of the part left out is at most √(8/64) of this part wide

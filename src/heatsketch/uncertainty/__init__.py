@@ -5,7 +5,12 @@ a sketch or the points of the data again, `pseudotimes` says how far points are 
 starts, `discrepancy` how much two diffusions differ on the same points, `samples` on others.
 """
 
-from heatsketch.uncertainty.discrepancy import Discrepancy, diffusion_discrepancy
+from heatsketch.uncertainty.discrepancy import (
+    Discrepancy,
+    SampleDiscrepancy,
+    diffusion_discrepancy,
+    sample_discrepancy,
+)
 from heatsketch.uncertainty.intervals import (
     Interval,
     columns_for,
@@ -18,7 +23,6 @@ from heatsketch.uncertainty.resampling import (
     neighbor_confidence,
     sketch_interval,
 )
-from heatsketch.uncertainty.samples import SampleDiscrepancy, sample_discrepancy
 
 __all__ = [
     "Discrepancy",

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import chi, chi2
 
-from heatsketch._validation import check_in_range, check_level, check_number, check_points
+from heatsketch._checks import check_in_range, check_level, check_number, check_points
 from heatsketch.neighbors import pair_distances
-from heatsketch.spectral.sketch import MOST_COLUMNS
+from heatsketch.spectral.functions import MOST_COLUMNS
 
 
 class Interval(NamedTuple):

@@ -5,16 +5,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from heatsketch._typing import Array, Rng
-from heatsketch._validation import check_in_range, check_level, read_rows
-from heatsketch.markov.components import within_component
+from heatsketch._arrays import Array, Rng
+from heatsketch._checks import check_in_range, check_level, read_rows
+from heatsketch.core.operators import Deflated
+from heatsketch.markov.coordinates import within_component
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import DiffusionRows, Step
-from heatsketch.operators.deflated import Deflated
-from heatsketch.spectral.apply import SPECTRAL_LIMIT, check_range
-from heatsketch.spectral.eigenpairs import all_eigenpairs
+from heatsketch.spectral.eigen import all_eigenpairs, slowest_eigenpairs
 from heatsketch.spectral.filters import GreensFilter
-from heatsketch.spectral.shift_invert import slowest_eigenpairs
+from heatsketch.spectral.functions import SPECTRAL_LIMIT, check_range
 from heatsketch.uncertainty.intervals import Interval, ratio_bounds
 
 N_PAIRS = 32  # eigenpairs; 64 take twice as long, and the error bars of trees hardly change

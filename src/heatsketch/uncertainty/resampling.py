@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import norm, t
 
-from heatsketch._tiles import for_each_tile, row_tiles, track
-from heatsketch._typing import Array, Rng
-from heatsketch._validation import check_level, check_number, check_points
+from heatsketch._arrays import Array, Rng
+from heatsketch._checks import check_level, check_number, check_points
+from heatsketch._threads import for_each_tile, row_tiles, track
 from heatsketch.metrics.neighborhoods import nearest_others
 
 Statistic = Callable[[Array], Any]

@@ -1,0 +1,1 @@
+"""Blocks, the operators on them, kernels and graphs: what all else computes with."""

@@ -1,1 +1,0 @@
-"""Neighbourhood graphs: vertices, components, links between components, and shortest paths."""

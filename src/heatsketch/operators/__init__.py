@@ -1,1 +1,0 @@
-"""Symmetric operators: the form in which all other folders see a data set."""

@@ -1,1 +1,0 @@
-"""Scales of data: kernel bandwidths, intrinsic dimension, and the scale that connects points."""
