@@ -75,7 +75,7 @@ def data_hash(values: Any) -> str:
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch.io.files import data_hash
+    >>> from heatsketch.io.metadata import data_hash
     >>> data_hash(np.eye(2)) == data_hash(np.eye(2)), data_hash(np.eye(2)) == data_hash(np.eye(3))
     (True, False)
     """

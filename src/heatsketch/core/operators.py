@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -93,8 +93,9 @@ LANCZOS_STEPS = 40  # miss an end of the spectrum by 5-7 % of its width (probabi
 class Operator:
     """A symmetric linear map on n points; a new one sets three attributes and writes `_matmul`.
 
-    A block is where products are computed: an array on the host, or a tensor on a device. Arrays
-    are moved there and their products back. `blocks` has the algebra between two products.
+    A block is where products are computed: an array on the host, or a tensor on a device. `A @ X`
+    checks X and moves arrays there and their products back; `product` takes a block as it is.
+    `blocks` has the algebra between two products.
 
     Attributes
     ----------
@@ -135,14 +136,20 @@ class Operator:
 
         The product of an array is an array, that of a tensor is where the operator computes.
         """
-        block = self.block(X)
-        Y = self._matmul(block)
-        if isinstance(Y, np.ndarray) and np.may_share_memory(Y, block):
-            Y = Y.copy()  # as of a permutation; callers write to products
-        return self.as_given(Y, X)
+        return self.as_given(self.product(self.block(X)), X)
+
+    def product(self, X: Block) -> Block:
+        """Multiply a block, where A computes and in its precision, as `block` makes it.
+
+        Nothing is checked. Callers may write to the result.
+        """
+        Y = self._matmul(X)
+        if isinstance(Y, np.ndarray) and np.may_share_memory(Y, X):
+            Y = Y.copy()  # as of a permutation
+        return Y
 
     def _matmul(self, X: Block) -> Block:
-        """Multiply a block that `block` has returned."""
+        """Multiply a block as `product` gets it; the result may be a part of it."""
         raise NotImplementedError(f"{type(self).__name__} has no products; write its _matmul.")
 
     def block(self, X: Any) -> Block:
@@ -229,13 +236,13 @@ class Operator:
 
         The outer interval allows for `lanczos_margin`, and stays within the interval `spectrum`.
         """
-        v = self.block(random_block(self.n, 1, "gaussian", 0)[:, 0])
+        v = self.blocks.native(random_block(self.n, 1, "gaussian", 0)[:, 0], self.dtype)
         diagonal: list[float] = []
         beside = [0.0]
         with single_threaded_blas():  # the same bits for any number of threads
             v, previous = v / self.blocks.norm(v), 0 * v
             for _ in range(LANCZOS_STEPS):
-                following = self @ v - beside[-1] * previous
+                following = self.product(v) - beside[-1] * previous
                 diagonal.append(float(v @ following))
                 following -= diagonal[-1] * v
                 beside.append(self.blocks.norm(following))
@@ -283,17 +290,24 @@ class Operator:
         """The operator from which they are taken."""
         return self
 
-    def project(self, X: Any, out: Block | None = None) -> Any:
-        """Return X without the directions that are taken out; X itself if there are none.
-
-        `out` is a block for the result, and may be X, a block itself; no other operator writes to
-        it.
-        """
+    def project(self, X: Any) -> Any:
+        """Return X without the directions that are taken out; X itself if there are none."""
         return X
 
     def multiply_projected(self, X: Any) -> Any:
         """Multiply a block that has no part along V, as products by this operator have none."""
         return self @ X
+
+    def without_V(self, X: Block, out: Block | None = None) -> Block:
+        """Return a block without the directions that are taken out; X itself if there are none.
+
+        `out` is a block for the result, and may be X; no other operator writes to it.
+        """
+        return X
+
+    def product_without_V(self, X: Block) -> Block:
+        """Multiply a block that has no part along V, as products by this operator have none."""
+        return self.product(X)
 
 
 def lanczos_margin(n: int, lowest: float, highest: float) -> float:
@@ -315,7 +329,18 @@ class Stored(Operator):
         shape = matrix.shape
         if len(shape) != 2 or shape[0] != shape[1]:
             raise ValueError(f"The matrix has shape {shape}; pass a square one (n, n).")
-        self.matrix, self.n, self.dtype = matrix, int(shape[0]), matrix.dtype
+        self._keep(matrix, spectrum)
+
+    @classmethod
+    def of(cls, matrix: Any, spectrum: Bounds | None = None, leading: Array | None = None) -> Self:
+        """Return the operator of a matrix of the package, which is not checked."""
+        made = cls.__new__(cls)
+        made._keep(matrix, spectrum)
+        made.leading = leading
+        return made
+
+    def _keep(self, matrix: Any, spectrum: Bounds | None) -> None:
+        self.matrix, self.n, self.dtype = matrix, int(matrix.shape[0]), matrix.dtype
         if spectrum is None:
             bound = float(np.max(np.asarray(abs(matrix).sum(axis=1)), initial=0.0))
             spectrum = -bound, bound
@@ -408,7 +433,7 @@ class Scaled(Composed):
 
     def _matmul(self, X: Block) -> Block:
         times_rows = self.blocks.times_rows
-        return times_rows(self._stored, self.A @ times_rows(self._stored, X))
+        return times_rows(self._stored, self.A.product(times_rows(self._stored, X)))
 
     def diagonal(self) -> Array | None:
         """Return the scaled diagonal of A (n,), if it is known."""
@@ -467,7 +492,7 @@ class Affine(Composed):
         self.spectrum = low, high
 
     def _matmul(self, X: Block) -> Block:
-        return float(self.scale) * (self.A @ X) + float(self.shift) * X
+        return float(self.scale) * self.A.product(X) + float(self.shift) * X
 
 
 class Deflated(Composed):
@@ -513,10 +538,22 @@ class Deflated(Composed):
             raise ValueError(
                 f"The columns of V are not orthonormal (error {error:.1e}); pass qr(V)[0]."
             )
-        self.n_deflated = len(gram)
+        self._keep(V, spectrum)
+
+    @classmethod
+    def of(cls, A: Operator, V: Block, spectrum: Bounds | None = None) -> Deflated:
+        """Return A without columns V (n, r) of the package, which are not checked."""
+        made = cls.__new__(cls)
+        made.A, made.n, made.dtype = A, A.n, A.dtype
+        made._keep(V, spectrum)
+        return made
+
+    def _keep(self, V: Block, spectrum: Bounds | None) -> None:
+        self.n_deflated = V.shape[1]
         self._stored = self.blocks.native(V, self.dtype)
-        low, high = A.spectrum
-        self.spectrum = spectrum or ((min(low, 0.0), max(high, 0.0)) if len(gram) else (low, high))
+        low, high = self.A.spectrum
+        with_0 = (min(low, 0.0), max(high, 0.0)) if self.n_deflated else (low, high)
+        self.spectrum = spectrum or with_0
 
     @cached_property
     def V(self) -> Array:
@@ -539,7 +576,26 @@ class Deflated(Composed):
         return Deflated(self.A, np.column_stack([self.V, self.asarray(V)]))
 
     def _matmul(self, X: Block) -> Block:
-        return self.multiply_projected(self.project(X))
+        return self.product_without_V(self.without_V(X))
+
+    def product_without_V(self, X: Block) -> Block:
+        """Multiply a block that has no part along V, as products by this operator have none."""
+        Y = self.A.product(X)
+        return self.without_V(Y, out=Y)
+
+    def without_V(self, X: Block, out: Block | None = None) -> Block:
+        """Return (I - VVᵀ) X; `out` may be X, to save a copy."""
+        return self.blocks.project(X, self._stored, out) if self.n_deflated else X
+
+    def project(self, X: Any) -> Any:
+        """Return (I - VVᵀ) X.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A block that is not of n rows, of more than two axes, or not of real numbers.
+        """
+        return self.as_given(self.without_V(self.block(X)), X)
 
     def multiply_projected(self, X: Any) -> Any:
         """Multiply a block that has no part along V, as products by this operator have none.
@@ -549,22 +605,7 @@ class Deflated(Composed):
         ValueError, TypeError
             A block that is not of n rows, of more than two axes, or not of real numbers.
         """
-        Y = self.A @ self.block(X)
-        return self.as_given(self.project(Y, out=Y), X)
-
-    def project(self, X: Any, out: Block | None = None) -> Any:
-        """Return (I - VVᵀ) X; `out`, a block of this precision, may be X, to save a copy.
-
-        Raises
-        ------
-        ValueError, TypeError
-            A block that is not of n rows, of more than two axes, or not of real numbers.
-        """
-        if not self.n_deflated:
-            return X
-        if out is not None:
-            return self.blocks.project(X, self._stored, out)
-        return self.as_given(self.blocks.project(self.block(X), self._stored), X)
+        return self.as_given(self.product_without_V(self.block(X)), X)
 
 
 class Dense(Stored):
@@ -646,21 +687,21 @@ class Sparse(Stored):
 
     def restricted(self, vertices: Array) -> Sparse:
         """Return the matrix between some of the points."""
-        return Sparse(self.matrix[vertices][:, vertices], self.spectrum)
+        return Sparse.of(self.matrix[vertices][:, vertices], self.spectrum)
 
     def scaled_both_sides(
         self, s: Array, spectrum: Bounds, leading: Array, dtype: Any = np.float64
     ) -> Operator:
         """Scale entry by entry; a large matrix is kept in the precision `dtype`."""
         dtype = dtype if is_large(self.n) else np.float64
-        return Sparse(scale_both_sides(self.matrix, s, s, dtype), spectrum, leading)
+        return Sparse.of(scale_both_sides(self.matrix, s, s, dtype), spectrum, leading)
 
     def near_order(self) -> tuple[Operator, Array]:
         """Number the points by reverse Cuthill-McKee, if the matrix does not stay in the cache."""
         if not is_large(self.n):
             return super().near_order()
         order = reverse_cuthill_mckee(self.matrix, symmetric_mode=True)
-        return Sparse(permuted(self.matrix, order), self.spectrum), inverse_permutation(order)
+        return Sparse.of(permuted(self.matrix, order), self.spectrum), inverse_permutation(order)
 
 
 class LowRank(Operator):

@@ -162,7 +162,7 @@ class TorchSparse(TorchOperator):
     @cached_property
     def host(self) -> Sparse:  # type: ignore[override]
         """The same matrix on the host, copied when it is asked for."""
-        return Sparse(self.csr.host, self.spectrum, on_host(self.leading))
+        return Sparse.of(self.csr.host, self.spectrum, on_host(self.leading))
 
     @cached_property
     def tensor(self) -> Any:  # type: ignore[override]
@@ -329,4 +329,4 @@ def on_device(A: Any, device: Any) -> Any:
 
 def stored(matrix: Any) -> Operator:
     """Return the operator of a symmetric CSR matrix (n, n), where it is."""
-    return TorchSparse(matrix) if isinstance(matrix, DeviceCSR) else Sparse(matrix)
+    return TorchSparse(matrix) if isinstance(matrix, DeviceCSR) else Sparse.of(matrix)

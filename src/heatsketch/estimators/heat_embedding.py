@@ -339,7 +339,8 @@ class HeatEmbedding(DiffusionEstimator):
         G = np.empty((diffusion.n, n_sketch))
         G[order] = random_block(diffusion.n, n_sketch, "gaussian", 0)
         f = make_filter(self.filter, self.time_).reduced()
-        F = A.blocks.host(diffusion.step() @ sketch_blocks(A, [f], A.block(G), _TOLERANCE)[0])
+        (H,) = sketch_blocks(A, [f], A.blocks.native(G, A.dtype), _TOLERANCE)
+        F = A.blocks.host(diffusion.step() @ H)
         if lengths is not None:
             parts = [(np.arange(diffusion.n), lengths)]
         else:

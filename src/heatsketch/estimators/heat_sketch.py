@@ -155,7 +155,9 @@ class HeatSketch(DiffusionEstimator, Sketched):
         else:
             numbers = numbers_at(self.ids_[diffusion.counted], vertex, diffusion.n)
             G = random_block(diffusion.n, k, self.kind, seed, numbers)
-        return self._linear_map(diffusion, sketch_blocks(A, filters, A.block(G))), None
+        return self._linear_map(
+            diffusion, sketch_blocks(A, filters, A.blocks.native(G, A.dtype))
+        ), None
 
     def distance(
         self,

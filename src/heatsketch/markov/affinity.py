@@ -304,7 +304,7 @@ def variable_affinity(
     diagnostics["median_holding_time"] = 1 / (c * median) if median > 0 else np.inf
     numbers = near.vertex, replace(kernel, weight=weight), near.by_content
     facts = diagnostics | near.recall
-    return Affinity(Sparse(K), *numbers, directed, scales, facts, weighable=False)
+    return Affinity(Sparse.of(K), *numbers, directed, scales, facts, weighable=False)
 
 
 def _dimension(graph: sparse.csr_matrix, n_features: float) -> float:
@@ -340,7 +340,7 @@ def dense_affinity(
         k = scale_order(feasible_neighbors(n_neighbors, index.n))
         scales = local_scales(index.query(x, k + 1).distances, k)
     kernel = Kernel(x, rule_epsilon(x, scales), float)
-    K = kernel if kernel.n > STORED_POINTS else Dense(_stored(kernel), kernel.spectrum)
+    K = kernel if kernel.n > STORED_POINTS else Dense.of(_stored(kernel), kernel.spectrum)
     new = DenseKernel(points=X, n_neighbors=n_neighbors, kernel=kernel, index=index, order=k)
     numbers = inverse_permutation(order), new, np.arange(kernel.n)
     diagnostics = {"exponent_error": min(kernel.exponent_error, EXPONENT_BOUND)}
@@ -381,7 +381,7 @@ def radius_affinity(
     K = kernel.weights(graph, out=graph.data)
     K.eliminate_zeros()
     K = K if distances is None else K.maximum(K.T)
-    operator = Dense(K.toarray()) if cut is None and n <= STORED_POINTS else Sparse(K)
+    operator = Dense.of(K.toarray()) if cut is None and n <= STORED_POINTS else Sparse.of(K)
     numbers = near.vertex, kernel, near.by_content
     diagnostics = {} if cut is None else {"mean_neighbors": K.nnz / n - 1}
     return Affinity(operator, *numbers, None, scales, diagnostics, X.dtype)

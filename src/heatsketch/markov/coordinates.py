@@ -50,7 +50,7 @@ def within_component(diffusion: Diffusion, vertices: Array) -> Deflated:
     """Return A between the vertices of one component, without its trivial direction √π."""
     root = diffusion.root[vertices]
     A = diffusion.operator.restricted(vertices)
-    return Deflated(A, root / np.sqrt(np.sum(root**2)))
+    return Deflated.of(A, (root / np.sqrt(np.sum(root**2)))[:, None])
 
 
 @dataclass(frozen=True, eq=False)

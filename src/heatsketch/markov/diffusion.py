@@ -520,7 +520,7 @@ def certify(K: Operator, A: Operator, scaling: Scaling) -> dict[str, Any]:
     root = blocks.xp.sqrt(blocks.native(scaling.measure))
     if not K.is_non_negative():
         honest = Scaled(K, on_host(scaling.s))  # without the claim that is in question
-        top = float(leading_eigenpairs(Deflated(honest, on_host(root)), 1, tol=1e-4).values[0])
+        top = float(leading_eigenpairs(Deflated.of(honest, root[:, None]), 1, tol=1e-4).values[0])
         if top > 1 + 1e-6:
             raise CertificateError(
                 f"The normalised operator has an eigenvalue {top:.4g} beyond 1, so the affinity "
@@ -529,7 +529,7 @@ def certify(K: Operator, A: Operator, scaling: Scaling) -> dict[str, Any]:
             )
     probe = blocks.native(random_block(A.n, 1, "gaussian", 0)[:, 0])
     probe -= root * (root @ probe)
-    image, other = (A @ blocks.xp.column_stack([root, probe])).T
+    image, other = A.product(blocks.native(blocks.xp.column_stack([root, probe]), A.dtype)).T
     error = float((abs(image - root) / root).max())
     rounding = 50 * float(np.finfo(A.dtype).eps)
     residual = scaling.diagnostics.get("scaling_residual", 0.0)
@@ -688,7 +688,8 @@ class Diffusion(Constructors):
     def deflated(self) -> Deflated:
         """A without its trivial direction √π."""
         # The sum has the same bits for any number of threads, unlike `norm`.
-        return Deflated(self.operator, self.root / np.sqrt(np.sum(self.root**2)))
+        root = self.root / np.sqrt(np.sum(self.root**2))
+        return Deflated.of(self.operator, root[:, None])
 
     @property
     def n_points(self) -> int:

@@ -274,10 +274,10 @@ def markov_scaling(
     xp = blocks_of(q).xp
     w = xp.ones_like(q) if weights is None else blocks_of(q).native(weights, q.dtype)
     if weights is not None:
-        q = K @ w
+        q = K.product(w)
     with np.errstate(over="ignore", invalid="ignore"):
         weight = q**-alpha
-        v = weight * (K @ (w * weight))
+        v = weight * K.product(w * weight)
     if not (xp.isfinite(v) & (v > 0)).all():
         raise ValueError(
             f"alpha={alpha:g} takes powers of the density out of the range of float64; pass one "
@@ -313,7 +313,7 @@ def bistochastic_scaling(
         w = 1 / q
         w /= w.mean()
     t, iterations = _balance(K, w, xp.sqrt(w) / xp.sqrt(q), tol, max_iter)
-    residuals = abs(t * (K @ t) / w - 1)
+    residuals = abs(t * K.product(t) / w - 1)
     residual = float(residuals.max())
     logger.info("bistochastic scaling: residual %.1e after %d iterations", residual, iterations)
     worst = on_host(xp.argsort(-residuals)[: max(1, int((residuals > tol).sum()))])
@@ -335,7 +335,7 @@ def bistochastic_scaling(
 
 def _balance(K: Operator, w: Array, t: Array, tol: float, max_iter: int) -> tuple[Array, int]:
     """Return t from a first guess, with the row sums w of diag(t) K diag(t), and iterations."""
-    Kt = K @ t
+    Kt = K.product(t)
     energy, omega = _energy(w, t, Kt), _DAMPING
     slack = 1e-11 * K.n  # rounding of the energy; below it only the residual can tell
     for iteration in track(range(max_iter), "bistochastic scaling", None, "iterations"):
@@ -344,7 +344,7 @@ def _balance(K: Operator, w: Array, t: Array, tol: float, max_iter: int) -> tupl
             return t, iteration
         while True:
             trial = t * r**-omega
-            K_trial = K @ trial
+            K_trial = K.product(trial)
             trial_energy = _energy(w, trial, K_trial)
             if trial_energy <= energy + slack or omega < 1e-3:
                 break
@@ -368,7 +368,7 @@ def _names(vertices: Array, vertex: Array | None) -> str:
 
 def _positive_row_sums(K: Operator, vertex: Array | None) -> Array:
     """Return the row sums of K, or raise where one is not positive."""
-    sums: Array = K @ K.blocks.native(np.ones(K.n))
+    sums: Array = K.product(K.blocks.native(np.ones(K.n), K.dtype))
     bad = K.blocks.where(~(sums > 0))
     if len(bad):
         raise ValueError(

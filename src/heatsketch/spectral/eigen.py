@@ -160,13 +160,14 @@ def leading_eigenpairs(A: Operator, k: int, tol: float = 1e-8, rng: Rng = 0) -> 
     pays = is_large(A.n) and A.dtype != np.float32 and not A.blocks.products_are_cheap
     matrix = A.sparse_matrix() if pays else None
     if tol >= _SINGLE_PRECISION_TOL and matrix is not None:
-        B = Sparse(matrix.astype(np.float32), stored.spectrum, stored.leading)
-        B = Deflated(B, np.ascontiguousarray(A.V))
+        B = Sparse.of(matrix.astype(np.float32), stored.spectrum, stored.leading)
+        B = Deflated.of(B, np.ascontiguousarray(A.V))
     values, vectors = _leading_block(B, k, limit, _MAX_PRODUCTS, seed_entropy(rng))
     if B is not A:
         values, vectors, _ = _rayleigh_ritz(A, A.block(vectors[:, :k]))
     values, vectors = values[:k], A.blocks.native(vectors[:, :k])
-    residuals = A.blocks.norms(A @ vectors - vectors * A.blocks.native(values))
+    image = A.product(A.blocks.native(vectors, A.dtype))
+    residuals = A.blocks.norms(image - vectors * A.blocks.native(values))
     if residuals.max() > 2 * (limit[0] * float(np.abs(values).max()) + rounding):
         warn(
             ConvergenceWarning,
@@ -271,7 +272,7 @@ def _rayleigh_ritz(A: Operator, X: Block) -> tuple[Array, Block, Block]:
     # columns are still dependent after three passes.
     blocks = A.blocks
     for _ in range(3):
-        X = A.project(X, out=X)
+        X = A.without_V(X, out=X)
         gram = blocks.gram(X, X)
         size = np.sqrt(gram.diagonal())
         size[size == 0] = 1.0
@@ -283,7 +284,7 @@ def _rayleigh_ritz(A: Operator, X: Block) -> tuple[Array, Block, Block]:
     else:  # columns that replace dependent ones must not lie along V
         X = blocks.orthonormal(X, blocks.native(A.V, A.dtype))
     # XᵀAX w = θ XᵀX w in float64, because X in float32 is not orthonormal to all digits.
-    image = A @ X
+    image = A.product(X)
     projected = blocks.gram(X, image)
     ritz, W = dense_eigh((projected + projected.T) / 2, blocks.gram(X, X))
     blocks.rotate(X, W[:, ::-1])
@@ -351,7 +352,7 @@ def leading_vector(A: Operator) -> Block:
             continue
         u = native(guess, float)  # a vector of float32 has length one to 1e-8 only
         u = u / norm(u)
-        image = native(A @ A.block(u), float)
+        image = native(A.product(A.block(u)), float)
         top = float(u @ image)
         close = norm(image - top * u) <= 1e-7 * abs(top)
         if close and top >= A.spectrum[1] * (1 - 1e-6):
@@ -440,7 +441,7 @@ def coarser(A: Operator, block: int) -> tuple[Deflated, sparse.csr_matrix] | Non
     matrix = scale_both_sides(energy, -s, s) + top * sparse.identity(m)
     matrix = sparse.csr_matrix((matrix + matrix.T) / 2)
     V = np.linalg.qr((T.T @ A.V) / (T.T @ u)[:, None] / s[:, None])[0]
-    return Deflated(Sparse(matrix, A.spectrum), V), sparse.csr_matrix(P @ sparse.diags(s))
+    return Deflated.of(Sparse.of(matrix, A.spectrum), V), sparse.csr_matrix(P @ sparse.diags(s))
 
 
 def aggregates(matrix: sparse.csr_matrix) -> tuple[Array, Array]:
@@ -672,7 +673,7 @@ def classical_scaling(squares: Array, k: int, *, positive_only: bool = False) ->
         with single_threaded_blas():  # the same bits for any number of threads
             values, vectors = linalg.eigh(squares, subset_by_index=(n - k, n - 1))
     else:  # products in fixed tiles, as thread-independent
-        B = Dense(squares, (-np.inf, np.inf))
+        B = Dense.of(squares, (-np.inf, np.inf))
         products = LinearOperator((n, n), matvec=lambda v: (B @ v.reshape(n, 1))[:, 0], dtype=float)
         start = np.random.default_rng(0).standard_normal(n)
         values, vectors = eigsh(products, k, which="LA", v0=start)

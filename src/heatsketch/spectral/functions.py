@@ -79,6 +79,16 @@ def _exact_ends(A: Operator) -> Bounds:
 
 
 def apply(filters: Sequence[Filter], A: Operator, X: Any, tol: float | None = None) -> list[Any]:
+    """Return f(A) X of an array or tensor X (n, k) as `filtered` does of a block.
+
+    Results are arrays if X is one, else where A computes.
+    """
+    return [A.as_given(image, X) for image in filtered(filters, A, A.block(X), tol)]
+
+
+def filtered(
+    filters: Sequence[Filter], A: Operator, X: Block, tol: float | None = None
+) -> list[Block]:
     """Return f(A) X for every filter f, in one pass over the powers of A.
 
     Directions that are deflated in A are removed from X and f(A) X, too.
@@ -90,8 +100,7 @@ def apply(filters: Sequence[Filter], A: Operator, X: Any, tol: float | None = No
     ----------
     filters : sequence of Filter
     A : Operator
-    X : array or tensor (n, k)
-        Results are arrays if X is one, else where A computes.
+    X : block (n, k), where A computes and in its precision
     tol : float, optional
         Largest error of the series of f on the spectrum, relative to its largest value there. The
         default, which is also the least, is rounding: 9e-16 sqrt(1 + t), or 3e-8 in float32, where
@@ -102,11 +111,11 @@ def apply(filters: Sequence[Filter], A: Operator, X: Any, tol: float | None = No
     Cost: as many products by A as the largest power, or about sqrt(2 t log(2 / tol)) for a large
     time t, sqrt(70 t) to rounding in float64. Memory: X, three blocks of its size, one per filter.
     """
-    block = A.project(A.block(X))
+    block = A.without_V(X)
     k = block.shape[1] if block.ndim == 2 else 1
     steps = max(math.inf if f.steps is None else f.steps for f in filters)
     if steps <= _FEW_PRODUCTS:
-        return [A.as_given(A.project(image), X) for image in _by_products(filters, A, block)]
+        return [A.without_V(image) for image in _by_products(filters, A, block)]
     eps = float(np.finfo(A.dtype).eps)
     error = eps / 4 if tol is None else min(max(tol, eps), 1.0)
     degree = 16 + max(f.degree(A.spectrum, error) for f in filters)
@@ -119,16 +128,16 @@ def apply(filters: Sequence[Filter], A: Operator, X: Any, tol: float | None = No
         images = _by_products(filters, A, block)
     else:
         images = _by_chebyshev(filters, A, block, tol)
-    return [A.as_given(A.project(image), X) for image in images]
+    return [A.without_V(image) for image in images]
 
 
 def sketch_blocks(
-    A: Operator, filters: Sequence[Filter], G: Any, tol: float | None = None
-) -> list[Any]:
-    """Return f(A) G / √k for every filter, or raise if f(A) is beyond the range of numbers."""
+    A: Operator, filters: Sequence[Filter], G: Block, tol: float | None = None
+) -> list[Block]:
+    """Return f(A) G / √k of a block G (n, k) for every filter, or raise if it is out of range."""
     for f in filters:
         check_range(f, A)
-    return [block / math.sqrt(G.shape[1]) for block in apply(filters, A, G, tol)]
+    return [block / math.sqrt(G.shape[1]) for block in filtered(filters, A, G, tol)]
 
 
 def _by_eigenpairs(filters: Sequence[Filter], A: Operator, X: Block) -> list[Block]:
@@ -137,14 +146,14 @@ def _by_eigenpairs(filters: Sequence[Filter], A: Operator, X: Block) -> list[Blo
     V = native(vectors)
     coefficients = V.T @ native(X, float)
     images = (V @ A.blocks.times_rows(native(f(lam)), coefficients) for f in filters)
-    return [A.block(image) for image in images]
+    return [native(image, A.dtype) for image in images]
 
 
 def _by_products(filters: Sequence[Filter], A: Operator, X: Block) -> list[Block]:
     """Return f(A) X of powers f by products alone; no direction deflated in A is left in X."""
     last, blocks = max(f.steps or 0 for f in filters), [X] * len(filters)
     for p in track(range(1, last + 1), "products", last, "products"):
-        X = A.multiply_projected(X)
+        X = A.product_without_V(X)
         for i, f in enumerate(filters):
             if f.steps == p:
                 blocks[i] = X
@@ -195,7 +204,7 @@ def _by_chebyshev(
                 blocks[i] = _by_products([f], A, X)[0]
                 continue
             rounding = _NOTHING * eps * max(map(abs, A.spectrum)) * norm(X)
-            if norm(A.multiply_projected(X)) > rounding:
+            if norm(A.product_without_V(X)) > rounding:
                 raise ValueError(
                     f"{f} leaves nothing of the block but rounding; pass a smaller time, or Power."
                 )

@@ -29,12 +29,12 @@ def recurrence(
     low, high = interval
     scale, shift = 2.0 / (high - low), (high + low) / (high - low)
     combine = A.blocks.combine
-    previous, current = X, A @ X if image is None else image
+    previous, current = X, A.product(X) if image is None else image
     combine((current, scale, [(-shift, X)]))  # T_1 = x T_0
     del X, image  # memory: of all terms only the last two are kept
     yield current
     for _ in range(1, degree):  # T_(j+1) = 2 x T_j - T_(j-1)
-        following = A.multiply_projected(A.project(current, out=current))
+        following = A.product_without_V(A.without_V(current, out=current))
         combine((following, 2 * scale, [(-2 * shift, current), (-1.0, previous)]))
         yield following
         previous, current = current, following
@@ -71,14 +71,14 @@ def spectral_density(
     native, dots, dtype = A.blocks.native, A.blocks.dots, A.dtype
     if X is None:
         probes = random_block(A.n, _PROBES, "gaussian", np.random.default_rng(0))
-        X = A.project(A.block(probes))
+        X = A.without_V(native(probes, dtype))
         X = X * native(np.sqrt(size / _PROBES) / A.blocks.norms(X))
-    X, steps = A.block(X), min(steps, size)
+    X, steps = native(X, dtype), min(steps, size)
     squares, before = np.maximum(dots(X, X), np.finfo(dtype).tiny), 0 * X
     diagonals, off_diagonals = np.zeros((2, steps, X.shape[1]))
     X = X / native(np.sqrt(squares), dtype)
     for step in range(steps):
-        Y = A.multiply_projected(X)
+        Y = A.product_without_V(X)
         diagonals[step] = dots(X, Y)
         Y -= native(diagonals[step], dtype) * X
         Y -= native(off_diagonals[step - 1], dtype) * before

@@ -204,8 +204,9 @@ def sample_discrepancy(
     of_first = _walked(first, fields[0], steps, Z)
     of_second = _walked(second, fields[1], steps, X)
     A = pooled.deflated  # a sketch of the walks from all points
-    (walks,) = sketch_blocks(A, [Power(steps)], random_block(A.n, k, "gaussian", draw))
-    rows = pooled.expand(np.asarray(walks, dtype=float))
+    G = A.block(random_block(A.n, k, "gaussian", draw))
+    (walks,) = sketch_blocks(A, [Power(steps)], G)
+    rows = pooled.expand(A.blocks.host(walks).astype(float))
     differences = of_first[0] - of_second[1], of_first[1] - of_second[0]
     mismatches = [_step_correlation(d, g) for d, g in zip((first, second), fields, strict=True)]
     columns = np.mean([np.mean(D**2, axis=0) for D in differences], axis=0)  # (k,)
@@ -477,8 +478,8 @@ def sketch_by_ids(
     else:
         G = np.zeros((A.n, len(points)))
         G[np.arange(A.n), np.searchsorted(points, numbers)] = math.sqrt(len(points))
-    (block,) = sketch_blocks(A, [f], G)
-    return np.asarray(block[vertex], dtype=float)
+    (block,) = sketch_blocks(A, [f], A.block(G))
+    return A.blocks.host(block).astype(float)[vertex]
 
 
 def _matrix_of(one: Any, name: str) -> tuple[Any, Array | None]:
