@@ -416,7 +416,7 @@ def test_more_new_points_are_no_more_waits(card, short_search, make):
 def test_the_search_leaves_its_results_on_the_card(card, limits):
     limits(exact_points=300, device_cell_points=40)
     index = NeighborIndex(LARGE, device="cuda")
-    search = index.search_in(index.blocks)
+    search = index.search
     search.query(None, 9)
     card.clear()
     found = search.query(None, 9)

@@ -15,9 +15,9 @@ import heatsketch as hs
 
 ROOT = Path(hs.__file__).parent
 WAYS = {  # functions, of these with three code lines at most, and files
-    "HeatSketch": (148, 48, 21),
-    "HeatEmbedding": (247, 80, 27),
-    "DiffusionMap": (174, 60, 23),
+    "HeatSketch": (136, 42, 21),
+    "HeatEmbedding": (236, 75, 27),
+    "DiffusionMap": (162, 54, 23),
 }
 
 

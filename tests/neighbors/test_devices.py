@@ -10,6 +10,7 @@ from sklearn import config_context
 
 from heatsketch._arrays import on_host
 from heatsketch._random import distinct_rows
+from heatsketch.core.blocks import HOST
 from heatsketch.device.blocks import DeviceBlocks
 from heatsketch.neighbors import NeighborIndex, in_metric, ordered_search
 from problems.clouds import cloud
@@ -96,7 +97,7 @@ def test_the_recall_asked_for_is_measured_and_found(recall, device):
     assert measured["recall"] >= recall
     of_all = np.mean(found.distances <= farthest[:, -1:] * (1 + 1e-12))
     assert abs(of_all - measured["recall"]) <= 5 * measured["recall_error"]
-    probes = index.search_in(index.blocks)._search.probes_for(K)
+    probes = index.search._engine.probes_for(K)
     assert probes.n_probe < len(probes.near) == 75  # some of the cells
     near = np.sqrt(np.square(X[:, None] - X[found.indices]).sum(-1))
     assert_allclose(found.distances, near, rtol=1e-12)
@@ -139,7 +140,7 @@ def test_a_training_point_is_found_like_a_new_one_and_tensors_stay(dtype, device
     found = on_host.query(torch.from_numpy(X[:80]).to(device), K)
     assert found.indices.device.type == device
     assert_array_equal(found.indices.cpu().numpy(), index.query(X[:80], K).indices)
-    assert not pickle.loads(pickle.dumps(on_host))._searches
+    assert pickle.loads(pickle.dumps(on_host)).search._elsewhere is None
 
 
 @every_device
@@ -207,6 +208,6 @@ def test_an_index_on_a_device_orders_points_as_the_host_does():
     assert_array_equal(place.numpy(), own_place)
     assert_array_equal(search.query(None, K).indices.numpy(), own.query(None, K).indices)
     landed = search.landed()
-    assert landed.device is None
+    assert landed.blocks is HOST
     assert_array_equal(landed.points, own.points)
     assert (search.within(None, 1.0) != own.within(None, 1.0)).nnz == 0

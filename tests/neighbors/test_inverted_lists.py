@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from heatsketch.core.blocks import HOST
 from heatsketch.neighbors import NeighborIndex
 from problems.checks import same_for_any_threads
 from problems.clouds import cloud
@@ -200,7 +199,7 @@ def test_twenty_far_points_among_twenty_thousand(size, monkeypatch):
 
 def test_more_far_points_do_not_make_the_search_slower():
     alone, beside = (
-        NeighborIndex(X).search_in(HOST)._search.probes_for(K).n_probe
+        NeighborIndex(X).search._engine.probes_for(K).n_probe
         for X in (cloud(N, D), with_outliers(cloud(N, D), 1e6)[0])
     )
     assert beside <= 1.5 * alone

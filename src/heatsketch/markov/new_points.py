@@ -30,7 +30,6 @@ from heatsketch.core.operators import Operator
 from heatsketch.mixture import MixtureKernel
 from heatsketch.neighbors import (
     Distances,
-    NeighborIndex,
     Search,
     in_metric,
     ordered_search,
@@ -44,7 +43,7 @@ from heatsketch.neighbors.graph import (
     warn_of_faint_points,
     warn_of_far_points,
 )
-from heatsketch.neighbors.search import Metric
+from heatsketch.neighbors.search import Metric, PointSearch
 
 N_NEAREST = 15  # training points, or more where several are equally near, that pull at a new point
 _NEARER = 0.01  # τ, the u at which a training point pulls twice as much as K says
@@ -242,7 +241,9 @@ class PointKernel(ABC):
         return fraction_less_new(self._left_out, affinity)
 
     def as_training(self, X: Points) -> Points:
-        """Return new points (m, d) in the form of the training points `points`."""
+        """Return new points (m, d) in the form of the training points `points`, or raise."""
+        if sparse.issparse(X) and not sparse.issparse(self.points):
+            raise ValueError("X is sparse, but the diffusion has dense points; pass X.toarray().")
         distances = Distances.from_metric(self.metric)
         return in_metric(X, self.metric) if distances is None else distances.points(X)
 
@@ -311,7 +312,7 @@ class NeighborKernel(PointKernel):
     def affinities(self, X: Points, blocks: Blocks = HOST) -> Affinities:
         """Return affinities of new points, CSR (m, n), and their pulls, from one search."""
         x, near = self.as_training(X), self.neighborhoods
-        lists = near.radius is None and isinstance(near.search, NeighborIndex)
+        lists = near.radius is None and isinstance(near.search, PointSearch)
         x = blocks.native(x) if lists and not sparse.issparse(x) else x
         K, distances = self.with_distances(x)
         return K, lambda first_points: self.pulls(K, distances.data)

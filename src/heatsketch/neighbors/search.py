@@ -420,27 +420,15 @@ def smallest_of_rows(i: Array, j: Array, d: Array, k: int) -> tuple[Array, Array
     return d[chosen], j[chosen]
 
 
-def exact_search(points: Block, blocks: Blocks) -> Any:
-    """Return the search of all nearest points among points (n, d)."""
-    if isinstance(blocks, HostBlocks):
-        return ExactSearch(points)
-    from heatsketch.device.search import DeviceSearch
-
-    return DeviceSearch(points, blocks)
-
-
 _EXACT_POINTS = 16_384  # up to here all pairs are compared
+_RECALL = 0.98
 
 
-def is_approximate(points: Points, recall: float, blocks: Blocks) -> bool:
-    """Return whether a search among points (n, d) in a place may miss neighbours."""
-    n, d = points.shape
-    always_exact = sparse.issparse(points) or d <= blocks.tree_features
-    return not always_exact and n > _EXACT_POINTS and recall < 1
+class PointSearch(Search):
+    """A search among points (n, d) in a place: exact by a tree or by blocks, or in inverted lists.
 
-
-class PlacedSearch(Search):
-    """A search among points (n, d) in one place: exact, or in inverted lists.
+    Nothing is checked: `NeighborIndex` is for users. Tensors are searched where they are: the same
+    search in another place is kept, the last one.
 
     Parameters
     ----------
@@ -448,53 +436,100 @@ class PlacedSearch(Search):
         Brought to the place, if they do not take too much of its memory.
     recall : float in (0, 1]
     blocks : Blocks
-        The place. Queries and results are blocks there.
+        The place. Results are blocks there.
+    kept : int
+        How many neighbours of every point, itself among them, are stored once found.
     source : function, optional
         Returns the same search on the host.
     """
 
     of_coordinates = True
+    blocks: Blocks = HOST
+    _source: Callable[[], PointSearch] | None = None
+    _elsewhere: PointSearch | None = None
+    _not_stored = ("_elsewhere",)  # in files of models
 
     def __init__(
-        self, points: Points, recall: float, blocks: Blocks, source: Callable[[], Any] | None = None
+        self,
+        points: Points,
+        recall: float = _RECALL,
+        blocks: Blocks = HOST,
+        kept: int = 0,
+        source: Callable[[], PointSearch] | None = None,
     ) -> None:
-        self.points, self.n, self.blocks = blocks.native_if_small(points), points.shape[0], blocks
-        self._recall, self._source = recall, source
-        self.approximate = is_approximate(points, recall, blocks)
+        self.points, (self.n, d), self._recall, self._kept = points, points.shape, recall, kept
+        if blocks is not HOST:
+            self.blocks, self._source = blocks, source
+            self.points = blocks.native_if_small(points)
+        always_exact = sparse.issparse(points) or d <= blocks.tree_features
+        self.approximate = not always_exact and self.n > _EXACT_POINTS and recall < 1
 
-    def landed(self) -> Any:
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is on a device."""
+        return {name: value for name, value in vars(self).items() if name != "_elsewhere"}
+
+    def landed(self) -> PointSearch:
         """Return the search on the host."""
         return self if self._source is None else self._source()
 
+    def at(self, blocks: Blocks) -> PointSearch:
+        """Return the same search in a place."""
+        if blocks == self.blocks:
+            return self
+        if self._elsewhere is None or self._elsewhere.blocks != blocks:
+            points = on_host(self.points) if blocks is HOST else self.points
+            self._elsewhere = PointSearch(points, self._recall, blocks, self._kept)
+        return self._elsewhere
+
     def order(self) -> Block | None:
         """The points in an order that puts neighbours close together, if the search has one."""
-        return self._search.order
+        return self._engine.order
 
     def diagnostics(self, k: int) -> dict[str, float]:
         """Return the recall of k neighbours and its standard error, if search is approximate."""
         if not self.approximate:
             return {}
-        probes = self._search.probes_for(k)
+        probes = self._engine.probes_for(max(k, self._kept))
         return {"recall": probes.recall, "recall_error": probes.recall_error}
 
     def query(self, x: Block | None, k: int) -> Neighbors:
         """Return the k nearest points of each row of x (m, k), None: of the points themselves."""
-        return Neighbors(*self._search.nearest(k, x))
+        there = blocks_of(x)  # of points on the host: here
+        if there is not HOST and there != self.blocks:
+            return self.at(there).query(x, k)
+        # The cells that are searched depend on the number: it is the same for all queries.
+        count = max(k, self._kept)
+        if count == k and not self._kept:
+            return Neighbors(*self._engine.nearest(k, x))
+        if x is None and count == self._kept:
+            found = self._stored
+        else:
+            found = Neighbors(*self._engine.nearest(count, x))
+        return Neighbors(*(self.blocks.copied(values[:, :k]) for values in found))
 
     def within(self, x: Block | None, radius: float) -> sparse.csr_matrix:
         """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored."""
         x = on_host(self.points if x is None else x)
-        search = exact_search(self.points, self.blocks) if self.approximate else self._search
-        i, j, d = search.pairs_within(x, np.full(x.shape[0], float(radius)))
+        exact = PointSearch(self.points, 1.0, self.blocks) if self.approximate else self
+        i, j, d = exact._engine.pairs_within(x, np.full(x.shape[0], float(radius)))
         return sparse.csr_matrix((d, (i, j)), shape=(x.shape[0], self.n))
 
     @cached_property
-    def _search(self) -> Any:
-        if not self.approximate:
-            return exact_search(self.points, self.blocks)
-        from heatsketch.neighbors.lists import InvertedLists  # compiled loops
+    def _stored(self) -> Neighbors:
+        return Neighbors(*self._engine.nearest(self._kept, None))
 
-        return InvertedLists(self.points, self._recall, self.blocks)
+    @cached_property
+    def _engine(self) -> Any:
+        """What searches: a tree or blocks of distances, there or here, or inverted lists."""
+        if self.approximate:
+            from heatsketch.neighbors.lists import InvertedLists  # compiled loops
+
+            return InvertedLists(self.points, self._recall, self.blocks)
+        if isinstance(self.blocks, HostBlocks):
+            return ExactSearch(self.points)
+        from heatsketch.device.search import DeviceSearch
+
+        return DeviceSearch(self.points, self.blocks)
 
 
 _BLOCK_ENTRIES = 2**22  # distances computed at a time: 32 MB
@@ -557,7 +592,7 @@ class NeighborIndex(Search):
 
     of_coordinates = True
     device: Any = None
-    _subset: tuple[Array, NeighborIndex] | None = None
+    _subset: tuple[Array, PointSearch] | None = None
     _not_stored = ("_subset",)  # in files of models
 
     def __init__(
@@ -565,7 +600,7 @@ class NeighborIndex(Search):
         points: Any,
         *,
         metric: str = "euclidean",
-        recall: float = 0.98,
+        recall: float = _RECALL,
         n_neighbors: int = 0,
         device: Any = None,
     ) -> None:
@@ -574,10 +609,9 @@ class NeighborIndex(Search):
         self.points = in_metric(check_points(points, "points", min_rows=1), metric)
         check_number(n_neighbors, "n_neighbors", low=0, integer=True)
         self.n = self.points.shape[0]
-        self._n_kept = min(n_neighbors + 1, self.n) if n_neighbors else 0  # with itself
+        self._kept = min(n_neighbors + 1, self.n) if n_neighbors else 0  # with itself
         if device is not None and not sparse.issparse(self.points):
             self.device = str(blocks_at(device).device)
-        self.approximate = is_approximate(self.points, self.recall, self.blocks)
 
     def __sklearn_clone__(self) -> NeighborIndex:
         """Return the index itself: clones of an estimator share it, since it does not change."""
@@ -585,16 +619,27 @@ class NeighborIndex(Search):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is on a device."""
-        return {**vars(self), "_searches": self._searches_here()}
+        device = () if self.device is None else ("search",)
+        return {name: value for name, value in vars(self).items() if name not in device}
+
+    @cached_property
+    def search(self) -> PointSearch:
+        """The search for arrays; it is on the device of the index, if there is one."""
+        return PointSearch(self.points, self.recall, blocks_at(self.device), self._kept)
 
     @property
     def blocks(self) -> Blocks:
         """Where the index searches for arrays."""
-        return blocks_at(self.device)
+        return self.search.blocks
+
+    @property
+    def approximate(self) -> bool:
+        """Whether neighbours may be missed."""
+        return self.search.approximate
 
     def order(self) -> Array | None:
         """An order (n,) that puts neighbours close together, if the search has one."""
-        return on_host(self.search_in(self.blocks).order())
+        return on_host(self.search.order())
 
     def diagnostics(self, k: int) -> dict[str, float]:
         """Return the recall of k neighbours and its standard error, if search is approximate.
@@ -604,35 +649,25 @@ class NeighborIndex(Search):
         ValueError, TypeError
             As in `Search`.
         """
-        return self.search_in(self.blocks).diagnostics(self._searched(k))
+        return self.search.diagnostics(self._checked_count(k))
 
-    def search_in(self, blocks: Blocks) -> PlacedSearch:
-        """Return the search in a place; that on the host and that on the last device are kept."""
-        if blocks not in self._searches:
-            self._searches = self._searches_here()
-            self._searches[blocks] = PlacedSearch(self.points, self.recall, blocks)
-        return self._searches[blocks]
-
-    def among(self, rows: Block, points: Points) -> Search:
+    def among(self, rows: Block, points: Points) -> PointSearch:
         """Return the search among some of the points, where the numbers (m,) of these are.
 
-        The points (m, d) are on the host, or there.
+        The points (m, d), in the metric, are on the host, or there. The last one on the host is
+        kept, with its stored neighbours.
         """
         blocks = blocks_of(rows)
 
-        def landed() -> NeighborIndex:
-            return self._subset_of(on_host(rows), on_host(points))
+        def on_the_host() -> PointSearch:
+            own, there = on_host(rows), on_host(points)
+            if self._subset is None or not np.array_equal(self._subset[0], own):
+                self._subset = own, PointSearch(there, self.recall, HOST, min(self._kept, len(own)))
+            return self._subset[1]
 
-        return landed() if blocks is HOST else PlacedSearch(points, self.recall, blocks, landed)
-
-    def _subset_of(self, rows: Array, points: Points) -> NeighborIndex:
-        """Return the index of these rows, the points given, on the host; the last one is kept."""
-        # The points are in the metric already, and `_n_kept` counts each point itself.
-        if self._subset is None or not np.array_equal(self._subset[0], rows):
-            others = max(0, self._n_kept - 1)
-            index = NeighborIndex(points, recall=self.recall, n_neighbors=others)
-            self._subset = rows, index
-        return self._subset[1]
+        if blocks is HOST:
+            return on_the_host()
+        return PointSearch(points, self.recall, blocks, source=on_the_host)
 
     def query(self, x: Any, k: int) -> Neighbors:
         """Return the k nearest points of each row of x (m, k), None: of the points themselves.
@@ -642,14 +677,12 @@ class NeighborIndex(Search):
         ValueError, TypeError
             As in `Search`.
         """
-        count, x = self._searched(k), None if x is None else self._checked(x)
+        self._checked_count(k)
+        x = None if x is None else self._checked(x)
         there = blocks_of(x)  # where the results are wanted
-        if x is None and count <= self._n_kept:
-            found = self._stored
-        else:
-            search = self.search_in(self.blocks if there is HOST else there)
-            found = search.query(None if x is None else search.blocks.native_if_small(x), count)
-        return Neighbors(*(there.copied(there.native(values[:, :k])) for values in found))
+        search = self.search if there is HOST else self.search.at(there)
+        x = x if x is None or search.blocks is HOST else search.blocks.native_if_small(x)
+        return Neighbors(*map(there.native, search.query(x, k)))
 
     def within(self, x: Any, radius: float) -> sparse.csr_matrix:
         """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored.
@@ -660,13 +693,12 @@ class NeighborIndex(Search):
             As in `Search`.
         """
         x = None if x is None else self._checked(x)
-        return self.search_in(HOST).within(x, check_number(radius, "radius", low=0))
+        return self.search.at(HOST).within(x, check_number(radius, "radius", low=0))
 
-    def _searched(self, k: int) -> int:
-        """Return how many neighbours are searched for k: the cells of a search depend on it."""
+    def _checked_count(self, k: int) -> int:
         if check_number(k, "k", low=1, integer=True) > self.n:
             raise ValueError(f"k={k} but the index has {self.n} points; pass k <= {self.n}.")
-        return max(k, self._n_kept)
+        return k
 
     def _checked(self, x: Any) -> Any:
         """Return points in the metric, tensors where they are."""
@@ -677,18 +709,6 @@ class NeighborIndex(Search):
                 return x.detach()
             return blocks.native(self._checked(on_host(x)))
         return in_metric(check_new_points(x, self.points, "the index", "x"), self.metric)
-
-    @cached_property
-    def _stored(self) -> Neighbors:
-        found = self.search_in(self.blocks).query(None, self._n_kept)
-        return Neighbors(*map(HOST.native, found))
-
-    @cached_property
-    def _searches(self) -> dict[Blocks, PlacedSearch]:
-        return {}
-
-    def _searches_here(self) -> dict[Blocks, PlacedSearch]:
-        return {place: search for place, search in self._searches.items() if place is HOST}
 
 
 class DistanceSearch(Search):
@@ -822,8 +842,8 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> tuple[Sea
     Parameters
     ----------
     neighbors : None, NeighborIndex, Distances, transformer or CSR matrix (n, n)
-        None: a new NeighborIndex. Distances: a search of all pairs in their metric, or, where X is
-        a sparse matrix of precomputed ones, among those that it holds. A transformer
+        None: a new search of points. Distances: a search of all pairs in their metric, or, where X
+        is a sparse matrix of precomputed ones, among those that it holds. A transformer
         (scikit-learn's KNeighborsTransformer, or any with `fit_transform` and `transform` that
         return sparse graphs of distances) is cloned and fitted to the points. A matrix holds
         distances between rows of X, at least those of the neighbours.
@@ -872,7 +892,7 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> tuple[Sea
     if of_index:
         search = neighbors.among(rows, points)
     elif neighbors is None:
-        search = NeighborIndex(points)
+        search = PointSearch(points)
     elif is_a_graph:
         search = GraphSearch(points, points[:, rows], columns=rows)
     elif isinstance(neighbors, Distances):
