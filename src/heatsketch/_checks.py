@@ -192,7 +192,13 @@ def check_points(
 
 
 def read_points(
-    estimator: Any, X: Any, reset: bool, *, accept_sparse: bool = False, allow_nan: bool = False
+    estimator: Any,
+    X: Any,
+    reset: bool,
+    *,
+    accept_sparse: bool = False,
+    allow_nan: bool = False,
+    copy: bool = False,
 ) -> Any:
     """Return the points X (n, d) as `check_points` does, or raise.
 
@@ -206,6 +212,7 @@ def read_points(
         accept_sparse=accept_sparse,
         columns=names,
         allow_nan=allow_nan,
+        copy=copy,
     )
     validate_data(estimator, points if names is None else X, reset=reset, skip_check_array=True)
     if reset:

@@ -17,14 +17,21 @@ def at_once(method: Method) -> Method:
 
     @wraps(method)
     def changed(self: Any, *args: Any, **options: Any) -> Any:
-        draft = copy.copy(self)
-        for name in [name for name in vars(draft) if is_computed(type(draft), name)]:
-            delattr(draft, name)
+        draft = fresh(self)
         method(draft, *args, **options)
         self.__dict__ = draft.__dict__
         return self
 
     return cast(Method, changed)
+
+
+def fresh(one: Any) -> Any:
+    """Return a copy of an object without what was computed when needed."""
+    kind, draft = type(one), copy.copy(one)
+    for name in list(vars(draft)):
+        if isinstance(getattr(kind, name, None), cached_property):
+            delattr(draft, name)
+    return draft
 
 
 def is_computed(kind: type, name: str) -> bool:

@@ -35,7 +35,7 @@ from heatsketch._checks import (
 )
 from heatsketch._messages import CertificateError, logger, rows_numbered, warn
 from heatsketch._random import check_ids, data_hash, seed_entropy
-from heatsketch._state import Method, at_once
+from heatsketch._state import Method, fresh
 from heatsketch._threads import single_threaded_blas
 from heatsketch.core.blocks import HOST, Block
 from heatsketch.core.graph import Graph, as_graph, is_graph
@@ -96,18 +96,26 @@ def _mapped(block: Any, model: Any = None, width: int = 0, block_info: Any = Non
 
 
 def remembered(fit: Method) -> Method:
-    """Make a fit change the estimator at its end, at once, and remember its parameters.
+    """Make a fit change the estimator at its end or not at all, and remember its parameters.
 
-    BLAS has one thread meanwhile, because its sums depend on the number of them; tiles have all.
+    It works on a copy, whose attributes the estimator gets at the end. BLAS has one thread
+    meanwhile, because its sums depend on the number of them; tiles have all.
     """
 
     @wraps(fit)
-    def whole(draft: Any, *args: Any, **options: Any) -> Any:
-        draft._fitted_as = type(draft)(**draft.get_params(deep=False))
-        with single_threaded_blas():
-            return fit(draft, *args, **options)
+    def whole(self: Any, *args: Any, **options: Any) -> Any:
+        draft = fresh(self)
+        draft._fitted_as = type(self)(**self.get_params(deep=False))
+        try:
+            with single_threaded_blas():
+                fit(draft, *args, **options)
+        except RuntimeError:
+            with device_memory():  # says what to pass where it was too small
+                raise
+        self.__dict__ = draft.__dict__
+        return self
 
-    return at_once(cast(Method, whole))
+    return cast(Method, whole)
 
 
 class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -285,7 +293,8 @@ def read_gaps(est: Any, X: Any, reset: bool) -> tuple[Any, Donors | None]:
     """Return points as they are read, and the rows by which gaps are filled, if there are any."""
     parameters = est if reset else est._fitted_as
     has_points = "precomputed" not in (parameters.affinity, parameters.metric)
-    points = read_points(est, X, reset, accept_sparse=True, allow_nan=has_points)
+    copy = reset and parameters.metric != "precomputed"  # X may be changed in place later
+    points = read_points(est, X, reset, accept_sparse=True, allow_nan=has_points, copy=copy)
     if reset:
         est._donors = est._filled = None
     if not has_points or sparse.issparse(points):
@@ -318,38 +327,10 @@ def read_input(est: Any, X: Any, weights: Any) -> Given:
             f"{est.affinity!r} and normalization={est.normalization!r}; pass "
             f"affinity='precomputed' and normalization={fits!r}."
         )
-    names = ["normalization", "alpha", "tol", "max_iter"]
-    options = {name: getattr(est, name) for name in names}
+    options = {name: getattr(est, name) for name in ("normalization", "alpha", "tol", "max_iter")}
     options["device"] = device_of(X) if est.device is None else est.device
     if est.affinity != "precomputed":
-        names = ["metric", "affinity", "epsilon", "n_neighbors", "neighbors", "cut"]
-        options |= {name: getattr(est, name) for name in names}
-        points, donors = read_gaps(est, X, reset=True)
-        gaps = None
-        if donors is not None:
-            gaps, points = np.isnan(points), donors.fill(points)
-            est._filled = points[gaps]
-        training, beside = points, None
-        if weights is not None:
-            weights = check_weights(weights, points.shape[0], low=0)
-            counted = weights > 0
-            if not counted.all():
-                if est.metric == "precomputed" or sparse.issparse(est.neighbors):
-                    raise ValueError(_NO_ZEROS.format("distances"))
-                beside = Beside(counted, points[~counted])
-                training, weights = points[counted], weights[counted]
-                gaps = None if gaps is None else gaps[counted]
-        options["sample_weight"] = weights
-        build = check_memory(est.memory).cache(Diffusion.from_points)
-        try:
-            with features_named(est._result("feature_names_in_")):
-                diffusion = build(training, **options)
-                return Given(points, replace(diffusion, beside=beside), gaps)
-        except PicklingError as error:
-            raise TypeError(
-                "memory stores results by their parameters, but metric or neighbors cannot be "
-                "pickled; pass a function of a module, or leave out memory."
-            ) from error
+        return _read_points(est, X, weights, options)
     if est.metric != "euclidean":
         raise ValueError(
             f"metric={est.metric!r} but affinity='precomputed', so that X holds no points; "
@@ -375,6 +356,38 @@ def read_input(est: Any, X: Any, weights: Any) -> Given:
     table, _ = read_gaps(est, table, reset=True)
     given = table if graph is None else Graph(table, graph.names)
     return Given(table, Diffusion.from_affinity(given, **options))
+
+
+def _read_points(est: Any, X: Any, weights: Any, options: dict[str, Any]) -> Given:
+    """Return points, their missing entries filled, and their diffusion; some may count nothing."""
+    names = ("metric", "affinity", "epsilon", "n_neighbors", "neighbors", "cut")
+    options |= {name: getattr(est, name) for name in names}
+    points, donors = read_gaps(est, X, reset=True)
+    gaps = None
+    if donors is not None:
+        gaps, points = np.isnan(points), donors.fill(points)
+        est._filled = points[gaps]
+    training, beside = points, None
+    if weights is not None:
+        weights = check_weights(weights, points.shape[0], low=0)
+        counted = weights > 0
+        if not counted.all():
+            if est.metric == "precomputed" or sparse.issparse(est.neighbors):
+                raise ValueError(_NO_ZEROS.format("distances"))
+            beside = Beside(counted, points[~counted])
+            training, weights = points[counted], weights[counted]
+            gaps = None if gaps is None else gaps[counted]
+    options["sample_weight"] = weights
+    build = check_memory(est.memory).cache(Diffusion._of_points)
+    try:
+        with features_named(getattr(est, "feature_names_in_", None)):
+            diffusion = build(training, **options)
+    except PicklingError as error:
+        raise TypeError(
+            "memory stores results by their parameters, but metric or neighbors cannot be "
+            "pickled; pass a function of a module, or leave out memory."
+        ) from error
+    return Given(points, replace(diffusion, beside=beside), gaps)
 
 
 @dataclass(eq=False, repr=False)
@@ -471,7 +484,6 @@ class DiffusionEstimator(Embedder, Weighed):
     def _judge(self, judged_by: Any, gaps: Array | None) -> None:
         """Keep what is needed to say how good `embedding_` is; `gaps` are the entries filled."""
 
-    @device_memory()
     def fit(self, X: Any, y: Any = None, *, ids: Any = None, sample_weight: Any = None) -> Self:
         """Fit the diffusion to points and embed them.
 
@@ -547,7 +559,7 @@ class DiffusionEstimator(Embedder, Weighed):
         A = diffusion.operator
         Y = A.blocks.host(placed.training(diffusion.step()))
         self._map = placed.there(HOST)
-        chosen = self._result("time_")
+        chosen = getattr(self, "time_", None)
         self._fit_times = times if chosen is None else times_of(chosen)
         self.epsilon_ = diffusion.expand(diffusion.epsilon)
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))

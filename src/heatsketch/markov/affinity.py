@@ -36,7 +36,7 @@ _SAMPLING_ERROR = 1.25  # of an estimate of the dimension: uniform points may ex
 _MOST_LOG_DENSITY = 250.0  # of a density relative to the typical one: products of two are finite
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Affinity:
     """An affinity K of points.
 
@@ -228,9 +228,16 @@ def knn_affinity(
     directed = kernel.weights(graph, out=graph.data)
     directed.eliminate_zeros()
     K = stored(blocks_of(directed).both_ways(directed))
-    numbers = near.vertex, kernel, near.by_content
-    diagnostics = {"n_neighbors": k, "duplicates": X.shape[0] - n, **near.recall}
-    return Affinity(K, *numbers, directed, scales, diagnostics, X.dtype)
+    return Affinity(
+        operator=K,
+        vertex=near.vertex,
+        kernel=kernel,
+        by_content=near.by_content,
+        directed_step=directed,
+        epsilon=scales,
+        diagnostics={"n_neighbors": k, "duplicates": X.shape[0] - n, **near.recall},
+        dtype=X.dtype,
+    )
 
 
 def variable_affinity(
@@ -302,9 +309,16 @@ def variable_affinity(
     directed.data *= weight[directed.indices]
     diagnostics = {"n_neighbors": k, "duplicates": X.shape[0] - n, "dimension": dimension}
     diagnostics["median_holding_time"] = 1 / (c * median) if median > 0 else np.inf
-    numbers = near.vertex, replace(kernel, weight=weight), near.by_content
-    facts = diagnostics | near.recall
-    return Affinity(Sparse.of(K), *numbers, directed, scales, facts, weighable=False)
+    return Affinity(
+        operator=Sparse.of(K),
+        vertex=near.vertex,
+        kernel=replace(kernel, weight=weight),
+        by_content=near.by_content,
+        directed_step=directed,
+        epsilon=scales,
+        diagnostics=diagnostics | near.recall,
+        weighable=False,
+    )
 
 
 def _dimension(graph: sparse.csr_matrix, n_features: float) -> float:
@@ -342,9 +356,15 @@ def dense_affinity(
     kernel = Kernel(x, rule_epsilon(x, scales), float)
     K = kernel if kernel.n > STORED_POINTS else Dense.of(_stored(kernel), kernel.spectrum)
     new = DenseKernel(points=X, n_neighbors=n_neighbors, kernel=kernel, index=index, order=k)
-    numbers = inverse_permutation(order), new, np.arange(kernel.n)
-    diagnostics = {"exponent_error": min(kernel.exponent_error, EXPONENT_BOUND)}
-    return Affinity(K, *numbers, None, kernel.epsilon, diagnostics, X.dtype)
+    return Affinity(
+        operator=K,
+        vertex=inverse_permutation(order),
+        kernel=new,
+        by_content=np.arange(kernel.n),
+        epsilon=kernel.epsilon,
+        diagnostics={"exponent_error": min(kernel.exponent_error, EXPONENT_BOUND)},
+        dtype=X.dtype,
+    )
 
 
 def radius_affinity(
@@ -382,9 +402,15 @@ def radius_affinity(
     K.eliminate_zeros()
     K = K if distances is None else K.maximum(K.T)
     operator = Dense.of(K.toarray()) if cut is None and n <= STORED_POINTS else Sparse.of(K)
-    numbers = near.vertex, kernel, near.by_content
-    diagnostics = {} if cut is None else {"mean_neighbors": K.nnz / n - 1}
-    return Affinity(operator, *numbers, None, scales, diagnostics, X.dtype)
+    return Affinity(
+        operator=operator,
+        vertex=near.vertex,
+        kernel=kernel,
+        by_content=near.by_content,
+        epsilon=scales,
+        diagnostics={} if cut is None else {"mean_neighbors": K.nnz / n - 1},
+        dtype=X.dtype,
+    )
 
 
 # The affinities of `Diffusion.from_points` by name: functions of points (n, d) in the metric, ε,
