@@ -16,7 +16,7 @@ import heatsketch as hs
 ROOT = Path(hs.__file__).parent
 WAYS = {  # functions, of these with three code lines at most, and files
     "HeatSketch": (132, 39, 20),
-    "HeatEmbedding": (233, 72, 26),
+    "HeatEmbedding": (231, 71, 26),
     "DiffusionMap": (158, 51, 22),
 }
 

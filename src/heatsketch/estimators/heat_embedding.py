@@ -20,7 +20,6 @@ from heatsketch.layout.maps import Map, free_map, learned_directions, side_by_si
 from heatsketch.markov.coordinates import (
     ComponentCoordinates,
     TimeCurve,
-    WideCoordinates,
     component_labels,
     deflate_components,
     direction_curve,
@@ -306,23 +305,26 @@ class HeatEmbedding(DiffusionEstimator):
         check_number(self.neighbor_weight, "neighbor_weight", low=0, high=_MOST_WEIGHT)
         check_number(self.spread, "spread", low=0, high=1, rules=("auto",))
         check_number(self.path_weight, "path_weight", low=0, high=1)
-        if self.layout == "free" and not self._may_be_free:
+        # Whether the layout is free, if the entries of the affinity are known.
+        may_be_free = self.n_components in FREE_DIMENSIONS and self.objective == "most"
+        self._wants_free = may_be_free and self.layout != "linear"
+        if self.layout == "free" and not may_be_free:
             raise ValueError(
                 f"layout='free' but n_components={self.n_components} and objective="
                 f"{self.objective!r}; pass layout='linear', or 2 or 3 components and 'most'."
             )
-
-    @property
-    def _may_be_free(self) -> bool:
-        """Whether there is a free layout for these parameters."""
-        return self.n_components in FREE_DIMENSIONS and self.objective == "most"
 
     def _mapped(self, diffusion: Diffusion, times: list[Any]) -> tuple[Map, Any]:
         """Let the points of a free layout move, or learn a linear map of wide coordinates."""
         n, k = diffusion.n, self.n_components
         check_n_components(k, n - 1, f"there are {n} distinct points")
         self.time_curve_: TimeCurve | None = None
-        M = self._free_graph(diffusion)
+        M = step_graph(diffusion) if self._wants_free else None
+        if M is None and self.layout == "free":
+            raise ValueError(
+                "layout='free' but the affinity is an operator whose entries are not known; pass a "
+                "matrix, or layout='linear'."
+            )
         if diffusion.diagnostics["is_constant"]:
             self.time_: Any = 1 if times[0] == "auto" else times[0]
             return self._linear_map(diffusion, [np.zeros((n, k))]), None
@@ -378,9 +380,12 @@ class HeatEmbedding(DiffusionEstimator):
             if times[0] == "auto":
                 self.time_curve_ = direction_curve(coordinates.each[0], self.filter, k)
                 self.time_ = self.time_curve_.time
-            wide, ends = self._wide_coordinates(diffusion, coordinates)
+            F, error, ends = self._wide(diffusion, coordinates)
+            after, place = diffusion.step() @ F, np.argsort(diffusion.sample(n))
+            self._checked(after, after.dtype)
             directions, held_out_log_L = learned_directions(
-                wide,
+                after,
+                [c[np.argsort(place[c])] for c in coordinates.components],
                 k,
                 np.random.default_rng(seed_entropy(self.random_state)),
                 OBJECTIVES[self.objective],
@@ -388,8 +393,9 @@ class HeatEmbedding(DiffusionEstimator):
                 factor=self.factor,
                 n_init=self.n_init,
             )
-            H, Y = wide.mapped(directions, k)
-            judged_by = wide.after, wide.error, ends, held_out_log_L, None
+            for vertices, W in zip(coordinates.components, directions, strict=True):
+                H[vertices], Y[vertices] = F[vertices] @ W, after[vertices] @ W
+            judged_by = after, error, ends, held_out_log_L, None
         if len(coordinates.components) > 1:
             self.diagnostics_["layout"] = "components side by side"
             shifts = side_by_side(Y, coordinates.components, diffusion.measure)
@@ -397,10 +403,13 @@ class HeatEmbedding(DiffusionEstimator):
             H += (diffusion.root[:, None] if self.normalization == "markov" else 1.0) * shifts
         return self._linear_map(diffusion, [H]), judged_by
 
-    def _wide_coordinates(
+    def _wide(
         self, diffusion: Diffusion, coordinates: ComponentCoordinates
-    ) -> tuple[WideCoordinates, tuple[float, float]]:
-        """Return coordinates with the diffusion distances, and the ends of the spectrum."""
+    ) -> tuple[Array, float, tuple[float, float]]:
+        """Return coordinates F (n, r) before the last step, their error, the ends of the spectrum.
+
+        Distances of rows of S F are the diffusion distances.
+        """
         f = make_filter(self.filter, self.time_).reduced()
         coordinates = coordinates.enough_for(make_filter(self.filter, self.time_).minus_constant())
         ends = float(coordinates.values.min()), float(coordinates.values.max())
@@ -409,27 +418,9 @@ class HeatEmbedding(DiffusionEstimator):
         if self.ids_ is not None:
             ids = self.ids_[diffusion.counted]
             numbers = numbers_at(ids, diffusion.vertex, diffusion.n)
-        exact, n_sketch = (
-            self.objective == "worst",
-            _SKETCH if self.n_sketch == "auto" else self.n_sketch,
-        )
-        wide = WideCoordinates.under(
-            diffusion, coordinates, f, n_sketch, numbers=numbers, exact=exact
-        )
-        self._checked(wide.after, wide.after.dtype)
-        return wide, ends
-
-    def _free_graph(self, diffusion: Diffusion) -> Any:
-        """Return the step of a free layout, CSR (n, n); None: the layout is linear."""
-        if not self._may_be_free or self.layout == "linear":
-            return None
-        M = step_graph(diffusion)
-        if M is None and self.layout == "free":
-            raise ValueError(
-                "layout='free' but the affinity is an operator whose entries are not known; pass a "
-                "matrix, or layout='linear'."
-            )
-        return M
+        n_sketch = _SKETCH if self.n_sketch == "auto" else self.n_sketch
+        F, error = coordinates.under(f, n_sketch, numbers=numbers, exact=self.objective == "worst")
+        return F, error, ends
 
     @property
     def distortion_(self) -> Distortion | None:

@@ -51,7 +51,7 @@ _FAR, _FITTING = 3.5, 0.1  # medians: the longest length, unless the misfit is a
 _EDGES = 16  # of a row, along which paths go where there is no graph of neighbours
 _ENDS = (0.975, 0.025)
 _ROUNDING = 1e-10  # an eigenvalue next to the largest
-_TINY = 1e-12  # a length next to the largest, of equal points
+_TINY = 1e-12  # a length next to the largest, of equal points; added to a square, as in the loops
 _SMALLEST, _QUANTILES = 1e-6, 4_096  # of the table of distances in a ball
 _CANCELLING = 1e-2  # distance in a disc below which its distribution is that of a plane
 
@@ -331,7 +331,6 @@ def graph_of_lengths(diffusion: Diffusion, observed: Array | None = None, M: Any
 
 
 _EXACT_UP_TO = 1_000  # points, whose sums over all pairs are exact
-_TINY = 1e-12  # squared distance that is added to those under a logarithm, as in the loops
 _LEAST_TOTAL = float(np.finfo(float).tiny)
 
 

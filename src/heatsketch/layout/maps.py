@@ -29,7 +29,6 @@ from heatsketch.layout.free import (
     with_few_digits,
 )
 from heatsketch.layout.linear import Objective, first_equal, learn_linear_map, sampled_pairs
-from heatsketch.markov.coordinates import WideCoordinates
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.new_points import Near
 from heatsketch.markov.normalization import Scaling
@@ -329,7 +328,8 @@ class FreeMap(Map):
 
 
 def learned_directions(
-    wide: WideCoordinates,
+    F: Array,
+    components: Sequence[Array],
     k: int,
     rng: np.random.Generator,
     objective: Objective,
@@ -338,13 +338,14 @@ def learned_directions(
     factor: float,
     n_init: Any,
 ) -> tuple[list[Array], float]:
-    """Learn directions W (r, k) from sampled rows of each component; return log L of unseen rows.
+    """Learn directions W (r, k) from rows of F (n, r) of each component; and log L of unseen rows.
 
-    Rows are chosen by their place in the order of content. W has the scale that keeps the median
-    distance. With `hold_out` some rows of large components only measure the map.
+    The first rows are taken, as the vertices of a component are in the order of content. W has the
+    scale that keeps the median distance. With `hold_out` some rows of large components only measure
+    the map.
     """
-    count = max(_LEAST_ROWS, objective.rows // max(1, len(wide.components)))
-    samples = [wide.after[wide.ordered(vertices)[:count]] for vertices in wide.components]
+    count = max(_LEAST_ROWS, objective.rows // max(1, len(components)))
+    samples = [F[vertices[:count]] for vertices in components]
     size = max((float(np.abs(S).max()) for S in samples), default=0.0) or 1.0
     maps, held_out_log_L = [], np.nan
     for S in samples:
