@@ -95,7 +95,9 @@ def for_each_tile(
             if bar is not None:
                 bar.update(min((len(tiles) - len(waiting)) * tile, n) - bar.n)
 
-    with single_threaded_blas() as n_threads, nullcontext() if bar is None else bar:
+    set_already = _inside.blas
+    limit = single_threaded_blas() if set_already is None else nullcontext(set_already)
+    with limit as n_threads, nullcontext() if bar is None else bar:
         alone = n_threads == 1 or len(tiles) <= 1 or _inside.tile
         helpers = 0 if alone else min(n_threads, len(tiles)) - 1
         at_work = [_pool(n_threads).submit(take_tiles) for _ in range(helpers)]
@@ -114,6 +116,20 @@ def for_each_tile(
     return results
 
 
+# No bit depends on the tiles of compiled loops, which release the lock of the interpreter: they are
+# so small that small data, too, use all threads.
+_TILES = 8
+LOOP_ROWS = (512, 4_096)  # of a tile, at least and at most
+
+
+def tiled(
+    loop: Callable[..., None], n: int, *arguments: Any, limits: tuple[int, int] = LOOP_ROWS
+) -> None:
+    """Call loop(*arguments, start, stop) for n rows by tiles, in parallel."""
+    tile = min(max(n // _TILES, limits[0]), limits[1])
+    for_each_tile(lambda rows: loop(*arguments, rows.start, rows.stop), n, tile)
+
+
 def filled(work: Callable[[slice], Array], shape: tuple[int, ...], tile: int = ROW_TILE) -> Array:
     """Return an array of this shape with the rows work(rows), computed as in `for_each_tile`."""
     out = np.empty(shape)
@@ -123,6 +139,7 @@ def filled(work: Callable[[slice], Array], shape: tuple[int, ...], tile: int = R
 
 class _Inside(threading.local):
     tile = False  # whether this thread works on a tile; it runs inner tiles itself
+    blas: int | None = None  # threads of BLAS before a whole fit in this thread set them to one
 
 
 _inside = _Inside()
@@ -226,6 +243,17 @@ def single_threaded_blas() -> Iterator[int]:
         _let_any_thread_set_limits()
         limiter.restore_original_limits()
         _let_any_thread_set_limits()
+
+
+@contextmanager
+def one_thread_of_blas() -> Iterator[None]:
+    """Limit BLAS to one thread during a fit, whose loops over tiles need not do it again."""
+    before = _inside.blas
+    with single_threaded_blas() as _inside.blas:
+        try:
+            yield
+        finally:
+            _inside.blas = before
 
 
 def _threads_allowed() -> int:

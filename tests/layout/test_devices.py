@@ -9,8 +9,7 @@ from scipy import sparse
 from scipy.stats import spearmanr
 
 import heatsketch as hs
-from heatsketch.core.blocks import HOST, blocks_of
-from heatsketch.core.tree import OPENING
+from heatsketch.core.blocks import HOST, OPENING, blocks_of
 from heatsketch.device.blocks import Grid, blocks_on, device_csr
 from heatsketch.layout import free
 from heatsketch.layout.free import LogDistances, Neighbors, edges_of

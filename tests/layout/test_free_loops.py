@@ -5,8 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from heatsketch._threads import in_one_thread
+from heatsketch.core.blocks import OPENING
+from heatsketch.core.blocks import repulsion_by_tree as repulsion
 from heatsketch.core.loops import CODE_BITS, interleave
-from heatsketch.core.tree import OPENING, repulsion
 
 N = 2_000
 

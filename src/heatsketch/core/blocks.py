@@ -20,8 +20,7 @@ from sklearn.utils.extmath import row_norms
 
 from heatsketch._arrays import Array, Points, is_tensor, on_host
 from heatsketch._random import distinct_rows
-from heatsketch._threads import for_each_tile, row_tiles, sum_over_tiles, track
-from heatsketch.core.tree import ROWS, repulsion, tile_of
+from heatsketch._threads import for_each_tile, row_tiles, sum_over_tiles, tiled, track
 
 if TYPE_CHECKING:
     from heatsketch.device.blocks import DeviceBlocks
@@ -65,20 +64,14 @@ class Place:
         differences = columns[:, row] - columns[:, matrix.indices]
         return differences, xp.square(differences).sum(axis=0)
 
-    def forces(
-        self: Any,
-        Y: Block,
-        matrix: Any,
-        weights: Callable[[Block, Block], Block],
-        loop: str,
-        *numbers: Any,
-    ) -> Block:
-        """Return Σ_j weights(|y_i - y_j|², value) (y_i - y_j) (n, c) over entries of a matrix.
+    def forces(self: Any, Y: Block, matrix: Any, term: Any, s: float) -> Block:
+        """Return Σ_j w_ij (y_i - y_j) (n, c) over the entries of a matrix.
 
-        `loop` of `pair_loops` computes the same from the numbers, where compiled loops are faster.
+        w is what `term.weights(|y_i - y_j|², s)` returns; `term.loop(s)` is a compiled loop that
+        writes the same, and its numbers.
         """
         differences, squares = self.differences(Y, matrix)
-        differences *= weights(squares, matrix.data)
+        differences *= term.weights(squares, s)
         return self.xp.stack([self.sums_by_row(each, matrix) for each in differences], axis=1)
 
     def all_repulsion(
@@ -106,6 +99,8 @@ _SPARSE_ROWS = 2**16  # of new points, computed at a time
 _FEW = 2**17  # vertices of all searches for paths, which wait for no compiler
 _VERTICES_AT_A_TIME = 2**15  # of several searches; to hand one to a thread costs time, too
 _UNCOMPILED_UP_TO = 320  # points, which wait for no compiler: that takes seconds, once
+_NODES = (64, 512)  # of a tree, in a tile
+OPENING = 0.25  # θ of the tree: forces are within a thousandth of all their parts
 _DIFFERENCES_AT_A_TIME = 2**16  # coordinates of pairs: 512 kB, so that they stay in the cache
 
 
@@ -219,39 +214,26 @@ class HostBlocks(Place):
 
     def median_length(self, Y: Block, matrix: Any) -> float:
         """Return the median of |y_i - y_j| over the entries of a CSR matrix (n, n)."""
-        indptr, indices, data = _parts(matrix)
-        squares = np.empty(len(data), np.float32)
+        squares = np.empty(matrix.nnz, np.float32)
 
         def work(rows: slice) -> None:
-            starts = indptr[rows.start : rows.stop + 1]
+            starts = matrix.indptr[rows.start : rows.stop + 1]
             row = np.repeat(np.arange(rows.start, rows.stop), np.diff(starts))
             entries = slice(starts[0], starts[-1])
-            squares[entries] = np.square(Y[row] - Y[indices[entries]]).sum(axis=1)
+            squares[entries] = np.square(Y[row] - Y[matrix.indices[entries]]).sum(axis=1)
 
-        for_each_tile(work, len(Y), ROWS[1])
+        for_each_tile(work, len(Y), 4_096)
         return math.sqrt(float(np.median(squares)))
 
-    def forces(
-        self,
-        Y: Block,
-        matrix: Any,
-        weights: Callable[[Block, Block], Block],
-        loop: str,
-        *numbers: Any,
-    ) -> Block:
+    def forces(self, Y: Block, matrix: Any, term: Any, s: float) -> Block:
         """Sum by compiled loops, but for few points."""
         if len(Y) <= _UNCOMPILED_UP_TO:
-            return super().forces(Y, matrix, weights, loop, *numbers)
-        from heatsketch.core import loops  # imports numba
-
-        out, axes = np.empty_like(Y), tuple(range(Y.shape[1]))
-
-        def work(rows: slice) -> None:
-            compiled = getattr(loops, loop)
-            compiled(Y, _parts(matrix), *numbers, axes, rows.start, rows.stop, out)
-
-        for_each_tile(work, len(Y), tile_of(len(Y)))
-        return out
+            return super().forces(Y, matrix, term, s)
+        loop, numbers = term.loop(s)
+        csr, axes = (matrix.indptr, matrix.indices, matrix.data), tuple(range(Y.shape[1]))
+        forces = np.empty_like(Y)
+        tiled(loop, len(Y), Y, csr, *numbers, axes, forces)
+        return forces
 
     def repulsion(
         self, opening: float, mass: Block | None = None
@@ -265,7 +247,7 @@ class HostBlocks(Place):
             is_tree = len(Y) > _UNCOMPILED_UP_TO and Y.shape[1] in (2, 3)
             if opening == 0 and not is_tree:
                 return self.all_repulsion(Y, s, mass)
-            return repulsion(Y / s, opening, mass)
+            return repulsion_by_tree(Y / s, opening, mass)
 
         return sums
 
@@ -327,12 +309,48 @@ class HostBlocks(Place):
         return distinct_rows(X)
 
 
-def _parts(matrix: Any) -> tuple[Array, Array, Array]:
-    """Return indptr, indices and data of a CSR matrix."""
-    return matrix.indptr, matrix.indices, matrix.data
-
-
 HOST = HostBlocks()
+
+
+def repulsion_by_tree(
+    U: Array, theta: float = OPENING, mass: Array | None = None
+) -> tuple[Array, float]:
+    """Return Σ_j q_ij² (u_i - u_j) (n, c), and Σ q over all i != j; q = 1 / (1 + |u_i - u_j|²).
+
+    By a tree over the points, see `loops`; exact with θ = 0. With `mass` (n,) a pair counts
+    m_i m_j times.
+    """
+    from heatsketch.core import loops  # imports numba
+
+    n, c = U.shape
+    low = U.min(axis=0)
+    width = float((U - low).max()) or 1.0
+    cells, codes = np.empty((n, c), np.uint64), np.empty(n, np.uint64)
+
+    def encode(rows: slice) -> None:
+        scale = (2.0 ** (loops.CODE_BITS // c) - 1) / width
+        cells[rows] = (U[rows] - low) * scale
+        loops.interleave(cells, rows.start, rows.stop, codes)
+
+    for_each_tile(encode, n, 4_096)
+    order = np.argsort(codes)
+    if np.any(codes[order[1:]] == codes[order[:-1]]):  # else any sort gives this order, the fastest
+        order = np.argsort(codes, kind="stable")
+    points, mass = U[order], None if mass is None else mass[order]
+    nodes = [np.empty(2 * n, kind) for kind in (np.int32, np.int32, np.int32, bool)]
+    count = loops.divide(codes[order], *nodes)
+    sizes = (count, 2, c), (count, 2 + c + c**2)
+    tree = loops.Tree(*(each[:count] for each in nodes), *map(np.empty, sizes))
+    axes = tuple(range(c))
+    loops.measure(points, mass, tree, axes)
+    force, q = np.empty_like(points), np.empty(n)
+
+    tiled(loops.repulsion, count, points, mass, tree, theta, axes, force, q, limits=_NODES)
+    forces = np.empty_like(force)
+    forces[order] = force if mass is None else mass[:, None] * force
+    if mass is None:
+        return forces, float(q.sum()) - n
+    return forces, float((mass * q).sum() - (mass**2).sum())
 
 
 Blocks: TypeAlias = "HostBlocks | DeviceBlocks"
@@ -376,11 +394,8 @@ def multiply(matrix: Any, X: Array) -> Array:
     X = np.ascontiguousarray(X)
     Y = np.empty((matrix.shape[0], X.shape[1]), X.dtype)
 
-    def work(rows: slice) -> None:
-        csr = (matrix.indptr, matrix.indices, matrix.data)
-        multiply_block(*csr, X, rows.start, rows.stop, Y)
-
-    for_each_tile(work, len(Y), _PRODUCT_TILE)
+    csr = matrix.indptr, matrix.indices, matrix.data
+    tiled(multiply_block, len(Y), *csr, X, Y, limits=(_PRODUCT_TILE, _PRODUCT_TILE))
     return Y
 
 

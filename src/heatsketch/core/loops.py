@@ -19,7 +19,7 @@ from heatsketch._compile import compiled, compiled_as_written
 
 @compiled
 def multiply_block(
-    indptr: Array, indices: Array, data: Array, X: Array, start: int, stop: int, Y: Array
+    indptr: Array, indices: Array, data: Array, X: Array, Y: Array, start: int, stop: int
 ) -> None:
     """Write the rows start to stop of the product with X (n, k) to Y (n, k).
 
@@ -257,10 +257,10 @@ def repulsion(
     tree: Tree,
     theta: float,
     axes: Axes,
-    start: int,
-    stop: int,
     force: Array,
     q: Array,
+    start: int,
+    stop: int,
 ) -> None:
     """Write Σ m q² u (n, c) and Σ m q (n,) over all points to those of the leaves start to stop."""
     c = len(axes)
@@ -303,7 +303,7 @@ def repulsion(
 
 @compiled
 def along_edges(
-    Y: Array, edges: Csr, s: float, scale: float, axes: Axes, start: int, stop: int, G: Array
+    Y: Array, edges: Csr, s: float, scale: float, axes: Axes, G: Array, start: int, stop: int
 ) -> None:
     """Write Σ_j scale p_ij q_ij (y_i - y_j) to G (n, c), over the edges of a symmetric matrix p.
 
@@ -330,9 +330,9 @@ def between_pairs(
     scale: float,
     mass: Array | None,
     axes: Axes,
+    G: Array,
     start: int,
     stop: int,
-    G: Array,
 ) -> None:
     """Write Σ_j scale m_j huber'(log |y_i - y_j| - T_ij) (y_i - y_j) / |y_i - y_j|² to G (n, c).
 

@@ -42,7 +42,7 @@ class Grid:
         self._kernels: list[Block] = []
 
     def repulsion(self, U: Block, mass: Block | None = None) -> tuple[Block, float] | None:
-        """Return what `tree.repulsion` returns of U (n, c), or None if the grid is too large."""
+        """Return what `repulsion_by_tree` returns of U (n, c), or None if the grid is too large."""
         xp, (n, c) = self.blocks.xp, U.shape
         U = (U - U.amin(0)) / _SPACING
         # Twice the box: what leaves it at one end comes back at the other.

@@ -36,7 +36,7 @@ from heatsketch._checks import (
 from heatsketch._messages import CertificateError, logger, rows_numbered, warn
 from heatsketch._random import check_ids, data_hash, seed_entropy
 from heatsketch._state import Method, fresh
-from heatsketch._threads import single_threaded_blas
+from heatsketch._threads import one_thread_of_blas
 from heatsketch.core.blocks import HOST, Block
 from heatsketch.core.graph import Graph, as_graph, is_graph
 from heatsketch.core.operators import Deflated, Operator
@@ -107,7 +107,7 @@ def remembered(fit: Method) -> Method:
         draft = fresh(self)
         draft._fitted_as = type(self)(**self.get_params(deep=False))
         try:
-            with single_threaded_blas():
+            with one_thread_of_blas():
                 fit(draft, *args, **options)
         except RuntimeError:
             with device_memory():  # says what to pass where it was too small

@@ -16,7 +16,7 @@ terms; a new term is one more class. At the end the points are evened out by a p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
@@ -32,8 +32,7 @@ from scipy.stats import rankdata
 from heatsketch._arrays import Array, landed
 from heatsketch._random import content_order
 from heatsketch._threads import track
-from heatsketch.core.blocks import Block, blocks_of, largest_of_rows
-from heatsketch.core.tree import OPENING
+from heatsketch.core.blocks import OPENING, Block, blocks_of, largest_of_rows
 from heatsketch.device.operators import on_device
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.new_points import PointKernel
@@ -161,8 +160,7 @@ class Lengths:
     def placed(self, c: int) -> Array:
         """Return landmark scaling (n, c), by lengths that are cut where they do not fit."""
         between = self.along[:, self.landmarks]
-        longest = _longest(between, _FAR if self._fitting(c) is None else math.inf)
-        B, means = _centred(between, longest)
+        B, means, longest = _centred(between, _FAR if self._fitting(c) is None else math.inf)
         values, vectors = eigh(B)
         values, vectors = values[: -c - 1 : -1], fix_signs(vectors[:, : -c - 1 : -1])
         values = np.where(values > _ROUNDING * values[0], values, 0.0)
@@ -190,13 +188,21 @@ class Lengths:
         return found
 
     def _misfits(self, c: int, reach: float, parts: tuple[int, ...]) -> Iterator[float]:
-        """Yield the misfits of the nearer parts of the landmarks, medians over some."""
+        """Yield the misfits of the nearer parts of the landmarks, medians over some.
+
+        0: c dimensions hold the lengths; 1: at most half of their spectrum, whose eigenvalues count
+        by their modulus (de Silva and Tenenbaum 2004).
+        """
         between = self.along[:, self.landmarks]
         for part in parts:
             count = len(between) if part == 1 else max(_LEAST_PART, len(between) // part)
             of = between[:1] if part == 1 else between[::_OF_LANDMARKS]
-            near = [np.argsort(row, kind="stable")[:count] for row in of]
-            found = [_misfit(between[np.ix_(rows, rows)], c, reach) for rows in near]
+            found = []
+            for near in (np.argsort(row, kind="stable")[:count] for row in of):
+                B = _centred(between[np.ix_(near, near)], reach)[0]
+                values = eigh(B, eigvals_only=True)
+                held = float(values[-c:].sum() / (np.abs(values).sum() or 1.0))
+                found.append(min(1.0, 2 * (1 - held)))
             yield float(np.median(found))
 
     def sources(self, count: int) -> tuple[Array, Array]:
@@ -204,26 +210,16 @@ class Lengths:
         return self.landmarks[:count], np.where(self.joined, self.along, np.inf)[:count]
 
 
-def _longest(lengths: Array, reach: float) -> float:
-    """Return so many median lengths; those of 0 do not count."""
+def _centred(lengths: Array, reach: float) -> tuple[Array, Array, float]:
+    """Return -½ J Δ J (L, L) of squared lengths Δ, row means of Δ, and the longest length.
+
+    None is above so many median lengths; those of 0 do not count.
+    """
     apart = lengths[lengths > 0]
-    return reach * float(np.median(apart)) if len(apart) else 0.0
-
-
-def _centred(lengths: Array, longest: float) -> tuple[Array, Array]:
-    """Return -½ J Δ J (L, L) of squared lengths Δ, none above the longest, and row means of Δ."""
+    longest = reach * float(np.median(apart)) if len(apart) else 0.0
     squares = np.square(np.minimum(lengths, longest))
     means = centre_squares(squares)
-    return squares, means
-
-
-def _misfit(lengths: Array, c: int, reach: float) -> float:
-    """Return 0 where c dimensions hold lengths (L, L), 1 where at most half of their spectrum.
-
-    Eigenvalues count by their modulus (de Silva and Tenenbaum 2004).
-    """
-    values = eigh(_centred(lengths, _longest(lengths, reach))[0], eigvals_only=True)
-    return min(1.0, 2 * (1 - float(values[-c:].sum() / (np.abs(values).sum() or 1.0))))
+    return squares, means, longest
 
 
 def wanted_distances(lengths: Lengths, F: Array, m: float) -> tuple[tuple[Array, Array], Array]:
@@ -403,16 +399,22 @@ class Neighbors:
 
         With masses the last two sums are of m_i m_j times as much.
         """
-        scale = 4 * self.weight / s
-
-        def weights(squares: Block, p: Block) -> Block:
-            return scale / s * p / (1 + squares / s**2)
-
-        forces = self.blocks.forces(Y, self.edges, weights, "along_edges", s, scale / s)
+        forces = self.blocks.forces(Y, self.edges, self, s)
         if not self.weight:
             return forces
         force, total = self._repulsion(Y, s)
-        return forces - scale * self.total / max(total, _LEAST_TOTAL) * force
+        return forces - 4 * self.weight / s * self.total / max(total, _LEAST_TOTAL) * force
+
+    def weights(self, squares: Block, s: float) -> Block:
+        """Return 4 a p q / s² of the edges, from their squared lengths."""
+        scale = 4 * self.weight / s
+        return scale / s * self.edges.data / (1 + squares / s**2)
+
+    def loop(self, s: float) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        """Return the loop that sums with these weights, and its numbers."""
+        from heatsketch.core.loops import along_edges  # imports numba
+
+        return along_edges, (s, 4 * self.weight / s / s)
 
     def stiffness(self, s: float) -> float:
         """Return 4 a / (n s²)."""
@@ -468,15 +470,20 @@ class LogDistances:
 
     def gradient(self, Y: Block, s: float) -> Block:
         """Return m_i Σ_j m_j huber' (y_i - y_j) / |y_i - y_j|², over the sum of m_i m_j."""
-        xp, total, mass = self.blocks.xp, self.total, self.mass
+        forces = self.blocks.forces(Y, self.pairs, self, s)
+        return forces if self.mass is None else self.mass[:, None] * forces
 
-        def weights(squares: Block, targets: Block) -> Block:
-            squares = squares + _TINY
-            slopes = xp.clip(xp.log(squares) / 2 - targets, -1, 1) / (total * squares)
-            return slopes if mass is None else slopes * mass[self.pairs.indices]
+    def weights(self, squares: Block, s: float) -> Block:
+        """Return m_j huber' / |y_i - y_j|² of the pairs, over the sum of m_i m_j."""
+        xp, squares = self.blocks.xp, squares + _TINY
+        slopes = xp.clip(xp.log(squares) / 2 - self.pairs.data, -1, 1) / (self.total * squares)
+        return slopes if self.mass is None else slopes * self.mass[self.pairs.indices]
 
-        forces = self.blocks.forces(Y, self.pairs, weights, "between_pairs", 1 / total, mass)
-        return forces if mass is None else mass[:, None] * forces
+    def loop(self, s: float) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        """Return the loop that sums with these weights, and its numbers."""
+        from heatsketch.core.loops import between_pairs  # imports numba
+
+        return between_pairs, (1 / self.total, self.mass)
 
     def stiffness(self, s: float) -> Block:
         """Return m_i Σ_j m_j exp(-2 T_ij), over the sum of m_i m_j, as at the distances wanted."""
@@ -631,7 +638,7 @@ def descend(
     ones, which open groups. With `held` 1 small ones make steps by the stiffness of the terms, so
     that a start that fits already is not torn.
     """
-    blocks = blocks_of(Y)
+    blocks: Any = blocks_of(Y)
     Y = blocks.copied(Y)
     moments = blocks.xp.zeros_like(Y), blocks.xp.zeros_like(Y[:, :1])
     for t in track(range(1, steps + 1), "free layout", steps, "steps"):
@@ -641,18 +648,23 @@ def descend(
             least = _HELD * held * _RATE * s * stiffness + _NO_SLOPE
         gradient = reduce(add, (term.gradient(Y, s) for term in terms))
         falling = (1 + math.cos(math.pi * t / steps)) / 2
-        _adam(Y, gradient, moments, _RATE * s * falling, least, t)
+        _adam(blocks, Y, gradient, moments, _RATE * s * falling, least, t)
     return Y
 
 
 def _adam(
-    Z: Block, gradient: Block, moments: tuple[Block, Block], size: float, least: Any, t: int
+    blocks: Any,
+    Z: Block,
+    gradient: Block,
+    moments: tuple[Block, Block],
+    size: float,
+    least: Any,
+    t: int,
 ) -> None:
     """Make step t of Adam, in place; a gradient of the size `least` makes half a step.
 
     A point has one second moment for all coordinates, so that the descent turns with its start.
     """
-    blocks = blocks_of(Z)
     xp = blocks.xp
 
     def work(rows: slice) -> None:

@@ -159,7 +159,9 @@ def located(P: Array, w: Array, s: float) -> Array:
         slope, curvature = slope_and_curvature(y, Q, v, s)
         pull = v / (1 + np.square(Q - y[:, None]).sum(axis=2) / s**2)
         moved = y - slope / pull.sum(axis=1)[:, None]
-        upwards = _is_positive(curvature)
+        # Positive definite: by the leading minors.
+        minors = [np.linalg.det(curvature[:, :i, :i]) for i in range(1, curvature.shape[1] + 1)]
+        upwards = np.all(np.array(minors) > 0, axis=0)
         step = np.linalg.solve(curvature[upwards], slope[upwards, :, None])[:, :, 0]
         tried = moved.copy()
         tried[upwards] = y[upwards] - step
@@ -171,12 +173,6 @@ def located(P: Array, w: Array, s: float) -> Array:
         if not len(left):
             break
     return found
-
-
-def _is_positive(curvature: Array) -> Array:
-    """Return which matrices (m, c, c) are positive definite: by their leading minors."""
-    minors = [np.linalg.det(curvature[:, :i, :i]) for i in range(1, curvature.shape[1] + 1)]
-    return np.all(np.array(minors) > 0, axis=0)  # type: ignore[no-any-return]
 
 
 def slope_and_curvature(y: Array, P: Array, w: Array, s: float) -> tuple[Array, Array]:

@@ -732,7 +732,7 @@ class Diffusion:
     @property
     def n_points(self) -> int:
         """Number of input points."""
-        return len(self.counted)
+        return len(self.vertex if self.beside is None else self.beside.counted)
 
     @property
     def counted(self) -> Array:
