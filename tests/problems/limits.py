@@ -26,7 +26,7 @@ LIMITS = {
     "compiled_from": "core.blocks.COMPILED_FROM",
     "dense_eigenpairs": "spectral.eigen.DENSE_LIMIT",
     "explaining": "estimators.diffusion_map._MOST_EXPLAINING",
-    "few_steps": "core.blocks._FEW",
+    "few_steps": "neighbors.graph._FEW",
     "few_vertices": "markov.rows.FEW_VERTICES",
     "leading": "estimators.heat_embedding.N_LEADING",
     "points_per_column": "spectral.eigen._POINTS_PER_COLUMN",

@@ -9,18 +9,18 @@ solves there. On the host the bits are the same for any number of threads.
 """
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import qr
-from scipy.sparse.csgraph import dijkstra
 from sklearn.utils.extmath import row_norms
 
 from heatsketch._arrays import Array, Points, is_tensor, on_host
 from heatsketch._random import distinct_rows
-from heatsketch._threads import for_each_tile, row_tiles, sum_over_tiles, tiled, track
+from heatsketch._threads import for_each_tile, row_tiles, sum_over_tiles, tiled
 
 if TYPE_CHECKING:
     from heatsketch.device.blocks import DeviceBlocks
@@ -96,8 +96,6 @@ _TILE = 2048  # rows combined at a time, so that they stay in the cache
 _GRAM_TILE = 8192  # rows whose Gram matrix is one summand
 _PROJECTION_TILE = 2**14  # rows projected at a time
 _SPARSE_ROWS = 2**16  # of new points, computed at a time
-_FEW = 2**17  # vertices of all searches for paths, which wait for no compiler
-_VERTICES_AT_A_TIME = 2**15  # of several searches; to hand one to a thread costs time, too
 _UNCOMPILED_UP_TO = 320  # points, which wait for no compiler: that takes seconds, once
 _NODES = (64, 512)  # of a tree, in a tile
 OPENING = 0.25  # θ of the tree: forces are within a thousandth of all their parts
@@ -112,25 +110,28 @@ class HostBlocks(Place):
     products_are_cheap = False
     tree_features = 8  # up to which a tree finds neighbours fast; with more, it visits most points
 
+    # What only forwards is the function itself. No tensors come here.
+    native: Any = staticmethod(np.asarray)
+    host: Any = staticmethod(np.asarray)
+    arange: Any = staticmethod(np.arange)
+    where: Any = staticmethod(np.flatnonzero)  # on the host in every place
+    copied: Any = staticmethod(np.ndarray.copy)
+    rows: Any = staticmethod(operator.getitem)  # of points that may be elsewhere
+    csr: Any = staticmethod(sparse.csr_matrix)
+    distinct_rows: Any = staticmethod(distinct_rows)
+    for_rows: Any = staticmethod(for_each_tile)
+
     def __reduce__(self) -> str:
         """Stay the one object of the process."""
         return "HOST"
 
-    def native(self, values: Any, dtype: Any = None) -> Block:
-        """Return values in this place, in their own precision or one that NumPy names."""
-        return np.asarray(on_host(values), dtype)
-
-    def arange(self, n: int) -> Block:
-        """Return 0, ..., n - 1 in this place."""
-        return np.arange(n)
+    def row_numbers(self, matrix: Any) -> Array:
+        """Return the row (nnz,) of each entry of a CSR matrix."""
+        return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
     def working_dtype(self, values: Block) -> Any:
         """Return the precision in which places are moved, next to values in theirs."""
         return float
-
-    def for_rows(self, work: Callable[[slice], None], n: int, tile: int) -> None:
-        """Call work(rows) for n rows, some at a time."""
-        for_each_tile(work, n, tile)
 
     def combine(self, *sums: tuple[Block, float, Sequence[tuple[float, Block]]]) -> None:
         """Set the first of each (out, scale, [(c, T), ...]) to scale · out + Σ c T."""
@@ -177,17 +178,9 @@ class HostBlocks(Place):
 
     # Graphs: rows of entries, and CSR matrices
 
-    def where(self, mask: Block) -> Array:
-        """Return the places (count,) where a mask (n,) holds, on the host."""
-        return np.flatnonzero(mask)
-
     def smallest(self, X: Block, order: int) -> Block:
         """Return the entry of each row of X (n, k) that is number `order` in ascending order."""
         return np.partition(X, order, axis=1)[:, order]
-
-    def csr(self, parts: tuple[Block, Block, Block], shape: tuple[int, int]) -> Any:
-        """Return the CSR matrix with these entries, columns and starts of rows."""
-        return sparse.csr_matrix(parts, shape=shape)
 
     def repeated(self, values: Block, matrix: Any) -> Block:
         """Return the value of each row (m,) at each entry of a CSR matrix."""
@@ -251,36 +244,11 @@ class HostBlocks(Place):
 
         return sums
 
-    def shortest_paths(self, graph: sparse.csr_matrix, sources: Array) -> Array:
-        """Return the lengths of the shortest paths from some vertices to all (s, n)."""
-        n = graph.shape[0]
-        if len(sources) * n <= _FEW:
-            return dijkstra(graph, indices=sources)
-        from heatsketch.core.loops import lower  # compiled loops
-
-        lengths = np.full((len(sources), n), np.inf)
-
-        def work(one: slice) -> None:
-            for s in range(one.start, one.stop):
-                lower(graph.indptr, graph.indices, graph.data, sources[s], lengths[s])
-
-        bar = track(None, "shortest paths", len(sources), "starts")
-        for_each_tile(work, len(sources), max(1, _VERTICES_AT_A_TIME // n), bar)
-        return lengths
-
     # Points and pairs of these
 
     def native_if_small(self, X: Points) -> Points:
         """Return points, which are here."""
         return X
-
-    def copied(self, X: Block) -> Block:
-        """Return a copy of a block, or of part of one."""
-        return X.copy()
-
-    def rows(self, X: Points, rows: Any) -> Points:
-        """Return rows of points, which may be elsewhere, in this place."""
-        return X[rows]
 
     def centre(self, X: Points) -> Array | float:
         """Return the point to subtract before products of points, because an offset costs digits.
@@ -294,22 +262,25 @@ class HostBlocks(Place):
         middle = len(sample) // 2
         return np.asarray(np.partition(sample, middle, axis=0)[middle], dtype=np.float64)
 
-    def pair_distances(self, x: Points, y: Points, rows: Array, columns: Array) -> Array:
-        """Return the distances |x[rows] - y[columns]| of pairs, from differences in float64."""
-        distances = np.empty(len(rows))
-        # `size` counts the entries that are stored, of sparse points, too.
-        pairs_at_a_time = _DIFFERENCES_AT_A_TIME * y.shape[0] // max(1, y.size)
-        for pairs in row_tiles(len(rows), max(1, pairs_at_a_time)):
-            one = x[rows[pairs]].astype(float)  # squares of float32 may be beyond its range
-            distances[pairs] = row_norms(one - y[columns[pairs]])
-        return distances
-
-    def distinct_rows(self, X: Points) -> tuple[Array, Array]:
-        """Return the first row of each value, in an order by content, and the place of each row."""
-        return distinct_rows(X)
-
 
 HOST = HostBlocks()
+
+
+def pair_distances(x: Points, y: Points, rows: Block, columns: Block) -> Block:
+    """Return the distances |x[rows] - y[columns]| of pairs, from differences in float64.
+
+    They are where the numbers of the pairs are.
+    """
+    if is_tensor(rows):
+        there: Any = blocks_of(rows)
+        return there.pair_distances(x, y, rows, columns)
+    distances = np.empty(len(rows))
+    # `size` counts the entries that are stored, of sparse points, too.
+    pairs_at_a_time = _DIFFERENCES_AT_A_TIME * y.shape[0] // max(1, y.size)
+    for pairs in row_tiles(len(rows), max(1, pairs_at_a_time)):
+        one = x[rows[pairs]].astype(float)  # squares of float32 may be beyond its range
+        distances[pairs] = row_norms(one - y[columns[pairs]])
+    return distances
 
 
 def repulsion_by_tree(
@@ -359,7 +330,7 @@ Blocks: TypeAlias = "HostBlocks | DeviceBlocks"
 def blocks_of(values: Any) -> Blocks:
     """Return the algebra where an array or a tensor is, or the entries of a CSR matrix are."""
     values = values.data if hasattr(values, "tocsr") else values
-    if not is_tensor(values):
+    if isinstance(values, np.ndarray) or not is_tensor(values):
         return HOST
     from heatsketch.device.blocks import DeviceBlocks
 
@@ -425,7 +396,8 @@ def largest_of_rows(matrix: Any, count: int) -> Any:
     """
     if blocks_of(matrix) is not HOST and int(matrix.indptr.diff().max()) <= count:
         return matrix
-    rows = sparse.csr_matrix(landed(matrix))
+    rows = matrix if sparse.issparse(matrix) else landed(matrix)
+    rows = sparse.csr_matrix(rows)
     kept = np.ones(len(rows.data), bool)
     for i in np.flatnonzero(np.diff(rows.indptr) > count):
         entries = slice(rows.indptr[i], rows.indptr[i + 1])

@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.extmath import row_norms
 
-from heatsketch._arrays import Array, is_tensor
+from heatsketch._arrays import Array, is_tensor, on_host
 from heatsketch._checks import as_floats
 from heatsketch._random import random_block
 from heatsketch._threads import for_each_tile, single_threaded_blas
@@ -160,7 +160,8 @@ class Operator:
         ValueError, TypeError
             As in `asarray`.
         """
-        fits = is_tensor(X) and X.ndim in (1, 2) and len(X) == self.n and not X.is_complex()
+        there = is_tensor(X) and self.blocks is not HOST
+        fits = there and X.ndim in (1, 2) and len(X) == self.n and not X.is_complex()
         return self.blocks.native(X if fits else self.asarray(X), self.dtype)
 
     def as_given(self, Y: Block, X: Any) -> Any:
@@ -364,7 +365,8 @@ class Composed(Operator):
         other = copy(self)
         other.A = A
         if self._stored is not None:
-            other._stored = A.blocks.native(self._stored, self.dtype)
+            stored = on_host(self._stored) if A.blocks is HOST else self._stored
+            other._stored = A.blocks.native(stored, self.dtype)
         return other
 
     @property
@@ -538,7 +540,7 @@ class Deflated(Composed):
             raise ValueError(
                 f"The columns of V are not orthonormal (error {error:.1e}); pass qr(V)[0]."
             )
-        self._keep(V, spectrum)
+        self._keep(on_host(V) if self.blocks is HOST else V, spectrum)
 
     @classmethod
     def of(cls, A: Operator, V: Block, spectrum: Bounds | None = None) -> Deflated:

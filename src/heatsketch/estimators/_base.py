@@ -565,7 +565,7 @@ class DiffusionEstimator(Embedder, Weighed):
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
         dtype = A.dtype if isinstance(X, Diffusion) else X.dtype
         self.embedding_ = diffusion.expand(self._checked(Y, dtype))
-        if A.device is not None:  # a model may be used without its device
+        if A.blocks is not HOST:  # a model may be used without its device
             self.diffusion_ = diffusion.landed()
         if (beside := diffusion.beside) is not None:
             with rows_numbered(np.flatnonzero(~beside.counted)):

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._arrays import Array
+from heatsketch._arrays import Array, on_host
 from heatsketch._threads import ROW_TILE, row_tiles
-from heatsketch.core.blocks import Block, Blocks, blocks_of, largest_of_rows, multiply
+from heatsketch.core.blocks import HOST, Block, Blocks, blocks_of, largest_of_rows, multiply
 from heatsketch.core.operators import Deflated
 from heatsketch.device.operators import on_device
 from heatsketch.layout.free import (
@@ -263,7 +263,7 @@ class LinearMap(Map):
         """Return the product."""
         blocks, H = blocks_of(weights), self.H
         if blocks_of(H) != blocks:
-            H = blocks.native(H)
+            H = on_host(H) if blocks is HOST else blocks.native(H)
         return blocks.host(divided(multiply(weights, H), self.is_markov))
 
     def slopes(self, beside: Beside, columns: Array, weights: Array) -> Array:
@@ -276,7 +276,9 @@ class LinearMap(Map):
 
     def there(self, blocks: Blocks) -> LinearMap:
         """Return the map with H in a place."""
-        return replace(self, H=blocks.native(self.H))
+        if blocks_of(self.H) == blocks:
+            return self
+        return replace(self, H=on_host(self.H) if blocks is HOST else blocks.native(self.H))
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,7 +36,7 @@ _SAMPLING_ERROR = 1.25  # of an estimate of the dimension: uniform points may ex
 _MOST_LOG_DENSITY = 250.0  # of a density relative to the typical one: products of two are finite
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Affinity:
     """An affinity K of points.
 

@@ -93,7 +93,8 @@ def connectivity(K: Operator, row_sums: Array, vertex: Array) -> dict[str, Any]:
     labels, counts = K.labels(), {"isolated": len(alone)}
     if labels is None:
         return counts
-    blocks = blocks_of(labels)
+    if blocks_of(labels) != blocks:  # labels may be known on the host alone
+        blocks, loops = HOST, on_host(loops)
     bincount = blocks.xp.bincount
     if loops is not None:
         # Where there are no self-loops, every step may go from one half to the other. Two copies of
@@ -688,7 +689,7 @@ class Diffusion:
             "epsilon": built.epsilon,
             "by_content": built.by_content,
         }
-        if K.device is not None:  # matrices stay there, and nothing else
+        if K.blocks is not HOST:  # matrices stay there, and nothing else
             done: dict[int, Any] = {}
             parts = {name: landed(value, done) for name, value in parts.items()}
         return cls(

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.sparse.csgraph import connected_components, dijkstra, minimum_spanning_tree
 from scipy.spatial.distance import cdist
 
 from heatsketch._arrays import Array, Points, Rng, on_host
 from heatsketch._checks import check_choice, check_in_range, check_number
 from heatsketch._messages import DisconnectedWarning, ScaleWarning, name_rows, warn, warn_of_rows
 from heatsketch._random import seed_entropy
-from heatsketch._threads import filled, row_tiles
+from heatsketch._threads import filled, for_each_tile, row_tiles, track
 from heatsketch.core.blocks import blocks_of, inverse_permutation, is_large, permuted
 from heatsketch.neighbors import Distances, NeighborIndex, Neighbors, Search, ordered_search
 
@@ -470,6 +470,10 @@ def check_indices(landmarks: Any, n: int) -> Array:
     return indices
 
 
+_FEW = 2**17  # vertices of all searches for paths, which wait for no compiler
+_VERTICES_AT_A_TIME = 2**15  # of several searches; to hand one to a thread costs time, too
+
+
 def shortest_paths(graph: Any, sources: Array) -> Array:
     """Return the lengths of the shortest paths from some vertices to all.
 
@@ -491,7 +495,23 @@ def shortest_paths(graph: Any, sources: Array) -> Array:
     A search by SciPy 1.17 takes 0.7 to 1 of the time on one thread, but it holds the lock of the
     interpreter, so that two do not run in parallel.
     """
-    return blocks_of(graph).shortest_paths(graph, sources)
+    if not sparse.issparse(graph):
+        there: Any = blocks_of(graph)
+        return np.asarray(there.shortest_paths(graph, sources))
+    n = graph.shape[0]
+    if len(sources) * n <= _FEW:
+        return dijkstra(graph, indices=sources)
+    from heatsketch.core.loops import lower  # compiled loops
+
+    lengths = np.full((len(sources), n), np.inf)
+
+    def work(one: slice) -> None:
+        for s in range(one.start, one.stop):
+            lower(graph.indptr, graph.indices, graph.data, sources[s], lengths[s])
+
+    bar = track(None, "shortest paths", len(sources), "starts")
+    for_each_tile(work, len(sources), max(1, _VERTICES_AT_A_TIME // n), bar)
+    return lengths
 
 
 def spread_vertices(graph: sparse.csr_matrix, count: int, start: int = 0) -> Array:

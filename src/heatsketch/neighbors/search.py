@@ -37,6 +37,9 @@ from heatsketch.core.blocks import (
     blocks_of,
     inverse_permutation,
 )
+from heatsketch.core.blocks import (
+    pair_distances as pair_distances,
+)
 
 COORDINATES = ("euclidean", "cosine", "correlation")  # metrics of points in a space
 METRICS = (*COORDINATES, "manhattan", "hamming", "jaccard")
@@ -232,15 +235,6 @@ class Neighbors(NamedTuple):
         return blocks.csr((self.distances.ravel(), self.indices.ravel(), starts), (m, n))
 
 
-def pair_distances(x: Points, y: Points, rows: Block, columns: Block) -> Block:
-    """Return the distances |x[rows] - y[columns]| of pairs, from explicit differences.
-
-    They are where the numbers of the pairs are.
-    """
-    blocks: Any = blocks_of(rows)
-    return blocks.pair_distances(x, y, rows, columns)
-
-
 def all_distances(x: Array) -> Array:
     """Return the distances of all pairs of x (n, d), in the order of `pdist`.
 
@@ -361,7 +355,7 @@ class ExactSearch:
                 lists = self._tree.query_ball_point(x[rows], reach)
                 i = np.repeat(np.arange(len(lists)), [len(near) for near in lists])
                 j = np.concatenate([*lists, np.empty(0, np.int64)]).astype(np.int64)
-            d = HOST.pair_distances(x[rows], self._points, i, j)
+            d = pair_distances(x[rows], self._points, i, j)
             inside = d <= radii[rows][i]
             pairs.append((i[inside] + rows.start, j[inside], d[inside]))
         i, j, d = (np.concatenate(side) for side in zip(*pairs, strict=True))
@@ -391,7 +385,7 @@ class ExactSearch:
             i, j = np.divmod(np.flatnonzero(~(lower > kth[:, None])), n)
             if len(i) <= _MOST_CANDIDATES * k * m:
                 break
-        return smallest_of_rows(i, j, HOST.pair_distances(x, self._points, i, j), k)
+        return smallest_of_rows(i, j, pair_distances(x, self._points, i, j), k)
 
     def _bounds(self, x: Points, dtype: Any) -> tuple[Array, Array, Array]:
         """Return B (m, n), e (n,), e' (m,) with B_ij <= |x_i - y_j|² <= B_ij + e_j + e'_i."""
@@ -682,7 +676,7 @@ class NeighborIndex(Search):
         there = blocks_of(x)  # where the results are wanted
         search = self.search if there is HOST else self.search.at(there)
         x = x if x is None or search.blocks is HOST else search.blocks.native_if_small(x)
-        return Neighbors(*map(there.native, search.query(x, k)))
+        return Neighbors(*map(on_host if there is HOST else there.native, search.query(x, k)))
 
     def within(self, x: Any, radius: float) -> sparse.csr_matrix:
         """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored.
@@ -887,7 +881,12 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> tuple[Sea
         raise ValueError(
             "All distances are zero: every row of X is the same point; pass distinct points."
         )
-    points: Points = given[blocks_of(given).native(rows)]
+    points: Points
+    if blocks is HOST:
+        points = given[rows]
+    else:  # points that are too many for the device are here
+        there = blocks_of(given)
+        points = given[on_host(rows) if there is HOST else there.native(rows)]
     search: Search
     if of_index:
         search = neighbors.among(rows, points)
