@@ -12,7 +12,7 @@ import heatsketch as hs
 from heatsketch._arrays import landed
 from heatsketch.core.blocks import HOST
 from heatsketch.device.blocks import blocks_on, device_csr, device_memory
-from heatsketch.device.operators import on_device, stored
+from heatsketch.device.operators import TorchSparse, on_device
 from problems.clouds import cloud
 from problems.devices import Traffic, every_device, refuse_arrays
 
@@ -107,7 +107,7 @@ def test_a_long_path_is_one_component_and_negligible_links_join_nothing(device):
 def test_what_a_stored_matrix_says_of_itself(device):
     M = directed()
     M = M.maximum(M.T)
-    A, B = stored(device_csr(M, device)), hs.Sparse(M)
+    A, B = TorchSparse(device_csr(M, device)), hs.Sparse(M)
     assert A.spectrum == pytest.approx(B.spectrum)
     assert_array_equal(landed(A.diagonal()), B.diagonal())
     s = np.random.default_rng(0).uniform(1, 2, N)
@@ -183,6 +183,8 @@ def test_a_lack_of_memory_says_what_to_pass(monkeypatch):
         fail()
     with pytest.raises(RuntimeError, match="something else"), device_memory():
         raise RuntimeError("something else")
-    monkeypatch.setattr(importlib.import_module("heatsketch.markov.affinity"), "stored", fail)
+    monkeypatch.setattr(
+        importlib.import_module("heatsketch.markov.affinity"), "neighborhood_graph", fail
+    )
     with pytest.raises(MemoryError, match="device=None"):
         hs.HeatSketch(2, device="cpu").fit(cloud(50, 2))

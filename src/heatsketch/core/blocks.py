@@ -129,10 +129,6 @@ class HostBlocks(Place):
         """Return the row (nnz,) of each entry of a CSR matrix."""
         return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
-    def working_dtype(self, values: Block) -> Any:
-        """Return the precision in which places are moved, next to values in theirs."""
-        return float
-
     def combine(self, *sums: tuple[Block, float, Sequence[tuple[float, Block]]]) -> None:
         """Set the first of each (out, scale, [(c, T), ...]) to scale · out + Σ c T."""
 

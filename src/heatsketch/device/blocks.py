@@ -143,10 +143,6 @@ class DeviceBlocks(Place):
         """Count on the device."""
         return self.xp.arange(n, device=self.device)
 
-    def working_dtype(self, values: Block) -> Any:
-        """Keep the precision of the values."""
-        return values.dtype
-
     def for_rows(self, work: Callable[[slice], None], n: int, tile: int) -> None:
         """Work on all rows at once."""
         work(slice(0, n))

@@ -325,8 +325,3 @@ def on_device(A: Any, device: Any) -> Any:
     if isinstance(A, Kernel) and not sparse.issparse(A.points):
         return TorchKernel(A.points, A.epsilon, A.dtype, device)
     return device_csr(A, device) if sparse.issparse(A) else A
-
-
-def stored(matrix: Any) -> Operator:
-    """Return the operator of a symmetric CSR matrix (n, n), where it is."""
-    return TorchSparse(matrix) if isinstance(matrix, DeviceCSR) else Sparse.of(matrix)

@@ -454,10 +454,6 @@ class DiffusionEstimator(Embedder, Weighed):
             "diffusion_distance(model.diffusion_, time, pairs=(i, j)) is exact."
         )
 
-    @property
-    def _has_free_layout(self) -> bool:  # type: ignore[override]
-        return isinstance(self._map, FreeMap)
-
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
         tags = super().__sklearn_tags__()
@@ -558,7 +554,8 @@ class DiffusionEstimator(Embedder, Weighed):
         placed, judged_by = self._mapped(diffusion, times)
         A = diffusion.operator
         Y = A.blocks.host(placed.training(diffusion.step()))
-        self._map = placed.there(HOST)
+        self._map = placed if A.blocks is HOST else placed.there(HOST)
+        self._has_free_layout = isinstance(placed, FreeMap)
         chosen = getattr(self, "time_", None)
         self._fit_times = times if chosen is None else times_of(chosen)
         self.epsilon_ = diffusion.expand(diffusion.epsilon)

@@ -32,7 +32,7 @@ from scipy.stats import rankdata
 from heatsketch._arrays import Array, landed
 from heatsketch._random import content_order
 from heatsketch._threads import track
-from heatsketch.core.blocks import OPENING, Block, blocks_of, largest_of_rows
+from heatsketch.core.blocks import HOST, OPENING, Block, blocks_of, largest_of_rows
 from heatsketch.device.operators import on_device
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.new_points import PointKernel
@@ -449,7 +449,9 @@ class LogDistances:
         dtype: Any,
         mass: Array | None = None,
     ) -> None:
-        self.pairs = on_device(_symmetric(n, pairs, targets), blocks.device)
+        self.pairs: Any = _symmetric(n, pairs, targets)
+        if blocks is not HOST:
+            self.pairs = on_device(self.pairs, blocks.device)
         self.pairs.data = blocks.native(self.pairs.data, dtype)
         self.blocks = blocks
         self.total = float(len(pairs[0]))
@@ -599,7 +601,7 @@ def free_layout(
     n, centre = len(start), float(np.median(targets))
     targets = targets - centre
     blocks: Any = blocks_of(M)
-    dtype = blocks.working_dtype(M.data)
+    dtype = float if blocks is HOST else M.data.dtype
     there, of = (None if x is None else blocks.native(x, dtype) for x in (mass, sizes))
     edges = edges_of(M, dtype, there, of)
     opening = _OPENING if n > _EXACT_UP_TO else 0.0

@@ -420,7 +420,8 @@ def free_map(
             pairs, targets = wanted_distances(own, rows, misfit * (1 - path_weight))
             targets = spread_targets(targets, part, c)
             step = M if len(vertices) == diffusion.n else M[vertices][:, vertices]
-            step, places, targets = with_few_digits(on_device(step, blocks.device), places, targets)
+            step = step if blocks is HOST else on_device(step, blocks.device)
+            step, places, targets = with_few_digits(step, places, targets)
             places = free_layout(
                 step,
                 places,
@@ -477,7 +478,8 @@ def step_graph(diffusion: Diffusion) -> Any:
     It is where M is, if that has no larger rows, else on the host. None where entries of A are not
     known without products.
     """
-    M, A = diffusion.directed_step, on_device(diffusion.operator, None)
+    M, A = diffusion.directed_step, diffusion.operator
+    A = A if A.blocks is HOST else on_device(A, None)
     M = A.sparse_matrix() if M is None else M
     if M is not None:
         return largest_of_rows(M, _STEP_ENTRIES)

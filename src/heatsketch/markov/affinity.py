@@ -18,7 +18,6 @@ from heatsketch.core.blocks import blocks_of, inverse_permutation
 from heatsketch.core.graph import as_graph, as_operator
 from heatsketch.core.kernel import EXPONENT_BOUND, Kernel
 from heatsketch.core.operators import Dense, LinearMap, Operator, Sparse
-from heatsketch.device.operators import stored
 from heatsketch.markov.new_points import DenseKernel, NeighborKernel, OutOfSampleKernel
 from heatsketch.neighbors import Distances, in_metric, ordered_search
 from heatsketch.neighbors.graph import (
@@ -227,7 +226,13 @@ def knn_affinity(
     )
     directed = kernel.weights(graph, out=graph.data)
     directed.eliminate_zeros()
-    K = stored(blocks_of(directed).both_ways(directed))
+    symmetric = blocks_of(directed).both_ways(directed)
+    if sparse.issparse(symmetric):
+        K: Operator = Sparse.of(symmetric)
+    else:
+        from heatsketch.device.operators import TorchSparse
+
+        K = TorchSparse(symmetric)
     return Affinity(
         operator=K,
         vertex=near.vertex,

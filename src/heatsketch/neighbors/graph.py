@@ -281,8 +281,7 @@ def _as_csr(nearest: Neighbors, order: Array, number: Array) -> sparse.csr_matri
     `order` (m,) is the list of each row, `number` (n,) the column of each point.
     """
     order, number = map(blocks_of(nearest.indices).native, (order, number))
-    lists = Neighbors(nearest.distances[order], number[nearest.indices[order]])
-    rows = lists.as_csr(len(number))
+    rows = Neighbors(nearest.distances[order], number[nearest.indices[order]]).as_csr(len(number))
     rows.sort_indices()
     return rows
 

@@ -7,7 +7,7 @@ import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import exprel
@@ -323,11 +323,14 @@ class Accumulated(Filter):
 
     t: float
     end: float = None  # type: ignore[assignment]
+    _power: ClassVar[Power]  # λ^t, of each
 
     def __post_init__(self) -> None:
-        t = Power(self.t).p
+        power = Power(self.t)  # checks t
+        t = power.p
         end = _LAST_TIME * max(t, 1) if self.end is None else self.end
         object.__setattr__(self, "t", t)
+        object.__setattr__(self, "_power", power)
         object.__setattr__(self, "end", check_number(end, "end", low=t, open_low=True))
 
     def with_log_scale(self, lam: Array) -> tuple[Array, float]:
@@ -338,7 +341,7 @@ class Accumulated(Filter):
         ValueError
             t is not whole and an eigenvalue is negative.
         """
-        values, log_scale = Power(self.t).with_log_scale(lam)
+        values, log_scale = self._power.with_log_scale(lam)
         # log √((1 - λ^{2c}) / (1 - λ²)) for the number c of times, at every λ and at m.
         moduli, count = np.abs(np.asarray(lam, dtype=float)), self.end - self.t
         moduli = np.append(moduli, np.max(moduli, initial=0.0))
@@ -355,7 +358,7 @@ class Accumulated(Filter):
 
     def degree(self, interval: Bounds, tol: float) -> float:
         """Estimate the degree: the root has branch points at e^{±iπ/(T-t)}."""
-        power = Power(self.t).degree(interval, tol)
+        power = self._power.degree(interval, tol)
         return power + math.log(2 / tol) * math.sqrt((self.end - self.t) / math.pi)
 
     def reduced(self) -> Accumulated:
@@ -366,7 +369,7 @@ class Accumulated(Filter):
         ValueError
             t is less than 1.
         """
-        return Accumulated(Power(self.t).reduced().p, self.end - 1)
+        return Accumulated(self._power.reduced().p, self.end - 1)
 
 
 @dataclass(frozen=True)
