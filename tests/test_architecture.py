@@ -42,7 +42,7 @@ NOT_FOR_USERS = {"test", "bench", "docs", "quality", "dev"}  # extras
 INSTALLED_AS = {"sklearn": "scikit-learn"}  # else a library is imported by its name
 
 ROOT = Path(heatsketch.__file__).parent
-TREES = {}  # by the name of the module: "operators.base"; a folder is its __init__
+TREES = {}  # by the name of the module: "core.operators"; a folder is its __init__
 for path in sorted(ROOT.rglob("*.py")):
     parts = path.relative_to(ROOT).with_suffix("").parts
     name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -60,7 +60,7 @@ def test_a_code_has_the_bits_of_all_coordinates_in_turn_the_highest_first(c):
     bits = CODE_BITS // c
     cells = np.random.default_rng(c).integers(0, 2**bits, (50, c)).astype(np.uint64)
     cells[0], codes = 2**bits - 1, np.empty(50, np.uint64)
-    interleave(cells, 0, 50, codes)
+    interleave(cells, codes, 0, 50)
     in_turn = [zip(*(f"{cell:0{bits}b}" for cell in row), strict=True) for row in cells.tolist()]
     assert codes.tolist() == [int("".join(map("".join, turns)), 2) for turns in in_turn]
 

@@ -1,6 +1,6 @@
 """The methods of *Linear and nonlinear dimensionality reduction*, one family per module.
 
-Neighbourhoods and shortest paths are in `heatsketch.graphs`, classical scaling in
+Neighbourhoods and shortest paths are in `heatsketch.neighbors`, the factor of classical scaling in
 `heatsketch.spectral`.
 """
 

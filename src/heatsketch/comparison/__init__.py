@@ -1,6 +1,6 @@
 """Methods compared on the same data, with the same neighbours, and the audit of one picture.
 
-`run` runs them and makes the table, `methods` has all estimators by name, `audit` is the audit.
+`run` has all estimators by name, runs them and makes the table; `audit` is the audit.
 """
 
 from heatsketch.comparison.run import Comparison, Row, compare

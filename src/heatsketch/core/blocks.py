@@ -18,13 +18,12 @@ from scipy import sparse
 from scipy.linalg import qr
 from sklearn.utils.extmath import row_norms
 
-from heatsketch._arrays import Array, Points, is_tensor, on_host
+from heatsketch._arrays import Array, Points, is_tensor, landed, on_host
 from heatsketch._random import distinct_rows
 from heatsketch._threads import for_each_tile, row_tiles, sum_over_tiles, tiled
 
 if TYPE_CHECKING:
     from heatsketch.device.blocks import DeviceBlocks
-from heatsketch._arrays import landed
 
 Block: TypeAlias = Any  # array or tensor (n, k) or (n,)
 
@@ -297,7 +296,7 @@ def repulsion_by_tree(
     def encode(rows: slice) -> None:
         scale = (2.0 ** (loops.CODE_BITS // c) - 1) / width
         cells[rows] = (U[rows] - low) * scale
-        loops.interleave(cells, rows.start, rows.stop, codes)
+        loops.interleave(cells, codes, rows.start, rows.stop)
 
     for_each_tile(encode, n, 4_096)
     order = np.argsort(codes)

@@ -115,7 +115,7 @@ class Tree(NamedTuple):
 
 
 @compiled
-def interleave(cells: Array, start: int, stop: int, codes: Array) -> None:
+def interleave(cells: Array, codes: Array, start: int, stop: int) -> None:
     """Write the codes (n,) of cells (n, c): bits of all coordinates in turn, the highest first."""
     c = cells.shape[1]
     for i in range(start, stop):

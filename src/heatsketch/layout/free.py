@@ -347,6 +347,16 @@ class StiffTerm(Term, Protocol):
         """Return about how much the gradient changes with the place of a point, (n, 1) or one."""
 
 
+class PairTerm(StiffTerm, Protocol):
+    """A term whose gradient is Σ_j w_ij (y_i - y_j) over pairs, as `blocks.forces` sums it."""
+
+    def weights(self, squares: Block, s: float) -> Block:
+        """Return w of the pairs, from their squared distances."""
+
+    def loop(self, s: float) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        """Return the compiled loop that sums with these weights, and its numbers."""
+
+
 class Neighbors:
     """a KL(p || q) = a Σ p log(p / q): near points of the data shall be near in the picture.
 

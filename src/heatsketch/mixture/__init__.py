@@ -2,11 +2,10 @@
 
 `components` prepares a checked mixture once and computes its densities, `overlaps` their inner
 products, `transition_distances` their distances. `mixture_kernel` has the public class,
-`MixtureKernel`. `feature_map` has the bases of feature maps: `cholesky_map` is the compact one
-(`cholesky` its algorithm), `taylor_map` and `hermite_map` are those by series (`series_map` their
-base, `trust_region` the problem in their bounds), `tensor_sketch` random projections. `steps` is
-the diffusion at later times. `fitting` fits mixtures to points, by default in the coordinates of
-`whitening`, and `marginal` those with missing entries.
+`MixtureKernel`. `cholesky_map` has the base of feature maps and the compact one; `series` those by
+series, with the problem in their bounds, and random projections. `fitting` fits mixtures to points,
+by default in whitened coordinates, and has the diffusion at later times; `marginal` fits those with
+missing entries.
 """
 
 from heatsketch.mixture.cholesky_map import CholeskyMap

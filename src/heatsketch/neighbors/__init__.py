@@ -1,9 +1,8 @@
 """Nearest neighbours of points: by a tree, by blocks of all distances, by lists, or on a device.
 
-`index` has `NeighborIndex`, and accepts the searches, metrics and graphs that the caller passes;
-`placed` chooses the search of points in one place: that of all points, which `backend` has, or
-`inverted_lists`, the approximate search, whose recall is measured (`recall`); `exact` has distances
-of pairs; `metric` maps points so that Euclidean distances are those of another metric.
+`search` has `NeighborIndex`, the searches and metrics that a caller passes, and distances of pairs;
+`lists` the approximate search, whose recall is measured; `graph` graphs of neighbours and paths
+along these; `missing` fills missing entries by neighbours.
 """
 
 from heatsketch._random import distinct_rows

@@ -1,8 +1,8 @@
 """Reports: one interactive page of HTML about an embedding.
 
-`summary` describes an estimator in lines of text. `facts` has `report`, which collects what a page
-says, with `frames`, the points at other times, and `columns`, their colours. `writer` puts the
-facts into the page (report.html, report.css, and the scripts).
+`facts` has `report`, which collects what a page says, with frames, the points at other times, and a
+description of an estimator in lines of text; `columns` has their colours. `writer` puts the facts
+into the page (report.html, report.css, and the scripts).
 """
 
 from heatsketch.reports.facts import report

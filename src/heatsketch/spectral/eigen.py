@@ -519,7 +519,7 @@ def slowest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = Non
         vectors = (pairs or leading_eigenpairs(B, missing, tol, rng))[1]
         H = np.hstack([H, blocks.host(vectors)])
     X = blocks.native(H)
-    image = A @ X
+    image = A.product(blocks.native(X, A.dtype))
     values = blocks.dots(X, image)
     residuals = blocks.norms(image - X * blocks.native(values))
     return Spectrum(values, fix_signs(H), residuals)

@@ -2,7 +2,7 @@
 
 `intervals` says how far a sketched distance is from the true one, `resampling` draws the columns of
 a sketch or the points of the data again, `pseudotimes` says how far points are from where something
-starts, `discrepancy` how much two diffusions differ on the same points, `samples` on others.
+starts, `discrepancy` how much two diffusions, or two samples, differ.
 """
 
 from heatsketch.uncertainty.discrepancy import (
