@@ -6,8 +6,8 @@ temporary name and renamed when complete.
 One module per format (`numpy_files`, `text`, `parquet`, `anndata_files`) has its `read`, `write`
 and `blocks`, as far as the format has them; `formats` maps suffixes to modules. They share:
 
-- `table`: the record, the options, the rules for columns, float arrays and CSR matrices; label, gaps
-  and scales; points that are read by blocks of rows
+- `table`: the record, the options, the rules for columns, float arrays and CSR matrices; labels,
+  gaps and scales; points that are read by blocks of rows
 - `text`: the definition of a number, the choice of features in text, sheets and Parquet, and the
   test whether the first row holds names
 - `files`: atomic writing, limits on size, errors
