@@ -63,8 +63,7 @@ from .reports.facts import report
 from .scales import connecting_epsilon, density_estimate, intrinsic_dimension, ksum, nearest_epsilon
 from .spectral.eigen import eigh
 from .spectral.filters import Accumulated, Heat, Power
-from .spectral.functions import sketch
-from .spectral.heat_kernel import heat_kernel_embedding
+from .spectral.functions import heat_kernel_embedding, sketch
 from .spectral.traces import heat_trace
 from .uncertainty import (
     columns_for,
