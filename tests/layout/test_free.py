@@ -26,7 +26,7 @@ from heatsketch.layout.free import (
     with_few_digits,
 )
 from heatsketch.layout.maps import (
-    Beside,
+    NewPoint,
     located,
     locations,
     slope_and_curvature,
@@ -322,7 +322,7 @@ def test_slopes_of_locations_are_differences(c):
     wanted, columns = differences(place, x, 1e-3), np.arange(12)
     for one, w, slopes in zip(x, weights(x), wanted, strict=True):
         order = rng.permutation(12)  # the weights come in another order than the affinities
-        beside = Beside(w, columns, one - X, None, 2 * (X - one), None)
+        beside = NewPoint(w, columns, one - X, None, 2 * (X - one), None)
         found = slopes_of_location(Y, 3.0, order, w[order], beside)
         assert_allclose(found, slopes, atol=1e-6)
 

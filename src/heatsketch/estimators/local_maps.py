@@ -7,7 +7,7 @@ from scipy.spatial import cKDTree
 from heatsketch._arrays import Array
 from heatsketch._messages import warn_of_rows
 from heatsketch._threads import row_tiles
-from heatsketch.layout.maps import Beside, Map
+from heatsketch.layout.maps import Map, NewPoint
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.new_points import PointKernel, fraction_less_new
 
@@ -56,7 +56,7 @@ def derivatives(diffusion: Diffusion, placed: Map, X: Array) -> Array:
             columns = K.indices[own]
             apart = x - points[columns]
             slopes = kernel.log_slopes(apart, columns), kernel.pull_slopes(apart, columns)
-            beside = Beside(K.data[own], columns, apart, *slopes, near.scaling)
+            beside = NewPoint(K.data[own], columns, apart, *slopes, near.scaling)
             found.append(placed.slopes(beside, weights.indices[row], weights.data[row]))
     return np.stack(found)
 

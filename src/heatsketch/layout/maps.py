@@ -41,8 +41,8 @@ _LOCATED = 2**21  # pairs of places looked at together
 
 
 @dataclass(frozen=True, eq=False)
-class Beside:
-    """A point beside the training points that it has affinities to.
+class NewPoint:
+    """A new point, and the training points that it has affinities to.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Beside:
     scaling: Scaling
 
 
-def slopes_of_row(H: Array, is_markov: bool, beside: Beside) -> Array:
+def slopes_of_row(H: Array, is_markov: bool, beside: NewPoint) -> Array:
     """Return the derivatives (k, d) of a row of A H, or in the Markov form of the quotient.
 
     The last column of H (n, k + 1) is √π.
@@ -94,7 +94,7 @@ def slopes_of_row(H: Array, is_markov: bool, beside: Beside) -> Array:
 
 
 def slopes_of_location(
-    places: Array, s: float, pulling: Array, strength: Array, beside: Beside
+    places: Array, s: float, pulling: Array, strength: Array, beside: NewPoint
 ) -> Array:
     """Return the derivatives (k, d) of the location of the places that pull with these strengths.
 
@@ -225,7 +225,7 @@ class Map(ABC):
         return self.weighed(self.weights(near))
 
     @abstractmethod
-    def slopes(self, beside: Beside, columns: Array, weights: Array) -> Array:
+    def slopes(self, beside: NewPoint, columns: Array, weights: Array) -> Array:
         """Return the derivatives (k, d) of the place of a point whose weights these are."""
 
     @abstractmethod
@@ -266,7 +266,7 @@ class LinearMap(Map):
             H = on_host(H) if blocks is HOST else blocks.native(H)
         return blocks.host(divided(multiply(weights, H), self.is_markov))
 
-    def slopes(self, beside: Beside, columns: Array, weights: Array) -> Array:
+    def slopes(self, beside: NewPoint, columns: Array, weights: Array) -> Array:
         """Return those of a row of A H; its weights follow from the affinities."""
         return slopes_of_row(self.H, self.is_markov, beside)
 
@@ -313,7 +313,7 @@ class FreeMap(Map):
         """Return the locations."""
         return locations(self.places, weights, self.s)
 
-    def slopes(self, beside: Beside, columns: Array, weights: Array) -> Array:
+    def slopes(self, beside: NewPoint, columns: Array, weights: Array) -> Array:
         """Return those of the location."""
         return slopes_of_location(self.places, self.s, columns, weights, beside)
 
