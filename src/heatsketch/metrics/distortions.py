@@ -464,40 +464,34 @@ def diffusion_distortion(
 
 
 def distortion_from(
-    F: Any, wanted: DiffusionDistances, n_pairs: int | None = None, rng: Rng = 0
-) -> Distortion:
-    """Measure how an embedding F (n, k) changes distances; see `diffusion_distortion`."""
-    F, counted = _as_embedding(F), wanted.counted
-    n = wanted.rows.n_points if counted is None else len(counted)
-    if len(F) != n:
-        raise ValueError(f"F has {len(F)} rows but A has {n} points; pass a row for each point.")
-    if n_pairs is not None:
-        n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
-    leading = wanted.rows.n_points <= ALL_PAIRS_UP_TO or not wanted.is_spread_out()
-    S, error = wanted.coordinates(_SKETCH_COLUMNS, leading=leading)
-    return _of_counted(F, S, error, wanted, n_pairs, rng)
-
-
-def compare_distances(F: Array, S: Array, wanted: DiffusionDistances, error: float) -> Distortion:
-    """Measure how the rows of F (n, k) keep the diffusion distances `wanted`, as `distortion_from`.
-
-    The distances between the rows of S, those of the points that count, are these, up to an error
-    of the mean squared distance.
-    """
-    if len(S) > ALL_PAIRS_UP_TO and error > _NEGLIGIBLE and wanted.is_spread_out():
-        S, error = wanted.coordinates(_SKETCH_COLUMNS, leading=False)
-    return _of_counted(F, S, error, wanted)
-
-
-def _of_counted(
-    F: Array,
-    S: Array,
-    error: float,
+    F: Any,
     wanted: DiffusionDistances,
     n_pairs: int | None = None,
     rng: Rng = 0,
+    known: tuple[Array, float] | None = None,
 ) -> Distortion:
-    """Compare the points that count; the worst pairs are rows of F (points, k)."""
+    """Measure how an embedding F (n, k) changes distances; see `diffusion_distortion`.
+
+    `known` are rows S, of the points that count, whose distances are those wanted, up to an error
+    of the mean squared distance; F is then an embedding of the package. The worst pairs are rows
+    of F.
+    """
+    n = wanted.rows.n_points
+    if known is None:
+        F = _as_embedding(F)
+        of_all = n if wanted.counted is None else len(wanted.counted)
+        if len(F) != of_all:
+            raise ValueError(
+                f"F has {len(F)} rows but A has {of_all} points; pass a row for each point."
+            )
+        if n_pairs is not None:
+            n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
+        leading = n <= ALL_PAIRS_UP_TO or not wanted.is_spread_out()
+        S, error = wanted.coordinates(_SKETCH_COLUMNS, leading=leading)
+    else:
+        S, error = known
+        if len(S) > ALL_PAIRS_UP_TO and error > _NEGLIGIBLE and wanted.is_spread_out():
+            S, error = wanted.coordinates(_SKETCH_COLUMNS, leading=False)
     numbers = np.arange(len(F)) if wanted.counted is None else np.flatnonzero(wanted.counted)
     F = F[numbers]
     if len(F) <= ALL_PAIRS_UP_TO:

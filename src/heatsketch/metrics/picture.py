@@ -14,7 +14,7 @@ from heatsketch.layout.free import Lengths, graph_of_lengths
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import LeadingPairs
 from heatsketch.metrics.distances import DiffusionDistances
-from heatsketch.metrics.distortions import Distortion, compare_distances, distortion_from
+from heatsketch.metrics.distortions import Distortion, distortion_from
 from heatsketch.metrics.neighborhoods import excess_ranks, losses, rank_correlation
 from heatsketch.neighbors.graph import shortest_paths
 
@@ -237,11 +237,8 @@ class Picture:
             ends=self.ends,
             leading=leading,
         )
-        if self.rows is None:
-            distortion = distortion_from(self.places, wanted)
-        else:
-            rows = self.rows[diffusion.vertex]
-            distortion = compare_distances(self.places, rows, wanted, self.error)
+        known = None if self.rows is None else (self.rows[diffusion.vertex], self.error)
+        distortion = distortion_from(self.places, wanted, known=known)
         distortion = distortion._replace(held_out_log_L=self.held_out_log_L)
         if not self.of_points:
             return distortion, None

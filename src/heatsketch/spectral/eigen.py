@@ -488,7 +488,9 @@ _TOLERANCE = 1e-11  # error of a pair, relative to the distance of λ from σ
 _COPIES = 8  # further pairs, enough to find all of ten equal eigenvalues
 
 
-def slowest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = None) -> Spectrum:
+def slowest_eigenpairs(
+    A: Deflated, k: int, *, by_modulus: bool = False, tol: float = 1e-8, rng: Rng = None
+) -> Spectrum:
     """Return the leading eigenpairs of a deflated diffusion, by linear systems or by `eigh`.
 
     If a graph has several components, the eigenvectors of the eigenvalue 1 are known: differences
@@ -501,12 +503,17 @@ def slowest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = Non
         its spectrum.
     k, tol, rng
         As in `eigh`.
+    by_modulus : bool
+        Whether the pairs with the largest |λ| are wanted, by |λ|, in place of those with the
+        largest λ.
 
     Returns
     -------
     Spectrum
         Of arrays.
     """
+    if by_modulus:
+        return _by_modulus(A, k, tol, rng)
     blocks, matrix = A.blocks, A.sparse_matrix()
     H = np.empty((A.n, 0))
     labels = None if matrix is None else A.components()
@@ -525,14 +532,10 @@ def slowest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = Non
     return Spectrum(values, fix_signs(H), residuals)
 
 
-def largest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = None) -> Spectrum:
-    """Return the eigenpairs of a deflated diffusion with the largest |λ|, by |λ|.
-
-    They are at the two ends of the spectrum: see `slowest_eigenpairs` for the upper one.
-    """
+def _by_modulus(A: Deflated, k: int, tol: float, rng: Rng) -> Spectrum:
+    """Return the pairs with the largest |λ|, which are at the two ends of the spectrum."""
     if A.n <= DENSE_LIMIT:
-        every = slowest_eigenpairs(A, A.n - A.n_deflated, tol=tol, rng=rng)
-        values, vectors, residuals = every
+        values, vectors, residuals = slowest_eigenpairs(A, A.n - A.n_deflated, tol=tol, rng=rng)
     else:
         upper = slowest_eigenpairs(A, k, tol=tol, rng=rng)
         lower = leading_eigenpairs(Affine(A, -1.0), k, tol, rng)
@@ -544,7 +547,6 @@ def largest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = Non
     return Spectrum(values[order], vectors[:, order], residuals[order])
 
 
-@single_threaded_blas()  # the same bits for any number of threads
 def inverse_eigenpairs(A: Operator, k: int, rng: Rng) -> tuple[Array, Array] | None:
     """Return the k largest eigenvalues, descending, and eigenvectors; None if products are faster.
 
