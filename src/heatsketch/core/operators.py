@@ -291,8 +291,12 @@ class Operator:
         """The operator from which they are taken."""
         return self
 
-    def project(self, X: Any) -> Any:
-        """Return X without the directions that are taken out; X itself if there are none."""
+    def project(self, X: Any, out: Block | None = None) -> Any:
+        """Return X without the directions that are taken out; X itself if there are none.
+
+        `out` is a block for the result, and may be X, a block itself; no other operator writes to
+        it.
+        """
         return X
 
     def multiply_projected(self, X: Any) -> Any:
@@ -589,14 +593,18 @@ class Deflated(Composed):
         """Return (I - VVᵀ) X; `out` may be X, to save a copy."""
         return self.blocks.project(X, self._stored, out) if self.n_deflated else X
 
-    def project(self, X: Any) -> Any:
-        """Return (I - VVᵀ) X.
+    def project(self, X: Any, out: Block | None = None) -> Any:
+        """Return (I - VVᵀ) X; `out`, a block of this precision, may be X, to save a copy.
 
         Raises
         ------
         ValueError, TypeError
             A block that is not of n rows, of more than two axes, or not of real numbers.
         """
+        if not self.n_deflated:
+            return X
+        if out is not None:
+            return self.without_V(X, out)
         return self.as_given(self.without_V(self.block(X)), X)
 
     def multiply_projected(self, X: Any) -> Any:
