@@ -83,10 +83,15 @@ def device(request):
     if request.param != "stand-in":
         yield request.param
         return
+    import torch
+
     from problems.card import card
 
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # of many small steps, in which threads wait for each other
     with card():
         yield "cuda"
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture

@@ -128,3 +128,32 @@ def test_sparse_points_are_not_placed_among_dense_ones(affinity):
         ):
             method(new)
     assert model.transform(new.toarray()).shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "name", ["Isomap", "LandmarkIsomap", "LocallyLinearEmbedding", "LaplacianEigenmap"]
+)
+def test_classical_methods_refuse_sparse_points_among_dense_ones(name):
+    model = getattr(hs.classical, name)(1, n_neighbors=4).fit(
+        np.random.default_rng(0).normal(size=(30, 3))
+    )
+    with pytest.raises(ValueError, match=r"sparse, but the index has dense points; pass x.toarray"):
+        model.transform(sparse.csr_matrix(np.eye(3)))
+
+
+@pytest.mark.parametrize("bad", [[[1.0, 2, 3]], [[np.nan, 0.0]], [[1j, 0.0]], "a"])
+@pytest.mark.parametrize(
+    "options", [{}, {"affinity": "dense"}, {"affinity": "dense", "epsilon": 1.0}]
+)
+def test_the_rule_for_new_points_checks_them(bad, affinity, epsilon):
+    kernel = hs.diffusion(X, n_neighbors=4, affinity=affinity, epsilon=epsilon).out_of_sample
+    for method in (kernel.new_rows, kernel.novelty):
+        with pytest.raises((ValueError, TypeError), match=r"features|NaN|[Cc]omplex|path"):
+            method(bad)
+
+
+def test_parameters_are_looked_at_before_points():
+    with pytest.raises(ValueError, match="cut=-1 is out of range"):
+        hs.diffusion(np.full((5, 2), np.nan), cut=-1)
+    with pytest.raises(ValueError, match="affinity='precomputed' is unknown"):
+        hs.diffusion(hs.Dense(np.eye(5)), affinity="precomputed")

@@ -11,6 +11,7 @@ from scipy.spatial.distance import pdist
 
 import heatsketch as hs
 from heatsketch._random import random_block
+from heatsketch.core.operators import Operator
 from heatsketch.spectral.filters import FILTERS
 from problems.toy_filter import Resolvent
 from problems.toy_operator import Circulant
@@ -118,3 +119,29 @@ def test_times_of_the_filter_follow_from_its_values(resolvent, diffusions):
     first, last = gap.eigenvalues_[1], lam[1]
     # The largest difference of 1 / (1 + ta) and 1 / (1 + tb) is at t = 1 / √(ab).
     assert t == pytest.approx(1 / np.sqrt((1 - first) * (1 - last)), rel=1e-3)
+
+
+class Foreign(Operator):
+    """A symmetric matrix whose products come as `given` makes them."""
+
+    def __init__(self, dtype, given):
+        self.n, self.dtype, self.spectrum, self.given = N, np.dtype(dtype), (-N, N), given
+
+    def _matmul(self, X):
+        return self.given(MATRIX @ X)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("given", [np.float64, np.float32, np.ndarray.tolist])
+@pytest.mark.parametrize("f", [hs.Power(3), hs.Heat(2.0)], ids=str)
+def test_products_of_any_form_are_taken_in_the_precision_of_the_operator(dtype, given, f):
+    found = hs.sketch(Foreign(dtype, given), f, 4, rng=0)
+    expected = hs.sketch(hs.Dense(MATRIX.astype(dtype), (-N, N)), f, 4, rng=0)
+    assert found.dtype == dtype
+    tolerance = 1e-12 if dtype == np.float64 and given is not np.float32 else 1e-5
+    assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max())
+
+
+def test_products_of_other_rows_are_refused():
+    with pytest.raises(ValueError, match=r"A product of Foreign has shape \(89, .*a row for each"):
+        hs.eigh(hs.Deflated(Foreign(float, lambda Y: Y[1:]), np.eye(N, 1)), 2)

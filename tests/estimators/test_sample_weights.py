@@ -278,3 +278,12 @@ def test_weights_need_a_form_that_they_fit():
     sketch = hs.HeatSketch(4, random_state=0).fit(X, ids=range(50), sample_weight=WHOLE)
     with pytest.raises(ValueError, match="have weights"):
         sketch.update(NEW, ids=range(50, 59))
+
+
+@pytest.mark.parametrize("make", [hs.HeatSketch, hs.DiffusionMap, hs.HeatEmbedding])
+@pytest.mark.parametrize(
+    "options", [{}, {"affinity": "radius", "epsilon": 3.0}, {"affinity": "dense"}], ids=str
+)
+def test_weights_that_leave_one_point_are_refused(make, options):
+    with pytest.raises(ValueError, match=r"above 0 for 1 point\(s\); pass weights above 0 of at"):
+        make(1, **options).fit(X, sample_weight=np.eye(len(X))[0])

@@ -322,3 +322,12 @@ def test_at_low_powers_a_sketch_is_noise_and_at_high_ones_a_multiple_of_an_eigen
         assert np.linalg.norm(F - of_v) <= 1e-6 * np.linalg.norm(F)
         r = v @ F * math.sqrt(8) / (values[-2] ** p if deflate else 1)
         np.testing.assert_allclose(r, v @ G, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("given", "wanted"), [("f2", "f4"), ("g", "f8"), ("i4", "f8")])
+@pytest.mark.parametrize("f", [hs.Power(3), hs.Heat(2.0)], ids=str)
+def test_matrices_of_other_precisions_are_taken_in_single_or_double(given, wanted, f):
+    M = np.round(8 * np.eye(30) + 4 * np.eye(30, k=1) + 4 * np.eye(30, k=-1)).astype(given)
+    for matrix in (M, sparse.csr_matrix(M) if given != "f2" else M):
+        found = hs.sketch(matrix / np.array(32, given) if given != "i4" else matrix, f, 3, rng=0)
+        assert found.dtype == wanted

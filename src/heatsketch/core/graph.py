@@ -50,7 +50,7 @@ def as_operator(A: Any, name: str = "A") -> Operator:
         from heatsketch.device.operators import TorchDense, TorchSparse
 
         return TorchSparse(A) if is_sparse else TorchDense(A)
-    return (Sparse if is_sparse else Dense).of(matrix)
+    return Sparse(matrix) if is_sparse else Dense(matrix)
 
 
 @runtime_checkable

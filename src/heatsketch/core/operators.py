@@ -141,11 +141,18 @@ class Operator:
     def product(self, X: Block) -> Block:
         """Multiply a block, where A computes and in its precision, as `block` makes it.
 
-        Nothing is checked. Callers may write to the result.
+        X is not checked. The result is in this precision, too, and callers may write to it.
         """
         Y = self._matmul(X)
-        if isinstance(Y, np.ndarray) and np.may_share_memory(Y, X):
-            Y = Y.copy()  # as of a permutation
+        if self.blocks is HOST:
+            Y = np.asarray(Y, self.dtype)
+            if np.may_share_memory(Y, X):
+                Y = Y.copy()  # as of a permutation
+        if Y.shape != X.shape:
+            raise ValueError(
+                f"A product of {type(self).__name__} has shape {tuple(Y.shape)}, and the block "
+                f"{tuple(X.shape)}; let its _matmul return a row for each row."
+            )
         return Y
 
     def _matmul(self, X: Block) -> Block:

@@ -293,7 +293,7 @@ def read_gaps(est: Any, X: Any, reset: bool) -> tuple[Any, Donors | None]:
     """Return points as they are read, and the rows by which gaps are filled, if there are any."""
     parameters = est if reset else est._fitted_as
     has_points = "precomputed" not in (parameters.affinity, parameters.metric)
-    copy = reset and parameters.metric != "precomputed"  # X may be changed in place later
+    copy = reset and has_points  # X may be changed in place later; given matrices are copied below
     points = read_points(est, X, reset, accept_sparse=True, allow_nan=has_points, copy=copy)
     if reset:
         est._donors = est._filled = None
@@ -374,6 +374,11 @@ def _read_points(est: Any, X: Any, weights: Any, options: dict[str, Any]) -> Giv
         if not counted.all():
             if est.metric == "precomputed" or sparse.issparse(est.neighbors):
                 raise ValueError(_NO_ZEROS.format("distances"))
+            if np.count_nonzero(counted) < 2:
+                raise ValueError(
+                    f"sample_weight is above 0 for {np.count_nonzero(counted)} point(s); pass "
+                    "weights above 0 of at least 2."
+                )
             beside = Beside(counted, points[~counted])
             training, weights = points[counted], weights[counted]
             gaps = None if gaps is None else gaps[counted]

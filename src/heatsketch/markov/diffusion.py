@@ -405,10 +405,9 @@ class Diffusion:
         >>> np.allclose(d.operator @ d.root, d.root)
         True
         """
-        device = device_of(X) if device is None else device
-        # Copies of distances are made below.
         return cls._of_points(
-            check_points(X, copy=metric != "precomputed"),
+            X,
+            is_checked=False,
             metric=metric,
             affinity=affinity,
             epsilon=epsilon,
@@ -419,7 +418,7 @@ class Diffusion:
             cut=cut,
             tol=tol,
             max_iter=max_iter,
-            device=device,
+            device=device_of(X) if device is None else device,
             sample_weight=sample_weight,
         )
 
@@ -428,6 +427,7 @@ class Diffusion:
         cls,
         X: Points,
         *,
+        is_checked: bool = True,
         metric: Metric,
         affinity: str,
         epsilon: float | str,
@@ -441,7 +441,7 @@ class Diffusion:
         device: Any,
         sample_weight: Any,
     ) -> Self:
-        """Build the diffusion on points that are checked, and that nobody changes later."""
+        """Build the diffusion on points; those that are checked are changed by nobody later."""
         check_choice(normalization, "normalization", NORMALIZATIONS)
         check_choice(affinity, "affinity", tuple(AFFINITIES))
         check_number(cut, "cut", low=0, open_low=True)
@@ -462,6 +462,8 @@ class Diffusion:
             )
         search = neighbors if distances is None else distances
         started = time.perf_counter()
+        if not is_checked:  # copies of distances are made below
+            X = check_points(X, copy=metric != "precomputed")
         if distances is not None:
             X = distances.points(X, training=True)
         else:

@@ -14,7 +14,8 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
-from heatsketch._arrays import Array, Points, on_host
+from heatsketch._arrays import Array, Points, is_tensor, on_host
+from heatsketch._checks import check_new_points
 from heatsketch._messages import name_rows
 from heatsketch.core.blocks import (
     HOST,
@@ -242,10 +243,10 @@ class PointKernel(ABC):
 
     def as_training(self, X: Points) -> Points:
         """Return new points (m, d) in the form of the training points `points`, or raise."""
-        if sparse.issparse(X) and not sparse.issparse(self.points):
-            raise ValueError("X is sparse, but the diffusion has dense points; pass X.toarray().")
         distances = Distances.from_metric(self.metric)
-        return in_metric(X, self.metric) if distances is None else distances.points(X)
+        if distances is not None:
+            return distances.points(X)
+        return in_metric(check_new_points(X, self.points, "the diffusion"), self.metric)
 
     @cached_property
     def _near(self) -> tuple[Search, Array]:
@@ -319,6 +320,8 @@ class NeighborKernel(PointKernel):
 
     def new_rows(self, X: Any) -> Any:
         """Return affinities of new points, CSR (m, n), where these points are."""
+        if Distances.from_metric(self.metric) is None and not is_tensor(X):
+            X = check_new_points(X, self.points, "the diffusion")
         return self.with_distances(X)[0]
 
     def log_slopes(self, apart: Array, columns: Array) -> Array:
@@ -391,6 +394,7 @@ class DenseKernel(PointKernel):
         """Return affinities of new points (m, n)."""
         scales = None
         if self.index is not None:
+            X = check_new_points(X, self.points, "the diffusion")
             scales = local_scales(self.index.query(X, self.order + 1).distances, self.order)
         rows = self.kernel.rows(X, scales)
         with np.errstate(divide="ignore"):  # of log 0

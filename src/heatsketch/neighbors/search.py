@@ -488,6 +488,8 @@ class PointSearch(Search):
 
     def query(self, x: Block | None, k: int) -> Neighbors:
         """Return the k nearest points of each row of x (m, k), None: of the points themselves."""
+        if sparse.issparse(x) and not sparse.issparse(self.points):
+            raise ValueError("x is sparse, but the index has dense points; pass x.toarray().")
         there = blocks_of(x)  # of points on the host: here
         if there is not HOST and there != self.blocks:
             return self.at(there).query(x, k)
