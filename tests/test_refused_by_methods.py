@@ -142,9 +142,8 @@ def test_classical_methods_refuse_sparse_points_among_dense_ones(name):
 
 
 @pytest.mark.parametrize("bad", [[[1.0, 2, 3]], [[np.nan, 0.0]], [[1j, 0.0]], "a"])
-@pytest.mark.parametrize(
-    "options", [{}, {"affinity": "dense"}, {"affinity": "dense", "epsilon": 1.0}]
-)
+@pytest.mark.parametrize("epsilon", ["self-tuning", 1.0])
+@pytest.mark.parametrize("affinity", ["knn", "dense"])
 def test_the_rule_for_new_points_checks_them(bad, affinity, epsilon):
     kernel = hs.diffusion(X, n_neighbors=4, affinity=affinity, epsilon=epsilon).out_of_sample
     for method in (kernel.new_rows, kernel.novelty):
