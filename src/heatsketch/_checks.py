@@ -12,14 +12,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_array, validate_data
 
-from heatsketch._arrays import Array, on_host
+from heatsketch._arrays import Array, Points, on_host
 from heatsketch._messages import ScaleWarning, warn
 from heatsketch._random import data_hash
 from heatsketch._threads import row_tiles
@@ -142,6 +142,12 @@ def check_parameters(
 # Points
 
 
+class Checked(NamedTuple):
+    """Points that `check_points` has returned, and that nobody changes later."""
+
+    points: Points
+
+
 def check_points(
     X: Any,
     name: str = "X",
@@ -156,8 +162,11 @@ def check_points(
 
     Arrays are in C order, because sums in Fortran order round differently. Squares of the numbers
     must not leave float64. With `allow_nan` an array may have NaN, but no row of them alone. What
-    keeps the points asks for a `copy`, because X may be changed in place later.
+    keeps the points asks for a `copy`, because X may be changed in place later. Those that are
+    `Checked` are returned as they are.
     """
+    if isinstance(X, Checked):
+        return X.points
     X = check_array(
         as_floats(X, name),
         accept_sparse=accept_sparse,

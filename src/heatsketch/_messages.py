@@ -130,3 +130,18 @@ def _name(head: str) -> str:
 
 def _last(name: str) -> str:
     return name.rpartition(".")[2]  # a method may stand in a base of the class by which it is named
+
+
+@contextmanager
+def device_memory() -> Iterator[None]:
+    """Say what to pass where the memory of a device does not suffice."""
+    try:
+        yield
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":
+            raise
+        raise MemoryError(
+            f"The device has too little memory ({str(error).split('. ')[0]}); pass points in "
+            "float32, a smaller n_neighbors or n_components, fit a sample and map the others "
+            "(heatsketch.distributed), or pass device=None for the processor."
+        ) from error

@@ -30,10 +30,5 @@ def fresh(one: Any) -> Any:
     kind, draft = type(one), copy.copy(one)
     for name in list(vars(draft)):
         if isinstance(getattr(kind, name, None), cached_property):
-            delattr(draft, name)
+            del vars(draft)[name]  # of a frozen record, too
     return draft
-
-
-def is_computed(kind: type, name: str) -> bool:
-    """Return whether an attribute of a class is computed when needed, and then kept."""
-    return isinstance(getattr(kind, name, None), cached_property)

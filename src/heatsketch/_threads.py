@@ -98,13 +98,15 @@ def for_each_tile(
     set_already = _inside.blas
     limit = single_threaded_blas() if set_already is None else nullcontext(set_already)
     with limit as n_threads, nullcontext() if bar is None else bar:
-        alone = n_threads == 1 or len(tiles) <= 1 or _inside.tile
+        outside = _inside.tile
+        alone = n_threads == 1 or len(tiles) <= 1 or outside
         helpers = 0 if alone else min(n_threads, len(tiles)) - 1
         at_work = [_pool(n_threads).submit(take_tiles) for _ in range(helpers)]
         try:
-            with _in_a_tile() if helpers else nullcontext():
-                take_tiles(bar)
+            _inside.tile = outside or helpers > 0
+            take_tiles(bar)
         finally:
+            _inside.tile = outside
             waiting.clear()  # of an interrupted loop
         for helper in at_work:
             if not helper.cancel():
@@ -146,20 +148,14 @@ _inside = _Inside()
 
 
 @contextmanager
-def _in_a_tile() -> Iterator[None]:
-    outside = _inside.tile
-    _inside.tile = True
-    try:
-        yield
-    finally:
-        _inside.tile = outside
-
-
-@contextmanager
 def in_one_thread() -> Iterator[None]:
     """Run tiles and BLAS in this thread alone, because others work beside it."""
-    with _in_a_tile(), single_threaded_blas():
-        yield
+    outside, _inside.tile = _inside.tile, True
+    try:
+        with single_threaded_blas():
+            yield
+    finally:
+        _inside.tile = outside
 
 
 @functools.cache

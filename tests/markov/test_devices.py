@@ -10,8 +10,9 @@ from scipy.sparse.csgraph import connected_components
 
 import heatsketch as hs
 from heatsketch._arrays import landed
+from heatsketch._messages import device_memory
 from heatsketch.core.blocks import HOST
-from heatsketch.device.blocks import blocks_on, device_csr, device_memory
+from heatsketch.device.blocks import blocks_on, device_csr
 from heatsketch.device.operators import TorchSparse, on_device
 from problems.clouds import cloud
 from problems.devices import Traffic, every_device, refuse_arrays

@@ -8,7 +8,7 @@ from scipy import sparse
 import heatsketch as hs
 from heatsketch.core.operators import Deflated
 from heatsketch.spectral.eigen import inverse_eigenpairs, slowest_eigenpairs
-from problems.checks import up_to_signs
+from problems.checks import same_for_any_threads, up_to_signs
 from problems.spectra import cycle_graph
 
 
@@ -99,3 +99,10 @@ def test_pieces_have_their_eigenvectors_exactly_and_in_order_of_mass(n):
             assert_allclose(R[piece > m + 1], 0, atol=1e-12)
             assert np.ptp(R[piece <= m]) < 1e-9 > np.ptp(R[piece == m + 1])
             assert R[piece <= m][0] * R[piece == m + 1][0] < 0
+
+
+def test_the_bits_do_not_depend_on_the_number_of_threads():
+    """Outside of a fit, which sets the threads of BLAS by itself."""
+    n = 40_000  # so many that sums of threads differ
+    A = Deflated(hs.Sparse(ring(n), (-1.0, 1.0)), np.full(n, n**-0.5))
+    same_for_any_threads(lambda: inverse_eigenpairs(A, 6, 0)[1])

@@ -11,7 +11,7 @@ solves there. On the host the bits are the same for any number of threads.
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -20,12 +20,22 @@ from sklearn.utils.extmath import row_norms
 
 from heatsketch._arrays import Array, Points, is_tensor, landed, on_host
 from heatsketch._random import distinct_rows
-from heatsketch._threads import for_each_tile, row_tiles, sum_over_tiles, tiled
+from heatsketch._threads import LOOP_ROWS, for_each_tile, row_tiles, sum_over_tiles, tiled
 
 if TYPE_CHECKING:
     from heatsketch.device.blocks import DeviceBlocks
 
 Block: TypeAlias = Any  # array or tensor (n, k) or (n,)
+
+
+class PairTerm(Protocol):
+    """A function of places whose gradient is Σ_j w_ij (y_i - y_j) over the entries of a matrix."""
+
+    def weights(self, squares: Block, s: float) -> Block:
+        """Return w at the entries, from |y_i - y_j|²; s is the unit of length."""
+
+    def loop(self, s: float) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        """Return the compiled loop that sums with these weights, and its numbers."""
 
 
 class Place:
@@ -63,12 +73,8 @@ class Place:
         differences = columns[:, row] - columns[:, matrix.indices]
         return differences, xp.square(differences).sum(axis=0)
 
-    def forces(self: Any, Y: Block, matrix: Any, term: Any, s: float) -> Block:
-        """Return Σ_j w_ij (y_i - y_j) (n, c) over the entries of a matrix.
-
-        w is what `term.weights(|y_i - y_j|², s)` returns; `term.loop(s)` is a compiled loop that
-        writes the same, and its numbers.
-        """
+    def forces(self: Any, Y: Block, matrix: Any, term: PairTerm, s: float) -> Block:
+        """Return Σ_j w_ij (y_i - y_j) (n, c) over the entries of a matrix, with the term's w."""
         differences, squares = self.differences(Y, matrix)
         differences *= term.weights(squares, s)
         return self.xp.stack([self.sums_by_row(each, matrix) for each in differences], axis=1)
@@ -109,7 +115,7 @@ class HostBlocks(Place):
     products_are_cheap = False
     tree_features = 8  # up to which a tree finds neighbours fast; with more, it visits most points
 
-    # What only forwards is the function itself. No tensors come here.
+    # What only forwards is the function itself. Tensors come here by `brought` alone.
     native: Any = staticmethod(np.asarray)
     host: Any = staticmethod(np.asarray)
     arange: Any = staticmethod(np.arange)
@@ -124,9 +130,9 @@ class HostBlocks(Place):
         """Stay the one object of the process."""
         return "HOST"
 
-    def row_numbers(self, matrix: Any) -> Array:
-        """Return the row (nnz,) of each entry of a CSR matrix."""
-        return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    def brought(self, values: Any, dtype: Any = None) -> Array:
+        """Return values from any place, tensors too, as `native` returns those of the host."""
+        return np.asarray(on_host(values), dtype)
 
     def combine(self, *sums: tuple[Block, float, Sequence[tuple[float, Block]]]) -> None:
         """Set the first of each (out, scale, [(c, T), ...]) to scale · out + Σ c T."""
@@ -210,10 +216,10 @@ class HostBlocks(Place):
             entries = slice(starts[0], starts[-1])
             squares[entries] = np.square(Y[row] - Y[matrix.indices[entries]]).sum(axis=1)
 
-        for_each_tile(work, len(Y), 4_096)
+        for_each_tile(work, len(Y), LOOP_ROWS[1])
         return math.sqrt(float(np.median(squares)))
 
-    def forces(self, Y: Block, matrix: Any, term: Any, s: float) -> Block:
+    def forces(self, Y: Block, matrix: Any, term: PairTerm, s: float) -> Block:
         """Sum by compiled loops, but for few points."""
         if len(Y) <= _UNCOMPILED_UP_TO:
             return super().forces(Y, matrix, term, s)
@@ -298,7 +304,7 @@ def repulsion_by_tree(
         cells[rows] = (U[rows] - low) * scale
         loops.interleave(cells, codes, rows.start, rows.stop)
 
-    for_each_tile(encode, n, 4_096)
+    for_each_tile(encode, n, LOOP_ROWS[1])
     order = np.argsort(codes)
     if np.any(codes[order[1:]] == codes[order[:-1]]):  # else any sort gives this order, the fastest
         order = np.argsort(codes, kind="stable")
@@ -391,8 +397,7 @@ def largest_of_rows(matrix: Any, count: int) -> Any:
     """
     if blocks_of(matrix) is not HOST and int(matrix.indptr.diff().max()) <= count:
         return matrix
-    rows = matrix if sparse.issparse(matrix) else landed(matrix)
-    rows = sparse.csr_matrix(rows)
+    rows = sparse.csr_matrix(matrix if sparse.issparse(matrix) else landed(matrix))
     kept = np.ones(len(rows.data), bool)
     for i in np.flatnonzero(np.diff(rows.indptr) > count):
         entries = slice(rows.indptr[i], rows.indptr[i + 1])

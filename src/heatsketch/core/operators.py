@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.extmath import row_norms
 
-from heatsketch._arrays import Array, is_tensor, on_host
+from heatsketch._arrays import Array, is_tensor
 from heatsketch._checks import as_floats
 from heatsketch._random import random_block
 from heatsketch._threads import for_each_tile, single_threaded_blas
@@ -376,8 +376,7 @@ class Composed(Operator):
         other = copy(self)
         other.A = A
         if self._stored is not None:
-            stored = on_host(self._stored) if A.blocks is HOST else self._stored
-            other._stored = A.blocks.native(stored, self.dtype)
+            other._stored = A.blocks.brought(self._stored, self.dtype)
         return other
 
     @property
@@ -551,7 +550,7 @@ class Deflated(Composed):
             raise ValueError(
                 f"The columns of V are not orthonormal (error {error:.1e}); pass qr(V)[0]."
             )
-        self._keep(on_host(V) if self.blocks is HOST else V, spectrum)
+        self._keep(self.blocks.brought(V), spectrum)
 
     @classmethod
     def of(cls, A: Operator, V: Block, spectrum: Bounds | None = None) -> Deflated:

@@ -139,6 +139,8 @@ class DeviceBlocks(Place):
         """Return a tensor on the device."""
         return as_tensor(values, dtype, self.device)
 
+    brought = native
+
     def arange(self, n: int) -> Block:
         """Count on the device."""
         return self.xp.arange(n, device=self.device)
@@ -473,21 +475,6 @@ def as_tensor(values: Any, dtype: Any, device: Any) -> Any:
     named = dtype is None or isinstance(dtype, torch.dtype)
     kind = dtype if named else getattr(torch, np.dtype(dtype).name)
     return values.detach().to(dtype=kind, device=device)
-
-
-@contextmanager
-def device_memory() -> Iterator[None]:
-    """Say what to pass where the memory of a device does not suffice."""
-    try:
-        yield
-    except RuntimeError as error:
-        if type(error).__name__ != "OutOfMemoryError":
-            raise
-        raise MemoryError(
-            f"The device has too little memory ({str(error).split('. ')[0]}); pass points in "
-            "float32, a smaller n_neighbors or n_components, fit a sample and map the others "
-            "(heatsketch.distributed), or pass device=None for the processor."
-        ) from error
 
 
 @contextmanager

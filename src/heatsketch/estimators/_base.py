@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted, check_memory, validate_dat
 
 from heatsketch._arrays import Array, device_of, returned_for
 from heatsketch._checks import (
+    Checked,
     check_choice,
     check_level,
     check_number,
@@ -33,14 +34,14 @@ from heatsketch._checks import (
     precision_of,
     read_points,
 )
-from heatsketch._messages import CertificateError, logger, rows_numbered, warn
+from heatsketch._messages import CertificateError, device_memory, logger, rows_numbered, warn
 from heatsketch._random import check_ids, data_hash, seed_entropy
 from heatsketch._state import Method, fresh
 from heatsketch._threads import one_thread_of_blas
 from heatsketch.core.blocks import HOST, Block
 from heatsketch.core.graph import Graph, as_graph, is_graph
 from heatsketch.core.operators import Deflated, Operator
-from heatsketch.device.blocks import blocks_on, device_memory, found_here
+from heatsketch.device.blocks import blocks_on, found_here
 from heatsketch.estimators.local_maps import derivatives, points_at, warn_of_places
 from heatsketch.layout.maps import FreeMap, LinearMap, Map
 from heatsketch.markov.affinity import AFFINITIES, as_matrix
@@ -383,10 +384,10 @@ def _read_points(est: Any, X: Any, weights: Any, options: dict[str, Any]) -> Giv
             training, weights = points[counted], weights[counted]
             gaps = None if gaps is None else gaps[counted]
     options["sample_weight"] = weights
-    build = check_memory(est.memory).cache(Diffusion._of_points)
+    build = check_memory(est.memory).cache(Diffusion.from_points)
     try:
         with features_named(getattr(est, "feature_names_in_", None)):
-            diffusion = build(training, **options)
+            diffusion = build(Checked(training), **options)
     except PicklingError as error:
         raise TypeError(
             "memory stores results by their parameters, but metric or neighbors cannot be "

@@ -16,7 +16,7 @@ from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.layout.maps import Map
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.scales import WIDE_CUT
-from heatsketch.spectral.eigen import Spectrum, slowest_eigenpairs
+from heatsketch.spectral.eigen import Spectrum, largest_eigenpairs, slowest_eigenpairs
 from heatsketch.spectral.filters import FILTERS, Filter, make_filter
 from heatsketch.spectral.functions import SPECTRAL_LIMIT, check_range
 from heatsketch.spectral.traces import Eigengap, explained_variance, largest_gap
@@ -298,10 +298,8 @@ class DiffusionMap(DiffusionEstimator):
                     f"{count} distinct points have {count - 1}; pass n_components <= {count - 2}, "
                     "or a time."
                 )
-        by_modulus = self.order != "value"
-        return slowest_eigenpairs(
-            diffusion.deflated, count, by_modulus=by_modulus, tol=self.tol, rng=self.random_state
-        )
+        pairs = slowest_eigenpairs if self.order == "value" else largest_eigenpairs
+        return pairs(diffusion.deflated, count, tol=self.tol, rng=self.random_state)
 
     def _time_by_gap(self, rule: str, lam: Array) -> float:
         """Return the time at which λ_{k+1} is negligible, or the gap before it is largest.

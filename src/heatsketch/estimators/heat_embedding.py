@@ -305,21 +305,24 @@ class HeatEmbedding(DiffusionEstimator):
         check_number(self.neighbor_weight, "neighbor_weight", low=0, high=_MOST_WEIGHT)
         check_number(self.spread, "spread", low=0, high=1, rules=("auto",))
         check_number(self.path_weight, "path_weight", low=0, high=1)
-        # Whether the layout is free, if the entries of the affinity are known.
-        may_be_free = self.n_components in FREE_DIMENSIONS and self.objective == "most"
-        self._wants_free = may_be_free and self.layout != "linear"
-        if self.layout == "free" and not may_be_free:
+        if self.layout == "free" and not self._may_be_free:
             raise ValueError(
                 f"layout='free' but n_components={self.n_components} and objective="
                 f"{self.objective!r}; pass layout='linear', or 2 or 3 components and 'most'."
             )
+
+    @property
+    def _may_be_free(self) -> bool:
+        """Whether there is a free layout for these parameters."""
+        return self.n_components in FREE_DIMENSIONS and self.objective == "most"
 
     def _mapped(self, diffusion: Diffusion, times: list[Any]) -> tuple[Map, Any]:
         """Let the points of a free layout move, or learn a linear map of wide coordinates."""
         n, k = diffusion.n, self.n_components
         check_n_components(k, n - 1, f"there are {n} distinct points")
         self.time_curve_: TimeCurve | None = None
-        M = step_graph(diffusion) if self._wants_free else None
+        may_be_free = self.layout != "linear" and self._may_be_free
+        M = step_graph(diffusion) if may_be_free else None
         if M is None and self.layout == "free":
             raise ValueError(
                 "layout='free' but the affinity is an operator whose entries are not known; pass a "

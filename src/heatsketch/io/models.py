@@ -23,7 +23,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._arrays import Array
-from heatsketch._state import is_computed
+from heatsketch._state import fresh
 from heatsketch._version import __version__
 from heatsketch.estimators._base import Embedder
 from heatsketch.io.files import blame, check_archive, write_atomically
@@ -255,7 +255,7 @@ _FORMS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
 
 
 def _state_of(value: Any) -> dict[str, Any]:
-    return value._asdict() if issubclass(type(value), tuple) else vars(value)
+    return value._asdict() if issubclass(type(value), tuple) else vars(fresh(value))
 
 
 def _contents(parts: list[Any]) -> tuple[list[Any], list[Array]]:
@@ -297,7 +297,7 @@ def _contents(parts: list[Any]) -> tuple[list[Any], list[Array]]:
         parameters = kind._get_param_names() if issubclass(kind, BaseEstimator) else ()
         nodes = []
         for name, item in _state_of(value).items():
-            if is_computed(kind, name) or name in getattr(kind, "_not_stored", ()):
+            if name in getattr(kind, "_not_stored", ()):
                 continue
             try:
                 nodes.append([name, node(item)])

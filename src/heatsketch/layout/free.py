@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import reduce
 from operator import add
 from typing import Any, Protocol, cast
 
@@ -205,10 +205,6 @@ class Lengths:
                 found.append(min(1.0, 2 * (1 - held)))
             yield float(np.median(found))
 
-    def sources(self, count: int) -> tuple[Array, Array]:
-        """Return some landmarks (s,) and the lengths from them (s, n)."""
-        return self.landmarks[:count], np.where(self.joined, self.along, np.inf)[:count]
-
 
 def _centred(lengths: Array, reach: float) -> tuple[Array, Array, float]:
     """Return -½ J Δ J (L, L) of squared lengths Δ, row means of Δ, and the longest length.
@@ -347,16 +343,6 @@ class StiffTerm(Term, Protocol):
         """Return about how much the gradient changes with the place of a point, (n, 1) or one."""
 
 
-class PairTerm(StiffTerm, Protocol):
-    """A term whose gradient is Σ_j w_ij (y_i - y_j) over pairs, as `blocks.forces` sums it."""
-
-    def weights(self, squares: Block, s: float) -> Block:
-        """Return w of the pairs, from their squared distances."""
-
-    def loop(self, s: float) -> tuple[Callable[..., None], tuple[Any, ...]]:
-        """Return the compiled loop that sums with these weights, and its numbers."""
-
-
 class Neighbors:
     """a KL(p || q) = a Σ p log(p / q): near points of the data shall be near in the picture.
 
@@ -459,16 +445,24 @@ class LogDistances:
         dtype: Any,
         mass: Array | None = None,
     ) -> None:
-        self.pairs: Any = _symmetric(n, pairs, targets)
+        (i, j), both = pairs, np.append(targets, targets)
+        ends = np.append(i, j).astype(np.int32), np.append(j, i).astype(np.int32)
+        matrix = sparse.coo_matrix((both, ends), (n, n))
+        matrix.has_canonical_format = True  # equal pairs stay apart
+        self.pairs: Any = matrix.tocsr()
         if blocks is not HOST:
             self.pairs = on_device(self.pairs, blocks.device)
         self.pairs.data = blocks.native(self.pairs.data, dtype)
         self.blocks = blocks
-        self.total = float(len(pairs[0]))
+        self.total = float(len(i))
         self.mass = None
         if mass is not None:
-            self.total = float(np.sum(mass[pairs[0]] * mass[pairs[1]]))
+            self.total = float(np.sum(mass[i] * mass[j]))
             self.mass = blocks.native(mass, dtype)
+        squares = blocks.xp.exp(-2 * self.pairs.data)
+        if self.mass is not None:
+            squares = squares * _products(self.mass, self.pairs)
+        self._stiffness = blocks.sums_by_row(squares, self.pairs)[:, None] / self.total
 
     def value(self, Y: Block, s: float) -> float:
         """Return the mean of huber's loss."""
@@ -499,14 +493,7 @@ class LogDistances:
 
     def stiffness(self, s: float) -> Block:
         """Return m_i Σ_j m_j exp(-2 T_ij), over the sum of m_i m_j, as at the distances wanted."""
-        return self._at_targets
-
-    @cached_property
-    def _at_targets(self) -> Block:
-        squares = self.blocks.xp.exp(-2 * self.pairs.data)
-        if self.mass is not None:
-            squares = squares * _products(self.mass, self.pairs)
-        return self.blocks.sums_by_row(squares, self.pairs)[:, None] / self.total
+        return self._stiffness
 
 
 def edges_of(M: Any, dtype: Any, mass: Block | None = None, sizes: Block | None = None) -> Any:
@@ -541,15 +528,6 @@ def edges_of(M: Any, dtype: Any, mass: Block | None = None, sizes: Block | None 
 def _products(mass: Block, matrix: Any) -> Block:
     """Return m_i m_j at the entries of a matrix."""
     return mass[blocks_of(matrix).row_numbers(matrix)] * mass[matrix.indices]
-
-
-def _symmetric(n: int, pairs: tuple[Array, Array], values: Array) -> sparse.csr_matrix:
-    """Return values of pairs (i, j) and (j, i) as a CSR matrix; equal pairs stay apart."""
-    (i, j), indices = pairs, np.int32
-    both = np.append(i, j).astype(indices), np.append(j, i).astype(indices)
-    matrix = sparse.coo_matrix((np.append(values, values), both), (n, n))
-    matrix.has_canonical_format = True  # no sums of equal entries
-    return matrix.tocsr()
 
 
 STEPS, _RATE = 150, 1.0  # of the descent; length of its first steps, in units of s

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._arrays import Array, on_host
+from heatsketch._arrays import Array
 from heatsketch._threads import ROW_TILE, row_tiles
 from heatsketch.core.blocks import HOST, Block, Blocks, blocks_of, largest_of_rows, multiply
 from heatsketch.core.operators import Deflated
@@ -263,7 +263,7 @@ class LinearMap(Map):
         """Return the product."""
         blocks, H = blocks_of(weights), self.H
         if blocks_of(H) != blocks:
-            H = on_host(H) if blocks is HOST else blocks.native(H)
+            H = blocks.brought(H)
         return blocks.host(divided(multiply(weights, H), self.is_markov))
 
     def slopes(self, beside: NewPoint, columns: Array, weights: Array) -> Array:
@@ -278,7 +278,7 @@ class LinearMap(Map):
         """Return the map with H in a place."""
         if blocks_of(self.H) == blocks:
             return self
-        return replace(self, H=on_host(self.H) if blocks is HOST else blocks.native(self.H))
+        return replace(self, H=blocks.brought(self.H))
 
 
 @dataclass(frozen=True, eq=False)

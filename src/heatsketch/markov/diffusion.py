@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from heatsketch._arrays import Array, Points, device_of, landed, on_host
+from heatsketch._arrays import Array, device_of, landed, on_host
 from heatsketch._checks import (
     check_choice,
     check_number,
@@ -23,6 +23,7 @@ from heatsketch._messages import (
     CertificateError,
     DisconnectedWarning,
     ScaleWarning,
+    device_memory,
     name_rows,
     rows_numbered,
     texts_from,
@@ -34,7 +35,6 @@ from heatsketch.core.blocks import HOST, Blocks, blocks_of, is_large, multiply, 
 from heatsketch.core.graph import as_graph
 from heatsketch.core.graph import graph as read_graph
 from heatsketch.core.operators import Deflated, LowRank, Operator, Scaled
-from heatsketch.device.blocks import device_memory
 from heatsketch.device.operators import on_device
 from heatsketch.markov.affinity import AFFINITIES, WITHOUT_NEIGHBORS, Affinity, as_affinity
 from heatsketch.markov.new_points import (
@@ -280,7 +280,6 @@ class Diffusion:
     # The ways to build one
 
     @classmethod
-    @device_memory()
     def from_points(
         cls,
         X: Any,
@@ -405,43 +404,6 @@ class Diffusion:
         >>> np.allclose(d.operator @ d.root, d.root)
         True
         """
-        return cls._of_points(
-            X,
-            is_checked=False,
-            metric=metric,
-            affinity=affinity,
-            epsilon=epsilon,
-            n_neighbors=n_neighbors,
-            neighbors=neighbors,
-            normalization=normalization,
-            alpha=alpha,
-            cut=cut,
-            tol=tol,
-            max_iter=max_iter,
-            device=device_of(X) if device is None else device,
-            sample_weight=sample_weight,
-        )
-
-    @classmethod
-    def _of_points(
-        cls,
-        X: Points,
-        *,
-        is_checked: bool = True,
-        metric: Metric,
-        affinity: str,
-        epsilon: float | str,
-        n_neighbors: int,
-        neighbors: Any,
-        normalization: str,
-        alpha: float,
-        cut: float,
-        tol: float,
-        max_iter: int,
-        device: Any,
-        sample_weight: Any,
-    ) -> Self:
-        """Build the diffusion on points; those that are checked are changed by nobody later."""
         check_choice(normalization, "normalization", NORMALIZATIONS)
         check_choice(affinity, "affinity", tuple(AFFINITIES))
         check_number(cut, "cut", low=0, open_low=True)
@@ -461,30 +423,34 @@ class Diffusion:
                 "pass affinity='knn' or 'variable', or leave out neighbors."
             )
         search = neighbors if distances is None else distances
-        started = time.perf_counter()
-        if not is_checked:  # copies of distances are made below
-            X = check_points(X, copy=metric != "precomputed")
+        device = device_of(X) if device is None else device
+        # Copies of distances are made below.
+        started, X = time.perf_counter(), check_points(X, copy=metric != "precomputed")
         if distances is not None:
             X = distances.points(X, training=True)
         else:
             X = in_metric(X, metric)
             warn_of_scales(X)
-        if device is not None and search is None and affinity == "knn":
-            search = NeighborIndex(X, device=device)
-        weights = None
-        if sample_weight is not None:
-            weights = check_weights(sample_weight, X.shape[0], low=0, open_low=True)
-            if epsilon in RULES:
-                epsilon = rule_epsilon(X, epsilon, distances, weights)
-        built = AFFINITIES[affinity](X, epsilon, n_neighbors, search, cut)
-        built = replace(built, kernel=replace(cast(PointKernel, built.kernel), metric=metric))
-        built.diagnostics["affinity_seconds"] = time.perf_counter() - started
-        if device is not None:
-            operator, step = (
-                on_device(one, device) for one in (built.operator, built.directed_step)
-            )
-            built = replace(built, operator=operator, directed_step=step)
-        return cls._normalized(built, normalization, alpha, tol, max_iter, weights=weights)
+        try:
+            if device is not None and search is None and affinity == "knn":
+                search = NeighborIndex(X, device=device)
+            weights = None
+            if sample_weight is not None:
+                weights = check_weights(sample_weight, X.shape[0], low=0, open_low=True)
+                if epsilon in RULES:
+                    epsilon = rule_epsilon(X, epsilon, distances, weights)
+            built = AFFINITIES[affinity](X, epsilon, n_neighbors, search, cut)
+            built = replace(built, kernel=replace(cast(PointKernel, built.kernel), metric=metric))
+            built.diagnostics["affinity_seconds"] = time.perf_counter() - started
+            if device is not None:
+                operator, step = (
+                    on_device(one, device) for one in (built.operator, built.directed_step)
+                )
+                built = replace(built, operator=operator, directed_step=step)
+            return cls._normalized(built, normalization, alpha, tol, max_iter, weights=weights)
+        except RuntimeError:
+            with device_memory():  # says what to pass where it was too small
+                raise
 
     @classmethod
     @texts_from(from_points)

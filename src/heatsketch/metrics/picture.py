@@ -266,7 +266,8 @@ def sampled_geodesics(
         return None
     count = min(_SOURCES, max(_LEAST_SOURCES, _VISITS // n))
     if paths is not None and gaps is None:
-        return paths.sources(count)
+        along = np.where(paths.joined, paths.along, np.inf)
+        return paths.landmarks[:count], along[:count]
     graph = graph_of_lengths(diffusion, None if gaps is None else _observed(diffusion, gaps))
     if graph is None:
         return None

@@ -6,6 +6,7 @@ along these; `missing` fills missing entries by neighbours.
 """
 
 from heatsketch._random import distinct_rows
+from heatsketch.core.blocks import pair_distances
 from heatsketch.neighbors.search import (
     COORDINATES,
     METRICS,
@@ -17,7 +18,6 @@ from heatsketch.neighbors.search import (
     all_distances,
     in_metric,
     ordered_search,
-    pair_distances,
 )
 
 __all__ = [

@@ -36,9 +36,7 @@ from heatsketch.core.blocks import (
     blocks_at,
     blocks_of,
     inverse_permutation,
-)
-from heatsketch.core.blocks import (
-    pair_distances as pair_distances,
+    pair_distances,
 )
 
 COORDINATES = ("euclidean", "cosine", "correlation")  # metrics of points in a space
@@ -678,7 +676,7 @@ class NeighborIndex(Search):
         there = blocks_of(x)  # where the results are wanted
         search = self.search if there is HOST else self.search.at(there)
         x = x if x is None or search.blocks is HOST else search.blocks.native_if_small(x)
-        return Neighbors(*map(on_host if there is HOST else there.native, search.query(x, k)))
+        return Neighbors(*map(there.brought, search.query(x, k)))
 
     def within(self, x: Any, radius: float) -> sparse.csr_matrix:
         """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored.
@@ -883,12 +881,8 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> tuple[Sea
         raise ValueError(
             "All distances are zero: every row of X is the same point; pass distinct points."
         )
-    points: Points
-    if blocks is HOST:
-        points = given[rows]
-    else:  # points that are too many for the device are here
-        there = blocks_of(given)
-        points = given[on_host(rows) if there is HOST else there.native(rows)]
+    # Points that are too many for the device are here.
+    points: Points = given[rows if blocks is HOST else blocks_of(given).brought(rows)]
     search: Search
     if of_index:
         search = neighbors.among(rows, points)

@@ -488,9 +488,7 @@ _TOLERANCE = 1e-11  # error of a pair, relative to the distance of λ from σ
 _COPIES = 8  # further pairs, enough to find all of ten equal eigenvalues
 
 
-def slowest_eigenpairs(
-    A: Deflated, k: int, *, by_modulus: bool = False, tol: float = 1e-8, rng: Rng = None
-) -> Spectrum:
+def slowest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = None) -> Spectrum:
     """Return the leading eigenpairs of a deflated diffusion, by linear systems or by `eigh`.
 
     If a graph has several components, the eigenvectors of the eigenvalue 1 are known: differences
@@ -503,17 +501,12 @@ def slowest_eigenpairs(
         its spectrum.
     k, tol, rng
         As in `eigh`.
-    by_modulus : bool
-        Whether the pairs with the largest |λ| are wanted, by |λ|, in place of those with the
-        largest λ.
 
     Returns
     -------
     Spectrum
         Of arrays.
     """
-    if by_modulus:
-        return _by_modulus(A, k, tol, rng)
     blocks, matrix = A.blocks, A.sparse_matrix()
     H = np.empty((A.n, 0))
     labels = None if matrix is None else A.components()
@@ -532,8 +525,11 @@ def slowest_eigenpairs(
     return Spectrum(values, fix_signs(H), residuals)
 
 
-def _by_modulus(A: Deflated, k: int, tol: float, rng: Rng) -> Spectrum:
-    """Return the pairs with the largest |λ|, which are at the two ends of the spectrum."""
+def largest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = None) -> Spectrum:
+    """Return the eigenpairs of a deflated diffusion with the largest |λ|, by |λ|.
+
+    They are at the two ends of the spectrum: see `slowest_eigenpairs` for the upper one.
+    """
     if A.n <= DENSE_LIMIT:
         values, vectors, residuals = slowest_eigenpairs(A, A.n - A.n_deflated, tol=tol, rng=rng)
     else:
@@ -547,6 +543,7 @@ def _by_modulus(A: Deflated, k: int, tol: float, rng: Rng) -> Spectrum:
     return Spectrum(values[order], vectors[:, order], residuals[order])
 
 
+@single_threaded_blas()  # the same bits for any number of threads
 def inverse_eigenpairs(A: Operator, k: int, rng: Rng) -> tuple[Array, Array] | None:
     """Return the k largest eigenvalues, descending, and eigenvectors; None if products are faster.
 

@@ -6,8 +6,8 @@ import math
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.special import exprel
@@ -323,7 +323,7 @@ class Accumulated(Filter):
 
     t: float
     end: float = None  # type: ignore[assignment]
-    _power: ClassVar[Power]  # λ^t, of each
+    _power: Power = field(init=False, repr=False, compare=False)  # λ^t
 
     def __post_init__(self) -> None:
         power = Power(self.t)  # checks t
