@@ -1,20 +1,26 @@
-"""Run the experiments of the papers: `python -m papers FIGURE` from the root of a clone."""
+"""Run the experiments of the papers: `python -m papers NAME` from the root of a clone."""
 
 import argparse
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from papers.notes.figures import NOTES, run_notes
-from papers.representation.run import EXAMPLES, run_example
+from papers.output import Experiment
+from papers.representation.run import EXAMPLES
+from papers.sketching.experiments import EXPERIMENTS
 from papers.sketching.figures import FIGURES
-from papers.sketching.noise import run_noise
 from papers.sketching.run import run_figure
+
+RUNS: dict[str, Experiment] = EXPERIMENTS | EXAMPLES  # they need no more than a folder and a seed
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run one figure, or all, and print the main numbers."""
-    names = (*FIGURES, "noise", *EXAMPLES, *NOTES)
+    """Run one experiment, or all, and print the main numbers; without a name, list them."""
+    described = FIGURES | RUNS | NOTES
     parser = argparse.ArgumentParser("python -m papers", description=__doc__)
-    parser.add_argument("figure", choices=(*names, "all"), metavar="FIGURE", help=", ".join(names))
+    asked = "without it, the names and how long each takes on two cores"
+    parser.add_argument("name", choices=(*described, "all"), metavar="NAME", nargs="?", help=asked)
     parser.add_argument("-o", "--output", type=Path, default=Path("figures"), metavar="FOLDER")
     parser.add_argument("--seed", type=int, default=0, metavar="S")
     of_trials = "trials of a figure of Sketching the heat kernel (default: the paper's)"
@@ -22,22 +28,26 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--jobs", type=int, default=-1, metavar="J", help="processes (default: all)"
     )
-    idx = "folder of the IDX files of MNIST for notes-5 (default: download it)"
+    idx = "folder of the IDX files of MNIST, for notes-5 (default: download it)"
     parser.add_argument("--mnist", type=Path, metavar="FOLDER", help=idx)
     args = parser.parse_args(arguments)
+    if args.name is None:
+        for name, item in described.items():
+            print(f"{name:<16} {item.minutes:>6g} min  {item.title}")
+        return
     args.output.mkdir(parents=True, exist_ok=True)
-    for name in names if args.figure == "all" else [args.figure]:
+    for name in described if args.name == "all" else [args.name]:
         table = args.output / (f"figure-{name}.csv" if name in FIGURES else f"{name}.csv")
-        if args.figure == "all" and table.exists():
+        if args.name == "all" and table.exists():
             continue
+        run: Callable[..., object]
         if name in FIGURES:
-            run_figure(name, args.output, args.trials, args.seed, args.jobs)
-        elif name == "noise":
-            run_noise(args.output, args.seed)
-        elif name in EXAMPLES:
-            run_example(name, args.output, args.seed)
+            run = partial(run_figure, name, trials=args.trials, jobs=args.jobs)
+        elif name in NOTES:
+            run = partial(run_notes, name, mnist=args.mnist)
         else:
-            run_notes(name, args.output, args.mnist, args.seed)
+            run = RUNS[name].run
+        run(args.output, seed=args.seed)
         print(f"{table}:\n{table.read_text(encoding='utf-8')}")
 
 

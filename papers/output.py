@@ -1,14 +1,32 @@
-"""What all figures share: random numbers by purpose, tables as CSV, pictures as PNG."""
+"""What all experiments share: their record, random numbers by purpose, tables, pictures."""
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 # Six colours of Okabe and Ito, which the colour-blind can tell apart.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+
+
+class Experiment(NamedTuple):
+    """An experiment that `python -m papers NAME` runs.
+
+    Attributes
+    ----------
+    title : str
+        What it is about, in a few words.
+    run : callable
+        ``run(folder, seed)`` writes NAME.csv, and pictures, into a folder.
+    minutes : float
+        How long it takes on two cores, roughly.
+    """
+
+    title: str
+    run: Callable[..., Any]
+    minutes: float
 
 
 def random(seed: int, *purpose: int) -> np.random.Generator:

@@ -1,4 +1,4 @@
-"""docs/coverage.md: every number of the texts has a row, and what the rows name exists."""
+"""papers/coverage.md: every number of the texts has a row, and what the rows name exists."""
 
 import ast
 import functools
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "papers" / "coverage.md").read_text(encoding="utf-8")
 
 
 KINDS = {"D": "Definition", "T": "Theorem", "P": "Proposition", "L": "Lemma", "C": "Corollary"}

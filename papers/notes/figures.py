@@ -12,11 +12,12 @@ from papers.output import write_rows
 
 
 class NotesFigure(NamedTuple):
-    """A figure: its title, what makes its rows and draws it, and what differs in it."""
+    """A figure: its title, what makes its rows and draws it, with which sizes, and how long."""
 
     title: str
     run: Callable[..., Drawn]
     sizes: dict[str, Any]
+    minutes: float
 
 
 NOISY_ROLL: dict[str, Any] = {"points": 800, "noise": 0.8}
@@ -24,20 +25,22 @@ NOISY_MESH = {"noise": 0.4, "epsilon": 0.6108029, "time": 300}
 NOTES_8 = NOISY_ROLL | {"mesh": "random", "epsilon": 2.104531, "time": 1705}
 
 NOTES: dict[str, NotesFigure] = {
-    "notes-1": NotesFigure("Isomap of the roll", graphs.isomap, {}),
-    "notes-2": NotesFigure("Isomap of the noisy roll", graphs.isomap, NOISY_ROLL),
-    "notes-3": NotesFigure("Locally linear embedding of two rolls", graphs.locally_linear, {}),
+    "notes-1": NotesFigure("Isomap of the roll", graphs.isomap, {}, 0.5),
+    "notes-2": NotesFigure("Isomap of the noisy roll", graphs.isomap, NOISY_ROLL, 0.2),
+    "notes-3": NotesFigure("Locally linear embedding of two rolls", graphs.locally_linear, {}, 0.2),
     "notes-4": NotesFigure(
-        "t-SNE of the noisy roll at two perplexities", graphs.t_sne_of_roll, NOISY_ROLL
+        "t-SNE of the noisy roll at two perplexities", graphs.t_sne_of_roll, NOISY_ROLL, 0.5
     ),
-    "notes-5": NotesFigure("t-SNE of the MNIST test digits", graphs.t_sne_of_digits, {}),
-    "notes-6": NotesFigure("Diffusion map of a quasi-uniform roll", diffusion.roll, {}),
+    "notes-5": NotesFigure("t-SNE of the MNIST test digits", graphs.t_sne_of_digits, {}, 5),
+    "notes-6": NotesFigure("Diffusion map of a quasi-uniform roll", diffusion.roll, {}, 0.2),
     "notes-7": NotesFigure(
-        "Diffusion map of the quasi-uniform roll with noise", diffusion.roll, NOISY_MESH
+        "Diffusion map of the quasi-uniform roll with noise", diffusion.roll, NOISY_MESH, 0.2
     ),
-    "notes-8": NotesFigure("Diffusion map of the noisy roll of notes-2", diffusion.roll, NOTES_8),
-    "notes-9": NotesFigure("Pacman", diffusion.turning_pacman, {}),
-    "notes-10": NotesFigure("A turned picture", diffusion.turning_picture, {}),
+    "notes-8": NotesFigure(
+        "Diffusion map of the noisy roll of notes-2", diffusion.roll, NOTES_8, 0.2
+    ),
+    "notes-9": NotesFigure("Pacman", diffusion.turning_pacman, {}, 0.2),
+    "notes-10": NotesFigure("A turned picture", diffusion.turning_picture, {}, 2),
 }
 
 

@@ -1,18 +1,17 @@
 """Run the two examples of *Diffusion representation*, section 6."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from papers.output import write_rows
+from papers.output import Experiment, write_rows
 from papers.representation import drawings
 from papers.representation.printed import PrintedRow, printed_example
 from papers.representation.stationary import StationaryRow, stationary_example
 from papers.representation.truncation import TruncationRow, truncation_example
-
-EXAMPLES = ("mgc-1", "mgc-2", "mgc-2-printed")
 
 
 def run_example(name: str, folder: Path, seed: int = 0, **sizes: Any) -> Sequence[Any]:
@@ -40,3 +39,12 @@ def run_example(name: str, folder: Path, seed: int = 0, **sizes: Any) -> Sequenc
     drawings.histograms(found, columns, folder / "mgc-2-histograms.png")
     drawings.bounds(found, folder / "mgc-2-bounds.png")
     return found
+
+
+EXAMPLES: dict[str, Experiment] = {
+    "mgc-1": Experiment("Example I: a stationary density", partial(run_example, "mgc-1"), 0.5),
+    "mgc-2": Experiment("Example II: truncated series", partial(run_example, "mgc-2"), 0.5),
+    "mgc-2-printed": Experiment(
+        "Example II with every formula as printed", partial(run_example, "mgc-2-printed"), 1
+    ),
+}

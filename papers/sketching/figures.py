@@ -68,6 +68,8 @@ class Figure:
         Shown, in this order.
     trials : int
         The number in the paper; for a scatter, the number of samples shown.
+    minutes : float
+        How long all trials take on two cores, roughly.
     scatter : bool
         Draw embeddings in the plane instead of log L.
     outliers : bool
@@ -78,6 +80,7 @@ class Figure:
     setting: Setting
     methods: tuple[str, ...]
     trials: int
+    minutes: float
     scatter: bool = False
     outliers: bool = True
 
@@ -100,16 +103,16 @@ SKETCHES = (*SKETCH_METHODS, "ours")
 NO_MDS = (*PAPER_METHODS, "ours")
 
 FIGURES: dict[str, Figure] = {
-    "1a": Figure("circle", CIRCLE, FIGURE_METHODS, 200),
-    "1b": Figure("circle, embedded in the plane", CIRCLE, SEEN, 1, scatter=True),
-    "2a": Figure("torus S¹ × 3.5 S¹", TORUS, FIGURE_METHODS, 100),
-    "2b": Figure("Klein bottle", KLEIN, FIGURE_METHODS, 100),
-    "3a": Figure("circle with two outliers", OUTLIERS, FIGURE_METHODS, 100),
-    "3b": Figure(OUTLIERS_TITLE, OUTLIERS, COMPARED, 1, scatter=True),
-    "3c": Figure(f"{OUTLIERS_TITLE}; outliers left out", OUTLIERS, COMPARED, 1, True, False),
-    "4": Figure(f"three samples of the {OUTLIERS_TITLE}", OUTLIERS, SEEN, 3, scatter=True),
-    "5a": Figure("Klein bottle, sketches", KLEIN, SKETCHES, 100),
-    "5b": Figure("Gaussian clouds, sketches, |x - y|", CLOUDS, SKETCHES, 100),
-    "6a": Figure("torus S¹ × 3.5 S¹, k = 8, |x - y|", TORUS_POWERS, NO_MDS, 100),
-    "6b": Figure("circle, k = 2, |x - y|", CIRCLE_POWERS, NO_MDS, 100),
+    "1a": Figure("circle", CIRCLE, FIGURE_METHODS, 200, 10),
+    "1b": Figure("circle, embedded in the plane", CIRCLE, SEEN, 1, 0.1, scatter=True),
+    "2a": Figure("torus S¹ × 3.5 S¹", TORUS, FIGURE_METHODS, 100, 15),
+    "2b": Figure("Klein bottle", KLEIN, FIGURE_METHODS, 100, 20),
+    "3a": Figure("circle with two outliers", OUTLIERS, FIGURE_METHODS, 100, 5),
+    "3b": Figure(OUTLIERS_TITLE, OUTLIERS, COMPARED, 1, 0.1, scatter=True),
+    "3c": Figure(f"{OUTLIERS_TITLE}; outliers left out", OUTLIERS, COMPARED, 1, 0.1, True, False),
+    "4": Figure(f"three samples of the {OUTLIERS_TITLE}", OUTLIERS, SEEN, 3, 0.1, scatter=True),
+    "5a": Figure("Klein bottle, sketches", KLEIN, SKETCHES, 100, 20),
+    "5b": Figure("Gaussian clouds, sketches, |x - y|", CLOUDS, SKETCHES, 100, 10),
+    "6a": Figure("torus S¹ × 3.5 S¹, k = 8, |x - y|", TORUS_POWERS, NO_MDS, 100, 10),
+    "6b": Figure("circle, k = 2, |x - y|", CIRCLE_POWERS, NO_MDS, 100, 5),
 }

@@ -16,7 +16,7 @@ from sklearn.neighbors import NearestNeighbors
 import heatsketch as hs
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "explanation" / "errors-in-print.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "papers" / "errors-in-print.md").read_text(encoding="utf-8")
 ROWS = [
     [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
     for line in PAGE.splitlines()

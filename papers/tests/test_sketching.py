@@ -2,13 +2,15 @@
 
 import csv
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 
 import heatsketch as hs
-from papers.__main__ import main
+from papers.__main__ import RUNS, main
+from papers.notes.figures import NOTES
 from papers.sketching import run, trials
 from papers.sketching.figures import FIGURE_METHODS, FIGURES
 from papers.sketching.trials import Sample
@@ -207,13 +209,20 @@ def test_the_command_runs_one_figure_and_all_skips_finished_ones(
     assert (tmp_path / "figure-3a.csv").read_text() in capsys.readouterr().out
     asked = []
 
-    def noted(name, folder, *_):
+    def noted(name, folder, **_):
         asked.append(name)
         (folder / (f"figure-{name}.csv" if name in FIGURES else f"{name}.csv")).touch()
 
-    for place in ("run_figure", "run_example", "run_notes"):
+    for place in ("run_figure", "run_notes"):
         monkeypatch.setattr(f"papers.__main__.{place}", noted)
-    monkeypatch.setattr("papers.__main__.run_noise", lambda folder, _: noted("noise", folder))
+    for name, experiment in RUNS.items():
+        monkeypatch.setitem(RUNS, name, experiment._replace(run=partial(noted, name)))
     main(["all", "-o", str(tmp_path)])
-    assert "3a" not in asked
-    assert len(asked) == len(FIGURES) - 1 + 1 + 3 + 10  # noise, the examples and the notes
+    assert asked == [name for name in (*FIGURES, *RUNS, *NOTES) if name != "3a"]
+
+
+def test_without_a_name_the_command_lists_all_with_their_minutes(capsys):
+    main([])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [*FIGURES, *RUNS, *NOTES]
+    assert all(float(line.split()[1]) > 0 for line in lines)
