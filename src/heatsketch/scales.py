@@ -58,12 +58,15 @@ class Ksum(NamedTuple):
         Bandwidths evaluated, ascending by factors of √2.
     slopes : array (m,)
         d log S / d log ε at each, S the mean of the kernel matrix.
+    log_sums : array (m,)
+        log S at each, from -log n (points apart) to 0 (all at one place).
     """
 
     epsilon: float
     dimension: float
     epsilons: Array
     slopes: Array
+    log_sums: Array
 
 
 @texts_from(in_metric)
@@ -94,7 +97,7 @@ def ksum(X: Any, *, metric: str = "euclidean", rng: Rng = 0, sample_weight: Any 
     Returns
     -------
     Ksum
-        `epsilon`, `dimension`, `epsilons`, `slopes`.
+        `epsilon`, `dimension`, `epsilons`, `slopes`, `log_sums`.
 
     Raises
     ------
@@ -105,7 +108,7 @@ def ksum(X: Any, *, metric: str = "euclidean", rng: Rng = 0, sample_weight: Any 
     --------
     connecting_epsilon : Compute the smallest bandwidth that connects the points.
     intrinsic_dimension : Estimate the dimension from nearest neighbours.
-    plot.ksum_curve : Draw the slope of the Ksum test.
+    plot.ksum_curve : Draw the curves of the Ksum test.
 
     Notes
     -----
@@ -114,7 +117,7 @@ def ksum(X: Any, *, metric: str = "euclidean", rng: Rng = 0, sample_weight: Any 
     References
     ----------
     .. [1] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §9.7,
-       equation (59).
+       equations (58) and (59).
     .. [2] T. Berry, D. Giannakis and J. Harlim, "Nonparametric forecasting of low-dimensional
        dynamical systems", Physical Review E 91 (2015), 032915.
 
@@ -352,7 +355,7 @@ def _steepest(d2: Array, chosen: Array, n: int, weights: Array | None = None) ->
     low = int(np.floor(2 * np.log2(max(float(np.min(positive)) / centre, 2.0**-80)))) - 2
     high = int(np.ceil(2 * np.log2(float(np.max(positive)) / centre))) + 8
     epsilons = centre * 2.0 ** (np.arange(low, high + 1) / 2)
-    slopes = _slopes(d2, chosen, n, epsilons, weights)
+    slopes, log_sums = _growth(d2, chosen, n, epsilons, weights)
     best = int(np.argmax(slopes))
     place, top = float(best), slopes[best]
     if 0 < best < len(slopes) - 1:  # the parabola through it and its neighbours
@@ -362,11 +365,13 @@ def _steepest(d2: Array, chosen: Array, n: int, weights: Array | None = None) ->
             shift = 0.5 * (left - right) / bend
             place, top = best + shift, top - 0.25 * (left - right) * shift
     epsilon = float(centre * 2.0 ** ((low + place) / 2))
-    return Ksum(epsilon, float(2 * top), epsilons, slopes)
+    return Ksum(epsilon, float(2 * top), epsilons, slopes, log_sums)
 
 
-def _slopes(d2: Array, chosen: Array, n: int, epsilons: Array, weights: Array | None) -> Array:
-    """Return Σ K E / Σ K, E = d²/ε and K = e^-E, at each ε (m,), over all pairs of n points.
+def _growth(
+    d2: Array, chosen: Array, n: int, epsilons: Array, weights: Array | None
+) -> tuple[Array, Array]:
+    """Return Σ K E / Σ K and log S, E = d²/ε, K = e^-E and S its mean, at each ε, over all pairs.
 
     Row i and column i of d2 (R, C) are the same point. With weights a pair counts w_i w_j times.
     """
@@ -393,10 +398,12 @@ def _slopes(d2: Array, chosen: Array, n: int, epsilons: Array, weights: Array | 
         own = columns[: len(d2)]
         K, KE = (own @ sums) / (own @ (columns.sum() - own))
         same = np.sum(weights**2)  # pairs of a point with itself
-        return KE / (K + same / (weights.sum() ** 2 - same))
-    K, KE = sums.mean(axis=1) / (d2.shape[1] - 1)
-    # The diagonal of n ones, relative to the n(n-1) pairs that the sample represents.
-    return KE / (K + 1 / (n - 1))
+        diagonal = same / (weights.sum() ** 2 - same)
+    else:
+        K, KE = sums.mean(axis=1) / (d2.shape[1] - 1)
+        diagonal = 1 / (n - 1)  # n ones, relative to the n(n-1) pairs that the sample represents
+    with_diagonal = K + diagonal
+    return KE / with_diagonal, np.log(with_diagonal / (1 + diagonal))
 
 
 EXACT_POINTS = 4096  # up to here all pairs are used

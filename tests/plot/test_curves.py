@@ -105,6 +105,18 @@ def test_ksum_curve_marks_the_largest_slope(roll):
     assert frame.x0 <= box.x0 < box.x1 <= frame.x1
 
 
+def test_ksum_curve_draws_log_sums_with_the_line_of_the_largest_slope(roll):
+    found = hs.ksum(roll)
+    ax = plot.ksum_curve(found, "sums").axes[0]
+    np.testing.assert_allclose(ax.lines[0].get_xydata().T, [found.epsilons, found.log_sums])
+    x, y = ax.lines[1].get_xydata().T
+    np.testing.assert_allclose(np.diff(y) / np.diff(np.log(x)), found.dimension / 2)
+    ((epsilon, height),) = next(line for line in ax.lines if line.get_marker() == "o").get_xydata()
+    assert np.interp(np.log(epsilon), np.log(x), y) == pytest.approx(height)
+    with pytest.raises(ValueError, match="curve='both'"):
+        plot.ksum_curve(found, "both")
+
+
 def test_time_curve_shows_the_directions_and_marks_the_time_chosen():
     curve = TimeCurve(np.array([1, 2, 4, 8]), np.array([60.0, 30.0, 14.0, 7.5]), 12.0, 8)
     ax = plot.time_curve(curve).axes[0]

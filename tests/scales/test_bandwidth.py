@@ -25,6 +25,14 @@ def test_slopes_are_the_derivative_of_the_mean_kernel():
         assert slope == pytest.approx(np.log(high / low) / (2 * h), abs=1e-7)
 
 
+def test_sums_are_the_mean_of_the_kernel_with_weights_as_with_copies():
+    X, weights = cloud(40, 3), np.random.default_rng(0).integers(0, 4, 40)
+    for copies, found in ((X, ksum(X)), (np.repeat(X, weights, axis=0), None)):
+        found = found or ksum(X, sample_weight=weights)
+        want = [np.log(kernel_matrix(copies, epsilon).mean()) for epsilon in found.epsilons]
+        np.testing.assert_allclose(found.log_sums, want, atol=1e-12)
+
+
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_the_answer_is_the_steepest_bandwidth(d):
     X = cloud(150, d)
@@ -57,6 +65,7 @@ def test_circle_has_the_slopes_of_the_bessel_function(sampled, limits):
     assert known.sum() > 10
     z = 2 / result.epsilons[known]  # d log S / d log ε for S = e^(-2/ε) I₀(2/ε)
     np.testing.assert_allclose(result.slopes[known], z * (1 - i1e(z) / i0e(z)), atol=1e-11)
+    np.testing.assert_allclose(result.log_sums[known], np.log(i0e(z)), atol=1e-11)
 
 
 @pytest.mark.statistical
@@ -128,6 +137,9 @@ def test_even_segment_and_square_have_the_slopes_of_the_error_function(d):
         assert known.sum() > 10
         want = d * segment_slope(result.epsilons[known])
         np.testing.assert_allclose(result.slopes[known], want, atol=2 / least)
+        a = 1 / np.sqrt(result.epsilons[known])
+        segment = np.sqrt(np.pi) * erf(a) / a + np.expm1(-(a**2)) / a**2
+        np.testing.assert_allclose(result.log_sums[known], d * np.log(segment), atol=2 / least)
 
 
 def test_two_points_are_enough():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from heatsketch._arrays import Array
-from heatsketch._checks import check_points
+from heatsketch._checks import check_choice, check_points
 from heatsketch.plot.pictures import (
     MAIN_COLOUR,
     axes_for,
@@ -27,15 +27,20 @@ _GREY_LINE = {"color": "#888888", "linewidth": 0.8, "linestyle": ":"}
 _BAND = {"alpha": 0.25, "lw": 0}
 
 
-def ksum_curve(result: Any, *, path: str | Path | None = None, ax: Any = None) -> Any:
+def ksum_curve(
+    result: Any, curve: str = "slopes", *, path: str | Path | None = None, ax: Any = None
+) -> Any:
     """Draw the slope of the Ksum test against the bandwidth, with its maximum marked.
 
-    The scale on the right is the dimension, twice the slope.
+    The scale on the right is the dimension, twice the slope. Or draw log S itself, with the line of
+    the largest slope: S grows as ε^(d/2) where they agree [1]_.
 
     Parameters
     ----------
     result : Ksum
         The result of `heatsketch.ksum`.
+    curve : {"slopes", "sums"}, default="slopes"
+        d log S / d log ε, or log S.
     path : path, default=None
         File to write, .png, .pdf or .svg; an existing one is replaced.
     ax : matplotlib Axes, default=None
@@ -49,7 +54,7 @@ def ksum_curve(result: Any, *, path: str | Path | None = None, ax: Any = None) -
     Raises
     ------
     ValueError
-        If the suffix of `path` is unknown.
+        If the curve or the suffix of `path` is unknown.
     ImportError
         If matplotlib is missing.
 
@@ -58,6 +63,11 @@ def ksum_curve(result: Any, *, path: str | Path | None = None, ax: Any = None) -
     ksum : Choose a bandwidth and estimate the dimension.
     plot.scales : Draw how a diffusion time was chosen.
 
+    References
+    ----------
+    .. [1] M. Cameron, *Linear and nonlinear dimensionality reduction*, lecture notes, §9.7,
+       equations (58) and (59).
+
     Examples
     --------
     >>> import heatsketch as hs
@@ -65,26 +75,46 @@ def ksum_curve(result: Any, *, path: str | Path | None = None, ax: Any = None) -
     >>> hs.plot.ksum_curve(hs.ksum(X)).axes[0].get_xscale()
     'log'
     """
+    check_choice(curve, "curve", ("slopes", "sums"))
     ax = axes_for(path, ax, _SIZE)
-    epsilons, slopes = np.asarray(result.epsilons), np.asarray(result.slopes)
-    top = result.dimension / 2
     ax.set_xscale("log")
-    ax.plot(epsilons, slopes, color=MAIN_COLOUR, linewidth=2)
+    if curve == "slopes":
+        height, name = _draw_slopes(ax, result), "slope d log S / d log ε"
+    else:
+        height, name = _draw_sums(ax, result), "log S, S the mean affinity"
     ax.axvline(result.epsilon, **_GREY_LINE)
-    ax.plot([result.epsilon], [top], "o", color=_CHOSEN_COLOUR, markersize=8)
-    ax.set_ylim(min(0.0, 1.1 * float(np.min(slopes))), 1.3 * top if top > 0 else 1.0)
-    in_right_half = np.log(result.epsilon) > np.mean(np.log(epsilons[[0, -1]]))
+    ax.plot([result.epsilon], [height], "o", color=_CHOSEN_COLOUR, markersize=8)
+    in_right_half = np.log(result.epsilon) > np.mean(np.log(np.asarray(result.epsilons)[[0, -1]]))
     ax.annotate(
         f"ε = {result.epsilon:.4g}\ndimension {result.dimension:.3g}",
-        (result.epsilon, top),
+        (result.epsilon, height),
         xytext=(-10 if in_right_half else 10, 8),
         textcoords="offset points",
         ha="right" if in_right_half else "left",
     )
+    return finish(ax, "Ksum test", ("bandwidth ε", name), path)
+
+
+def _draw_slopes(ax: Any, result: Any) -> float:
+    """Draw the slopes, with twice the slope on the right, and return the largest one."""
+    slopes, top = np.asarray(result.slopes), float(result.dimension / 2)
+    ax.plot(np.asarray(result.epsilons), slopes, color=MAIN_COLOUR, linewidth=2)
+    ax.set_ylim(min(0.0, 1.1 * float(np.min(slopes))), 1.3 * top if top > 0 else 1.0)
     doubled = ax.secondary_yaxis("right", functions=(lambda s: 2 * s, lambda d: d / 2))
     doubled.set_ylabel("dimension")
     doubled.tick_params(labelsize=text_size(0.8), color="#888888")
-    return finish(ax, "Ksum test", ("bandwidth ε", "slope d log S / d log ε"), path)
+    return top
+
+
+def _draw_sums(ax: Any, result: Any) -> float:
+    """Draw log S with the line of the largest slope, and return log S at the chosen ε."""
+    log_epsilons, log_sums = np.log(np.asarray(result.epsilons)), np.asarray(result.log_sums)
+    height = float(np.interp(np.log(result.epsilon), log_epsilons, log_sums))
+    line = height + result.dimension / 2 * (log_epsilons - np.log(result.epsilon))
+    ax.plot(np.asarray(result.epsilons), log_sums, color=MAIN_COLOUR, linewidth=2)
+    inside = (line >= log_sums.min()) & (line <= 0)
+    ax.plot(np.exp(log_epsilons[inside]), line[inside], color=_CHOSEN_COLOUR, linewidth=1)
+    return height
 
 
 def time_curve(curve: Any, *, path: str | Path | None = None, ax: Any = None) -> Any:
