@@ -70,6 +70,24 @@ def test_automatic_time_is_the_first_at_which_the_next_coordinate_does_not_matte
         assert kept > k
 
 
+@pytest.mark.parametrize("k", [2, 5, 9])
+@pytest.mark.parametrize("delta", [0.01, 0.2, 0.9])
+def test_printed_time_is_the_first_at_which_the_last_coordinate_does_not_matter(k, delta):
+    """(29) as printed, with λ_d: by (26) it leaves fewer than d coordinates."""
+    lam = spectrum_of(X)
+    want = next(t for t in range(1, 10_000) if lam[k - 1] ** t <= delta * lam[0] ** t)
+    model = hs.DiffusionMap(k, "printed", delta=delta, **DENSE).fit(X)
+    assert model.time_ == want
+    assert hs.DiffusionMap("auto", want, delta=delta, **DENSE).fit(X).embedding_.shape[1] < k
+    by_hand = hs.DiffusionMap(k, want, **DENSE).fit(X)
+    assert_allclose(model.embedding_, by_hand.embedding_, rtol=1e-12, atol=1e-300)
+
+
+def test_printed_time_of_one_coordinate_would_compare_it_with_itself():
+    with pytest.raises(ValueError, match=r"the eigenvalues 1 and 1 .*; pass a time, or another"):
+        hs.DiffusionMap(1, "printed", **DENSE).fit(X)
+
+
 @pytest.mark.parametrize("time", [0.5, 1.0, 8.0])
 @pytest.mark.parametrize("delta", [0.05, 0.2, 0.9])
 def test_waiting_walks_count_by_the_weights_of_their_coordinates(time, delta):

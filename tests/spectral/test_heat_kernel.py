@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.special import lpmv
+from scipy.special import ive, lpmv
 
 import heatsketch as hs
 from problems.clouds import even_circle
@@ -68,14 +68,35 @@ def test_on_the_sphere_it_tends_to_one_with_t():
     assert_allclose(Y, want * X, rtol=1e-12)
 
 
-def test_coordinates_of_points_have_the_lengths_of_the_circle():
-    epsilon, n = 0.004, 400
-    X = even_circle(n)
-    model = hs.DiffusionMap(30, affinity="dense", epsilon=epsilon).fit(X)
-    lam = 4 / epsilon * (1 - model.eigenvalues_)
-    Y = hs.heat_kernel_embedding(lam, model.eigenvectors_ / np.sqrt(2 * np.pi), 0.1, 1)
-    lengths = np.linalg.norm(Y - np.roll(Y, 1, axis=0), axis=1)
-    assert_allclose(lengths, 2 * np.pi / n, rtol=0.02)
+@pytest.mark.parametrize("epsilon", [0.02, 0.04])
+def test_coordinates_of_points_have_the_lengths_of_the_circle(epsilon):
+    """By log λ at every time; the generator 1 - λ is right at long ones only."""
+    n, times = 400, np.array([1, 2, 5, 10]) * epsilon
+    model = hs.DiffusionMap(60, affinity="dense", epsilon=epsilon).fit(even_circle(n))
+    phi = model.eigenvectors_ / np.sqrt(2 * np.pi)
+    off = []
+    for generator in (-np.log(model.eigenvalues_), 1 - model.eigenvalues_):
+        for t in times:
+            Y = hs.heat_kernel_embedding(4 / epsilon * generator, phi, t, 1)
+            lengths = np.linalg.norm(Y - np.roll(Y, 1, axis=0), axis=1)
+            assert_allclose(lengths, lengths[0], rtol=1e-6)
+            off.append(lengths[0] * n / (2 * np.pi) - 1)
+    assert np.abs(off[:4]).max() < 0.3 * epsilon
+    assert (np.array(off[4:]) > [0.5, 0.2, 0.04, 0.01]).all()
+
+
+def test_on_the_sphere_log_lambda_has_the_lengths_that_one_minus_lambda_has_not():
+    """λ_l of the Gaussian kernel is I_{l+½}(2/ε) / I_½(2/ε); |∇φ|² sums to l(l+1)(2l+1)/4π."""
+    epsilon, degree = 0.02, np.arange(1, 60)
+    lam = ive(degree + 0.5, 2 / epsilon) / ive(0.5, 2 / epsilon)
+    slopes = np.sqrt(degree * (degree + 1) * (2 * degree + 1) / (8 * np.pi))  # in one direction
+    for ratio, wrong in ((2, 1.0), (5, 0.05)):
+        speeds = [
+            np.linalg.norm(hs.heat_kernel_embedding(4 / epsilon * g, [slopes], ratio * epsilon, 2))
+            for g in (-np.log(lam), 1 - lam)
+        ]
+        assert abs(speeds[0] - 1) < 0.3 * epsilon
+        assert speeds[1] - 1 > wrong
 
 
 def test_what_does_not_fit_together_is_told():

@@ -21,7 +21,8 @@ from heatsketch.spectral.filters import FILTERS, Filter, make_filter
 from heatsketch.spectral.functions import SPECTRAL_LIMIT, check_range
 from heatsketch.spectral.traces import Eigengap, explained_variance, largest_gap
 
-_TIME_RULES = ("auto", "gap")
+# The eigenvalues that a rule of the time compares, of those kept and the one after them.
+_TIME_RULES = {"auto": (0, -1), "printed": (0, -2), "gap": (-2, -1)}
 _ORDERS = ("value", "magnitude")
 _MOST_EXPLAINING = 1024  # most eigenpairs for a fraction of the variance, beyond 2,048 points
 _SMALLEST_DIVISOR = 1e-6  # an eigenvalue; eigenvectors are accurate to some 1e-8
@@ -49,14 +50,15 @@ class DiffusionMap(DiffusionEstimator):
         diffusion variance (at least one; beyond 2,048 points at most 1,024, with a warning).
         "auto": those with λ_m^t > δ λ_1^t, (26) of [1]_, but at most 64. With several times, t is
         the smallest. With the heat filter, e^{-t(1-λ)} - e^{-t} replaces λ^t.
-    time : float >= 0, "auto", "gap", or a sequence of times, default=1
+    time : float >= 0, "auto", "printed", "gap", or a sequence of times, default=1
         Diffusion time t: >= 0 with ``filter="power"``, > 0 with "heat", >= 1 with "accumulated".
         With "power", 0 gives the eigenvectors without the factor λ^t, (57) of [1]_. "auto": the
-        smallest integer t with (λ_{k+1} / λ_1)^t <= δ, (29) of [1]_ (where λ_k, with which k - 1
-        coordinates count, is an error), so that the other coordinates are negligible. "gap": the t
-        with the largest spectral gap of P^t after the k coordinates, λ_k^t - λ_{k+1}^t: the integer
-        below or above log(log λ_{k+1} / log λ_k) / log(λ_k / λ_{k+1}). With the heat filter,
-        e^{-t(1-λ)} - e^{-t} replaces λ^t, and t >= 1 of "auto" need not be an integer.
+        smallest integer t with (λ_{k+1} / λ_1)^t <= δ, so that the other coordinates are
+        negligible. "printed": the same with λ_k, as (29) of [1]_ stands in print, with which only
+        k - 1 coordinates count. "gap": the t with the largest spectral gap of P^t after the k
+        coordinates, λ_k^t - λ_{k+1}^t: the integer below or above
+        log(log λ_{k+1} / log λ_k) / log(λ_k / λ_{k+1}). With the heat filter, e^{-t(1-λ)} - e^{-t}
+        replaces λ^t, and t >= 1 of the first two need not be an integer.
     filter : {"power", "heat", "accumulated"}, default="power"
         Weight of a coordinate: λ^t, e^{-t(1-λ)} - e^{-t}, or that of squared distances added up
         from t on (see `Accumulated`).
@@ -178,14 +180,14 @@ class DiffusionMap(DiffusionEstimator):
         if rules and rules[0] not in _TIME_RULES:
             raise TypeError(
                 f"time={rules[0]!r} is of type str; pass a number >= 0, or a rule: "
-                f"{' or '.join(map(repr, _TIME_RULES))}."
+                f"{', '.join(map(repr, _TIME_RULES))}."
             )
         if rules and (len(times) > 1 or self.n_components == "auto" or self._is_fraction):
             raise ValueError(
                 f"time={rules[0]!r} chooses one time for a given number of components; pass a "
                 "number for n_components (or for time)."
             )
-        if "auto" in (*rules, self.n_components):
+        if {"auto", "printed"} & {*rules, self.n_components}:
             check_number(self.delta, "delta", low=0, high=1, open_low=True, open_high=True)
         if not self._is_fraction:
             check_number(self.n_components, "n_components", low=1, integer=True, rules=("auto",))
@@ -302,26 +304,26 @@ class DiffusionMap(DiffusionEstimator):
         return pairs(diffusion.deflated, count, tol=self.tol, rng=self.random_state)
 
     def _time_by_gap(self, rule: str, lam: Array) -> float:
-        """Return the time at which λ_{k+1} is negligible, or the gap before it is largest.
+        """Return the time at which λ_{k+1} or λ_k is negligible, or the gap between is largest.
 
         For filters that count steps it is an integer.
         """
-        number = 1 if rule == "auto" else len(lam) - 1
-        ends = lam[[number - 1, -1]]
+        numbers = np.arange(1, len(lam) + 1)[[*_TIME_RULES[rule]]]
+        ends = lam[numbers - 1]
         steps = FILTERS[self.filter].of_powers
         first, following = map(float, np.abs(ends) if steps else ends)
         if not following < first - max(1e-12 * abs(first), 1e-15):  # more than rounding
             why = " (are the data disconnected?)" if 1 - first < 1e-12 else ""
             raise ValueError(
-                f"time={rule!r} finds no gap: the eigenvalues {number} and {len(lam)} are both "
-                f"{first:.6g}{why}; pass a time, or another n_components."
+                f"time={rule!r} finds no gap: the eigenvalues {numbers[0]} and {numbers[1]} are "
+                f"both {first:.6g}{why}; pass a time, or another n_components."
             )
         ends = np.array([first, following])
 
         def at(log_time: float) -> Filter:
             return make_filter(self.filter, math.exp(log_time))
 
-        if rule == "auto":  # the first time at which f(λ_{k+1}) <= δ f(λ_1), f without f(0)
+        if rule != "gap":  # the first time at which the second is <= δ times the first
 
             def log_excess(log_time: float) -> float:
                 above, below = np.abs(at(log_time).minus_constant().with_log_scale(ends)[0])
@@ -329,7 +331,7 @@ class DiffusionMap(DiffusionEstimator):
 
             if first <= 0:  # of the heat filter
                 raise ValueError(
-                    f"time='auto' finds no time: the eigenvalue 1 is {first:.6g}, so that its "
+                    f"time={rule!r} finds no time: the eigenvalue 1 is {first:.6g}, so that its "
                     "weight falls as fast as the others; pass a time, or filter='power'."
                 )
             time = 1.0 if log_excess(0) <= 0 else math.exp(brentq(log_excess, 0, _LOG_TIMES[1]))

@@ -384,7 +384,7 @@ def heat_kernel_embedding(
     ----------
     eigenvalues : array-like of shape (n_eigenvalues,)
         Eigenvalues λ_j >= 0, without the constant one. For a `DiffusionMap` of the "dense" affinity
-        with α = 1 they are ``4 / epsilon * (1 - eigenvalues_)``.
+        with α = 1 they are ``-4 / epsilon * np.log(eigenvalues_)``, see the notes.
     eigenfunctions : array-like of shape (n_samples, n_eigenvalues)
         Values of φ_j at points. For a `DiffusionMap` in the Markov form and a manifold of volume V
         they are ``eigenvectors_ / np.sqrt(V)``.
@@ -413,6 +413,11 @@ def heat_kernel_embedding(
     -----
     The cost is one product for each number. In print the factor is another one, which [2]_ does not
     have.
+
+    Eigenvalues of a Gaussian kernel tend to e^{-ελ_j/4}. On the unit circle and sphere lengths from
+    -4/ε log λ are right within 0.3 ε for t from ε to 5 ε. The generator 4/ε (1 - λ) has
+    the same limit, but at ε = 0.02 its lengths are too large by 2 % at t = 10 ε, by 5 % at 5 ε,
+    and by more before.
 
     References
     ----------
