@@ -3,6 +3,7 @@
 import doctest
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -221,8 +222,10 @@ def test_they_are_normalised_and_certified(make, normalization):
     assert d.diagnostics["components"] == own.diagnostics["components"]
 
 
+@pytest.mark.parametrize("options", [{}, {"zero_diagonal": True}], ids=str)
 @pytest.mark.parametrize("normalize", [hs.symmetric_normalize, hs.bistochastic_normalize])
-def test_a_normalised_tensor_is_a_tensor(normalize):
+def test_a_normalised_tensor_is_a_tensor(normalize, options):
+    normalize = partial(normalize, **options)
     expected = normalize(K)
     assert_same(normalize(torch.from_numpy(K)), expected)
     assert normalize(torch.from_numpy(K).float()).dtype == torch.float32

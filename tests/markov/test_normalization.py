@@ -305,3 +305,59 @@ def test_the_diffusion_of_the_docstring():
     assert_allclose(d.operator @ np.eye(80), A, atol=1e-11)
     assert_allclose(d.measure, r**2 / (r @ r), rtol=1e-10)
     assert hs.DiffusionMap(2, affinity="precomputed").fit(d).embedding_.shape == (len(X), 2)
+
+
+FORMS = {
+    "array": np.asarray,
+    "CSR": sparse.csr_matrix,
+    "COO": sparse.coo_matrix,
+    "list": lambda K: K.tolist(),
+    "graph": lambda K: hs.graph(sparse.csr_matrix(K)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@normalizers
+def test_without_its_diagonal_an_affinity_is_that_with_zeros(normalize, form):
+    K = affinity(12, 2.0)
+    given = form(K)
+    want = normalize(K - np.diag(np.diag(K)))
+    found = normalize(given, zero_diagonal=True)
+    assert sparse.issparse(found) == (form not in (FORMS["array"], FORMS["list"]))
+    found = found.toarray() if sparse.issparse(found) else found
+    assert_allclose(found, want, atol=1e-12)
+    assert_array_equal(np.diag(found), 0)
+    assert_array_equal(K, affinity(12, 2.0))
+
+
+def test_factors_of_both_points_are_taken_out_where_the_diagonal_is_zero():
+    """Noise divides K_ij, i != j, by u_i u_j."""
+    K, u = affinity(30, 2.0), np.random.default_rng(1).uniform(0.3, 1, 30)
+    noisy = K * np.outer(u, u)
+    np.fill_diagonal(noisy, np.diag(K))
+    clean, moved = (hs.bistochastic_normalize(M, 1e-9, zero_diagonal=True) for M in (K, noisy))
+    assert_allclose(moved, clean, atol=1e-7)
+    with_diagonal = [hs.bistochastic_normalize(M) for M in (K, noisy)]
+    assert np.abs(with_diagonal[0] - with_diagonal[1]).max() > 1e-2
+
+
+def test_without_diagonal_a_far_point_has_no_scaling_by_the_reciprocal_row_sums():
+    """Its weight 1/q is larger than all others together, and row i of B sums to it."""
+    X = np.append(np.linspace(0, 1, 9), 4.0)[:, None]
+    K = hs.gaussian_affinity(X, 0.5)
+    with pytest.raises(ValueError, match=r"weights='1/q' exists: the weight of rows 9 is larger"):
+        hs.bistochastic_normalize(K, weights="1/q", zero_diagonal=True)
+    near = hs.gaussian_affinity(X[:9], 0.5)
+    A = hs.bistochastic_normalize(near, weights="1/q", zero_diagonal=True)
+    root = 1 / np.sqrt(near.sum(axis=1) - 1)
+    assert_allclose(A @ root, root, rtol=1e-7)
+
+
+def test_only_a_stored_affinity_loses_its_diagonal():
+    with pytest.raises(TypeError, match=r"zero_diagonal=True needs a stored K, .*pass K @ np.eye"):
+        hs.symmetric_normalize(hs.Dense(np.ones((2, 2))), zero_diagonal=True)
+    with pytest.raises(ValueError, match="no affinity to anything"):
+        hs.symmetric_normalize(np.eye(3), zero_diagonal=True)
+    for wrong in ([1.0, 2.0], np.ones((2, 3))):
+        with pytest.raises(ValueError, match="pass"):
+            hs.bistochastic_normalize(wrong, zero_diagonal=True)

@@ -76,7 +76,7 @@ class Scaling:
         return scale_both_sides(K_rows, scale, s, dtype)
 
 
-def symmetric_normalize(K: Any) -> Any:
+def symmetric_normalize(K: Any, *, zero_diagonal: bool = False) -> Any:
     """Normalise an affinity symmetrically.
 
     With q = K1, K̃ = K / (q qᵀ) and v = K̃1, the result is A = K̃ / (√v √vᵀ) [1]_. Division by q
@@ -87,6 +87,8 @@ def symmetric_normalize(K: Any) -> Any:
     ----------
     K : Graph, Operator, tensor or {array-like, sparse matrix} of shape (n_samples, n_samples)
         Symmetric, non-negative, no row all zero.
+    zero_diagonal : bool, default=False
+        As in `bistochastic_normalize`, where it does more.
 
     Returns
     -------
@@ -121,10 +123,10 @@ def symmetric_normalize(K: Any) -> Any:
     >>> np.linalg.eigvalsh(A).round(4)
     array([0.3333, 1.    ])
     """
-    return _scaled(K, lambda A: markov_scaling(A, 1.0))
+    return _scaled(_matrix_of(K, zero_diagonal), lambda A: markov_scaling(A, 1.0))
 
 
-def markov_normalize(K: Any, alpha: float = 1.0) -> Any:
+def markov_normalize(K: Any, alpha: float = 1.0, *, zero_diagonal: bool = False) -> Any:
     """Normalise an affinity to a Markov matrix P = diag(K⁽ᵅ⁾1)⁻¹ K⁽ᵅ⁾, K⁽ᵅ⁾ = K / (qᵅ qᵅᵀ).
 
     For a kernel with one small bandwidth, α = 0 keeps the density of the sample, ½ gives Langevin
@@ -138,6 +140,8 @@ def markov_normalize(K: Any, alpha: float = 1.0) -> Any:
         Symmetric, non-negative, no row all zero.
     alpha : float, default=1
         Power α of the row sums q by which affinities are divided.
+    zero_diagonal : bool, default=False
+        As in `bistochastic_normalize`, where it does more.
 
     Returns
     -------
@@ -176,7 +180,7 @@ def markov_normalize(K: Any, alpha: float = 1.0) -> Any:
     array([[0.5 , 0.5 ],
            [0.25, 0.75]])
     """
-    K = as_matrix(K)
+    K = _matrix_of(K, zero_diagonal)
     operator = as_affinity(K)
     if operator is K:
         raise TypeError(
@@ -189,7 +193,12 @@ def markov_normalize(K: Any, alpha: float = 1.0) -> Any:
 
 
 def bistochastic_normalize(
-    K: Any, tol: float = 1e-8, max_iter: int = 1000, *, weights: str | None = None
+    K: Any,
+    tol: float = 1e-8,
+    max_iter: int = 1000,
+    *,
+    weights: str | None = None,
+    zero_diagonal: bool = False,
 ) -> Any:
     """Scale an affinity so that rows and columns sum to 1 [1]_.
 
@@ -212,6 +221,11 @@ def bistochastic_normalize(
         of the points [2]_, as the Markov form with α = 1 does. Without weights the result depends
         on the density as for α = ½. The diffusion of A, with r = √w, is
         `Diffusion.from_affinity(r[:, None] * A * r, alpha=0)`.
+    zero_diagonal : bool, default=False
+        Take the diagonal of K as 0, so that noise changes B less [3]_: in many dimensions noise of
+        variance s_i at point i adds s_i + s_j to the squared distance of two points, which divides
+        K_ij by factors of i and of j, and the scaling takes these out. The diagonal, to which
+        nothing is added, keeps it from doing so. K has to be stored, not an operator.
 
     Returns
     -------
@@ -246,6 +260,9 @@ def bistochastic_normalize(
        data*, arXiv:2403.07929 (2024), Algorithm 2.
     .. [2] N. F. Marshall and R. R. Coifman, "Manifold learning with bi-stochastic kernels", IMA
        Journal of Applied Mathematics 84 (2019), 455-482.
+    .. [3] B. Landa, R. R. Coifman and Y. Kluger, "Doubly stochastic normalization of the Gaussian
+       kernel is robust to heteroskedastic noise", SIAM Journal on Mathematics of Data Science 3
+       (2021), 388-413.
 
     Examples
     --------
@@ -254,6 +271,7 @@ def bistochastic_normalize(
     >>> B.sum(axis=1).round(6)
     array([1., 1.])
     """
+    K = _matrix_of(K, zero_diagonal)
     return _scaled(K, lambda A: bistochastic_scaling(A, tol, max_iter, weights=weights))
 
 
@@ -312,6 +330,7 @@ def bistochastic_scaling(
         check_choice(weights, "weights", ("1/q",))
         w = 1 / q
         w /= w.mean()
+        _check_weights(K, w, vertex)
     t, iterations = _balance(K, w, xp.sqrt(w) / xp.sqrt(q), tol, max_iter)
     residuals = abs(t * K.product(t) / w - 1)
     residual = float(residuals.max())
@@ -403,9 +422,52 @@ def _check_support(K: Operator, vertex: Array | None) -> None:
         )
 
 
+def _matrix_of(K: Any, zero_diagonal: bool) -> Any:
+    """Return K as a matrix or an operator, without its diagonal where that is asked for."""
+    K = as_matrix(K)
+    if not zero_diagonal:
+        return K
+    if isinstance(K, Operator):
+        raise TypeError("zero_diagonal=True needs a stored K, not an operator; pass K @ np.eye(n).")
+    if is_tensor(K):
+        return _tensor_like(K, _matrix_of(on_host(K), zero_diagonal))
+    if not sparse.issparse(K):
+        K = np.array(K)
+        if K.ndim == 2:  # other forms are refused later
+            np.fill_diagonal(K, 0)
+        return K
+    K = sparse.coo_matrix(K)
+    between = K.row != K.col
+    ends = K.row[between], K.col[between]
+    return sparse.csr_matrix((K.data[between], ends), K.shape)
+
+
+def _tensor_like(K: Any, matrix: Any) -> Any:
+    """Return a matrix of the host as a tensor, where K is."""
+    if sparse.issparse(matrix):
+        return device_csr(matrix, K.device).tensor
+    return as_tensor(matrix, matrix.dtype, K.device)
+
+
+def _check_weights(K: Operator, w: Array, vertex: Array | None) -> None:
+    """Raise if a point without K_ii has more weight than all that it is joined to, of a stored K.
+
+    Row i of the scaled matrix sums to w_i, and each of its entries is below w of the other point.
+    """
+    diagonal = K.diagonal()
+    if diagonal is None or (diagonal > 0).all() or K.matrix is None:
+        return
+    bad = np.flatnonzero((diagonal == 0) & (w >= (K.matrix != 0) @ w))
+    if len(bad):
+        raise ValueError(
+            f"No scaling with weights='1/q' exists: the weight of rows {_names(bad, vertex)} is "
+            "larger than that of all other points that they are joined to; give them K_ii > 0, "
+            "leave them out, or pass a larger epsilon."
+        )
+
+
 def _scaled(K: Any, scaling_of: Callable[[Operator], Scaling]) -> Any:
     """Return diag(s) K diag(s) by the scaling of K, an operator if K is one."""
-    K = as_matrix(K)
     operator = as_affinity(K)
     scaling = landed(scaling_of(operator))
     return scaling.normalized(operator) if operator is K else _like(K, scaling.s, scaling.s)
@@ -416,6 +478,4 @@ def _like(K: Any, left: Array, right: Array) -> Any:
     matrix = on_host(K)
     matrix = sparse.csr_matrix(matrix) if sparse.issparse(matrix) else np.asarray(matrix)
     A = scale_both_sides(matrix, left, right).astype(precision_of(matrix), copy=False)
-    if not is_tensor(K):
-        return A
-    return device_csr(A, K.device).tensor if sparse.issparse(A) else as_tensor(A, A.dtype, K.device)
+    return _tensor_like(K, A) if is_tensor(K) else A
