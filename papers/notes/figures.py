@@ -1,4 +1,4 @@
-"""The figures of *Linear and nonlinear dimensionality reduction*, drawn again."""
+"""The figures of *Linear and nonlinear dimensionality reduction*, drawn again, and one more."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from threadpoolctl import threadpool_limits
 
-from papers.notes import diffusion, graphs
+from papers.notes import crowding, diffusion, graphs
 from papers.notes.measures import Drawn, NotesRow
 from papers.output import write_rows
 
@@ -41,17 +41,20 @@ NOTES: dict[str, NotesFigure] = {
     ),
     "notes-9": NotesFigure("Pacman", diffusion.turning_pacman, {}, 0.2),
     "notes-10": NotesFigure("A turned picture", diffusion.turning_picture, {}, 2),
+    "notes-crowding": NotesFigure(
+        "Four methods on the same MNIST test digits", crowding.digits_by_four_methods, {}, 3
+    ),
 }
+OF_DIGITS = ("notes-5", "notes-crowding")
 
 
 def run_notes(name: str, folder: Path, mnist: Path | None = None, seed: int = 0) -> list[NotesRow]:
     """Write NAME.csv, quantities as computed here and as printed in the notes, and NAME.png.
 
-    "notes-5" reads MNIST from the IDX files of a folder, or downloads it from OpenML. Some seconds
-    each, "notes-10" a minute or two, "notes-5" three to five, on one core.
+    Those of digits read MNIST from the IDX files of a folder, or download it from OpenML.
     """
     figure = NOTES[name]
-    data = {"folder": mnist} if name == "notes-5" else {}
+    data = {"folder": mnist} if name in OF_DIGITS else {}
     with threadpool_limits(1):  # sums depend on the number of threads
         rows, draw = figure.run(seed, **figure.sizes, **data)
     write_rows(folder / f"{name}.csv", NotesRow._fields, rows)
