@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import clone
 
 import heatsketch as hs
 from papers.notes import drawings
@@ -20,7 +21,8 @@ def digits_by_four_methods(
 ) -> Drawn:
     """Embed the first of the MNIST test digits in the plane by four methods, and measure crowding.
 
-    SNE has the random start, the perplexity and the number of steps of t-SNE.
+    SNE has the random start, the perplexity and the number of steps of t-SNE; a second start tells
+    whether its descent has ended elsewhere.
     """
     X, label = (part[:digits] for part in mnist(folder))
     state = int(random(seed, CLUSTERS).integers(2**31))
@@ -41,4 +43,8 @@ def digits_by_four_methods(
         rows += digit_rows(Y, label, name, state)
         rows += crowding_rows(Y, label, name)
         panels.append((name, Y, label))
+    sne = methods["SNE"]
+    other = clone(sne).set_params(init="pca").fit(X)
+    for name, fitted in (("SNE", sne), ("SNE from principal components", other)):
+        rows.append(NotesRow(f"{name}, Kullback-Leibler divergence", fitted.kl_divergence_))
     return rows, partial(drawings.digits, panels)

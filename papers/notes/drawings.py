@@ -136,6 +136,7 @@ def _spectrum(ax: Any, walk: Walk) -> None:
     decay = walk.decay[:_SHOWN_EIGENVALUES]
     ax.plot(np.arange(1, len(decay) + 1), decay, "o-", color=COLOURS[4], markersize=4)
     ax.set_ylim(bottom=0)
+    ax.set_xticks(np.arange(2, len(decay) + 1, 2))
     ax.set_xlabel("m", fontsize=8)
     ax.tick_params(labelsize=7)
     ax.set_title(f"$|λ_m|^t$, t = {walk.time}", fontsize=8)
