@@ -25,13 +25,13 @@ NOISY_MESH = {"noise": 0.4, "epsilon": 0.6108029, "time": 300}
 NOTES_8 = NOISY_ROLL | {"mesh": "random", "epsilon": 2.104531, "time": 1705}
 
 NOTES: dict[str, NotesFigure] = {
-    "notes-1": NotesFigure("Isomap of the roll", graphs.isomap, {}, 0.5),
-    "notes-2": NotesFigure("Isomap of the noisy roll", graphs.isomap, NOISY_ROLL, 0.2),
-    "notes-3": NotesFigure("Locally linear embedding of two rolls", graphs.locally_linear, {}, 0.2),
+    "notes-1": NotesFigure("Isomap of the roll", graphs.isomap, {}, 0.2),
+    "notes-2": NotesFigure("Isomap of the noisy roll", graphs.isomap, NOISY_ROLL, 0.1),
+    "notes-3": NotesFigure("Locally linear embedding of two rolls", graphs.locally_linear, {}, 0.1),
     "notes-4": NotesFigure(
-        "t-SNE of the noisy roll at two perplexities", graphs.t_sne_of_roll, NOISY_ROLL, 0.5
+        "t-SNE of the noisy roll at two perplexities", graphs.t_sne_of_roll, NOISY_ROLL, 0.3
     ),
-    "notes-5": NotesFigure("t-SNE of the MNIST test digits", graphs.t_sne_of_digits, {}, 5),
+    "notes-5": NotesFigure("t-SNE of the MNIST test digits", graphs.t_sne_of_digits, {}, 4.5),
     "notes-6": NotesFigure("Diffusion map of a quasi-uniform roll", diffusion.roll, {}, 0.2),
     "notes-7": NotesFigure(
         "Diffusion map of the quasi-uniform roll with noise", diffusion.roll, NOISY_MESH, 0.2
@@ -39,10 +39,10 @@ NOTES: dict[str, NotesFigure] = {
     "notes-8": NotesFigure(
         "Diffusion map of the noisy roll of notes-2", diffusion.roll, NOTES_8, 0.2
     ),
-    "notes-9": NotesFigure("Pacman", diffusion.turning_pacman, {}, 0.2),
-    "notes-10": NotesFigure("A turned picture", diffusion.turning_picture, {}, 2),
+    "notes-9": NotesFigure("Pacman", diffusion.turning_pacman, {}, 0.1),
+    "notes-10": NotesFigure("A turned picture", diffusion.turning_picture, {}, 0.7),
     "notes-crowding": NotesFigure(
-        "Four methods on the same MNIST test digits", crowding.digits_by_four_methods, {}, 3
+        "Four methods on the same MNIST test digits", crowding.digits_by_four_methods, {}, 1.2
     ),
 }
 OF_DIGITS = ("notes-5", "notes-crowding")
