@@ -9,15 +9,13 @@ import numpy as np
 import heatsketch as hs
 from papers.notes import drawings
 from papers.notes.data import pacman, rotated_picture
-from papers.notes.measures import Drawn, NotesRow, Walk, loop_rows, rank_correlation, recovered
+from papers.notes.measures import Drawn, NotesRow, Walk, loop_rows, strip_rows
 from papers.output import random
 
 ROLL, PICTURE = range(2)  # purposes of random numbers
 _DIMENSIONS = 3
-_STRIP_LENGTH = 144.5
 _DELTA = 0.2
 _SHOWN_IMAGES = 20
-_SEARCHED_EIGENVECTORS = 60  # for one that follows height
 
 
 def random_walk(X: np.ndarray, delta: float, epsilon: float | str = "nearest") -> Walk:
@@ -51,26 +49,31 @@ def roll(
     epsilon: float = 0.7717928,
     time: int = 147,
 ) -> Drawn:
-    """Map a roll; `epsilon` and `time` are those of the notes."""
+    """Map a roll by the rules, and at the `epsilon` and `time` of the notes.
+
+    At the `epsilon` of the notes the time is once that of (29) as printed, and once theirs.
+    """
     X, flat = hs.datasets.swiss_roll(points, mesh=mesh, noise=noise, rng=random(seed, ROLL, points))
-    walk, as_printed = random_walk(X, _DELTA), random_walk(X, _DELTA, epsilon)
-    searched = walk.right[:, 1 : _SEARCHED_EIGENVECTORS + 1].T
-    heights = np.array([rank_correlation(vector, flat[:, 1]) for vector in searched])
+    walk, other = random_walk(X, _DELTA), random_walk(X, _DELTA, epsilon)
+    as_printed, of_notes = (other.at(t, alike=walk) for t in (other.printed_time, time))
+    theirs = "at the epsilon of the notes, "
     rows = [
         NotesRow("points", len(X), points),
         *_walk_rows(walk, _DELTA, epsilon, time),
-        NotesRow("the same at the epsilon of the notes", as_printed.printed_time, time),
-        *recovered(walk.embedding, flat),
-        *(
-            NotesRow(f"coordinate {m}, |correlation| with cos({m} pi s / L)", _cosine(Y, flat, m))
-            for m, Y in enumerate(walk.embedding.T, start=1)
-        ),
-        NotesRow("eigenvector that follows height most", 1 + int(heights.argmax())),
-        NotesRow("its |Spearman| with height", float(heights.max())),
+        *strip_rows(walk, flat),
+        NotesRow(f"{theirs}time (29) as printed, with lambda 3", as_printed.time, time),
+        NotesRow(f"{theirs}coordinates above delta (26) at that time", as_printed.kept(_DELTA)),
+        NotesRow(f"{theirs}coordinates above delta (26) at theirs", of_notes.kept(_DELTA)),
+        *strip_rows(of_notes, flat, theirs),
     ]
     start = np.hypot(X[:, 0], X[:, 2]).argmin()
     order = np.argsort(np.linalg.norm(flat - flat[start], axis=1))
-    return rows, partial(drawings.roll, X, order, walk)
+    walks = {
+        "ε and t by the rules": walk,
+        "ε of the notes, t as printed": as_printed,
+        "ε and t of the notes": of_notes,
+    }
+    return rows, partial(drawings.roll, X, order, walks)
 
 
 def turning_pacman(seed: int, *, images: int = 200, size: int = 65) -> Drawn:
@@ -113,20 +116,13 @@ def _pictures(
 
 
 def _walk_rows(walk: Walk, delta: float, epsilon: float, time: float) -> list[NotesRow]:
-    kept = 1 + int(np.max(np.flatnonzero(walk.decay > delta * walk.decay[0])))
     return [
         NotesRow("epsilon", walk.epsilon, epsilon),
         NotesRow("time (29) with lambda 4", walk.time, time),
         NotesRow("time (29) as printed, with lambda 3", walk.printed_time, time),
-        NotesRow("coordinates above delta (26)", kept),
+        NotesRow("coordinates above delta (26)", walk.kept(delta)),
         *(NotesRow(f"lambda {m}", walk.eigenvalues[m]) for m in range(1, 5)),
     ]
-
-
-def _cosine(column: np.ndarray, flat: np.ndarray, m: int) -> float:
-    """Return the |correlation| of a coordinate with the m-th cosine of a strip with free ends."""
-    cosine = np.cos(m * np.pi * flat[:, 0] / _STRIP_LENGTH)
-    return float(abs(np.corrcoef(column, cosine)[0, 1]))
 
 
 def _half_turn(X: np.ndarray, angle: np.ndarray) -> float:

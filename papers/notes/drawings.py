@@ -61,35 +61,40 @@ def scatters(panels: Sequence[tuple[str, Any, Any]], title: str, path: Path) -> 
 
 
 def digits(panels: Sequence[tuple[str, Any, Any]], title: str, path: Path) -> None:
-    """Draw embeddings with a colour for each digit."""
-    drawing, axes = figure_and_axes(4.4 * len(panels), 4.2, (1, len(panels)))
+    """Draw embeddings with a colour for each digit, two in a row."""
+    lines = len(panels) // 2
+    drawing, axes = figure_and_axes(8.8, 4.2 * lines, (lines, 2))
     import matplotlib
 
     colours = matplotlib.colormaps["tab10"]
-    for ax, (name, points, label) in zip(axes[0], panels, strict=True):
+    for ax, (name, points, label) in zip(axes.flat, panels, strict=True):
         for digit in range(10):
             own = points[label == digit]
             ax.scatter(*own.T, s=2, linewidths=0, color=colours(digit), label=str(digit))
         _plain(ax)
+        ax.set_aspect("equal", "datalim")
         ax.set_title(name, fontsize=8)
-    ax.legend(frameon=False, markerscale=4, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes[0, 1].legend(frameon=False, markerscale=4, loc="center left", bbox_to_anchor=(1.0, 0.5))
     save(drawing, title, path, fontsize=8)
 
 
-def roll(points: Any, order: Any, walk: Walk, title: str, path: Path) -> None:
-    """Draw a roll, P^t, the powers of the eigenvalues, and the map."""
-    drawing, axes = figure_and_axes(9.6, _PANEL_HEIGHT, (1, 4))
+def roll(points: Any, order: Any, walks: dict[str, Walk], title: str, path: Path) -> None:
+    """Draw a roll, and for each walk P^t, the powers of the eigenvalues, and the map."""
+    drawing, axes = figure_and_axes(9.6, _PANEL_HEIGHT * len(walks), (len(walks), 4))
     place = np.argsort(order)
     points = points[:, _ROLL_AXES]
-    _solid(drawing, axes[0, 0], points).scatter(*points.T, c=place, **_DOT_STYLE)
-    power = walk.power()[np.ix_(order, order)]
-    look = {"cmap": "viridis", "vmin": 0, "vmax": float(np.quantile(power, 0.99))}
-    axes[0, 1].imshow(power, interpolation="antialiased", rasterized=True, **look)
-    axes[0, 1].set_title(f"$P^t$, t = {walk.time}, ε = {walk.epsilon:.3g}", fontsize=8)
-    axes[0, 1].set_xticks([])
-    axes[0, 1].set_yticks([])
-    _spectrum(axes[0, 2], walk)
-    _map(drawing, axes[0, 3], walk, place, "viridis")
+    for (first, matrix, spectrum, last), (name, walk) in zip(axes, walks.items(), strict=True):
+        ax = _solid(drawing, first, points)
+        ax.scatter(*points.T, c=place, **_DOT_STYLE)
+        ax.set_title(name, fontsize=8)
+        power = walk.power()[np.ix_(order, order)]
+        look = {"cmap": "viridis", "vmin": 0, "vmax": float(np.quantile(power, 0.99))}
+        matrix.imshow(power, interpolation="antialiased", rasterized=True, **look)
+        matrix.set_title(f"$P^t$, t = {walk.time}, ε = {walk.epsilon:.3g}", fontsize=8)
+        matrix.set_xticks([])
+        matrix.set_yticks([])
+        _spectrum(spectrum, walk)
+        _map(drawing, last, walk, place, "viridis")
     save(drawing, title, path, fontsize=8)
 
 
@@ -131,6 +136,7 @@ def _spectrum(ax: Any, walk: Walk) -> None:
     decay = walk.decay[:_SHOWN_EIGENVALUES]
     ax.plot(np.arange(1, len(decay) + 1), decay, "o-", color=COLOURS[4], markersize=4)
     ax.set_ylim(bottom=0)
+    ax.set_xticks(np.arange(2, len(decay) + 1, 2))
     ax.set_xlabel("m", fontsize=8)
     ax.tick_params(labelsize=7)
     ax.set_title(f"$|λ_m|^t$, t = {walk.time}", fontsize=8)
@@ -138,10 +144,11 @@ def _spectrum(ax: Any, walk: Walk) -> None:
 
 
 def _map(drawing: Any, ax: Any, walk: Walk, colour: np.ndarray, cmap: str) -> None:
-    ax = _solid(drawing, ax)
     if cmap == "viridis":
+        ax = _solid(drawing, ax, walk.embedding)
         ax.scatter(*walk.embedding.T, c=colour, **_DOT_STYLE)
     else:
+        ax = _solid(drawing, ax)
         _loop(ax, walk.embedding, colour)
     ax.set_title("diffusion map", fontsize=8)
 

@@ -7,21 +7,17 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 from sklearn.base import clone
-from sklearn.cluster import KMeans
 from sklearn.datasets import make_swiss_roll
-from sklearn.metrics import adjusted_rand_score
-from sklearn.neighbors import KNeighborsClassifier, kneighbors_graph
+from sklearn.neighbors import kneighbors_graph
 
 import heatsketch as hs
 from papers.notes import drawings
 from papers.notes.data import mnist
 from papers.notes.diffusion import ROLL
-from papers.notes.measures import HALF_TURN, Drawn, NotesRow, pieces, recovered
+from papers.notes.measures import HALF_TURN, Drawn, NotesRow, digit_rows, pieces, recovered
 from papers.output import random
 
 OTHER_ROLL, ENDS, CLUSTERS = range(2, 5)  # purposes of random numbers, beside ROLL and PICTURE
-_N_NEIGHBORS = 10
-_N_DIGITS = 10
 _STRESS_TOL = 1e-4  # of the stress1 of a step
 _EXAGGERATION = 4.0
 
@@ -105,7 +101,7 @@ def t_sne_of_roll(seed: int, *, points: int, noise: float) -> Drawn:
     rows = [NotesRow("points", points, 800)]
     panels = [(f"noise {noise:g}", X, flat[:, 0])]
     for perplexity in (30, 12):
-        Y = _t_sne(perplexity, seed).fit_transform(X)
+        Y = printed_t_sne(perplexity, seed).fit_transform(X)
         name = f"perplexity {perplexity}"
         rows += [NotesRow(f"{name}, pieces", pieces(Y)), *recovered(Y, flat, f"{name}, coordinate")]
         panels.append((name, Y, flat[:, 0]))
@@ -127,34 +123,27 @@ def t_sne_of_digits(
         NotesRow("perplexity", perplexity, 30),
         NotesRow("exaggeration", _EXAGGERATION, 4),
     ]
-    method, panels = _t_sne(perplexity, seed), []
+    method, panels = printed_t_sne(perplexity, seed), []
     faster = clone(method).set_params(
         method="barnes-hut", learning_rate="auto", early_iter=250, momentum_iter=None
     )
-    for name, model, n in (("exact", method, exact_digits), ("Barnes-Hut", faster, digits)):
+    models = (
+        ("exact", method, exact_digits),
+        ("Barnes-Hut of the same", faster, exact_digits),
+        ("Barnes-Hut", faster, digits),
+    )
+    for name, model, n in models:
         Y = model.fit_transform(X[:n])
         rows.append(NotesRow(f"{name}, digits", len(Y), 10_000))
         rows.append(NotesRow(f"{name}, Kullback-Leibler divergence", model.kl_divergence_))
-        for space, points in ((f"{name}, embedding", Y), (f"{name}, pixels", X[:n])):
-            found = KMeans(_N_DIGITS, n_init=4, random_state=state).fit_predict(points)
-            right = _neighbor_accuracy(points, label[:n])
-            agreement = float(adjusted_rand_score(label[:n], found))
-            rows.append(NotesRow(f"{space}, 10 neighbours right", right))
-            rows.append(NotesRow(f"{space}, 10-means against digits (adjusted Rand)", agreement))
+        rows += digit_rows(Y, label[:n], f"{name}, embedding", state)
+        rows += digit_rows(X[:n], label[:n], f"{name}, pixels", state)
         panels.append((f"{name}, {len(Y):,} digits", Y, label[:n]))
-    return rows, partial(drawings.digits, panels)
+    return rows, partial(drawings.digits, [panels[0], panels[-1]])
 
 
-def _t_sne(perplexity: float, seed: int) -> hs.classical.TSNE:
+def printed_t_sne(perplexity: float, seed: int) -> hs.classical.TSNE:
     """Return t-SNE as printed, §8.6."""
     printed = {"learning_rate": 100, "early_exaggeration": _EXAGGERATION, "early_iter": 50}
     start = {"init": "random", "momentum_iter": 250, "random_state": seed}
     return hs.classical.TSNE(2, perplexity, method="exact", **printed, **start)
-
-
-def _neighbor_accuracy(X: np.ndarray, label: np.ndarray) -> float:
-    """Return the share of points whose label is the most frequent among their 10 neighbours."""
-    neighbors = KNeighborsClassifier(_N_NEIGHBORS).fit(X, label)
-    others = neighbors.kneighbors(return_distance=False)  # without the point itself
-    votes = (label[others][:, :, None] == np.arange(_N_DIGITS)).sum(axis=1)
-    return float((votes.argmax(axis=1) == label).mean())

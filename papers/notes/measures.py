@@ -3,15 +3,23 @@
 from collections.abc import Callable
 from math import isnan, nan
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
+from sklearn.neighbors import KNeighborsClassifier
 
 import heatsketch as hs
 
 HALF_TURN = 6 * np.pi  # arc length of half a turn of the innermost winding of the roll
+STRIP_LENGTH = 144.5  # of the roll
+_N_NEIGHBORS = 10
+_N_DIGITS = 10
+_SEARCHED_EIGENVECTORS = 60  # for one that follows height
 
 
 class NotesRow(NamedTuple):
@@ -50,6 +58,17 @@ class Walk(NamedTuple):
         """|λ_m|^t, m >= 1."""
         return np.abs(self.eigenvalues[1:]) ** self.time
 
+    def kept(self, delta: float) -> int:
+        """Return the number of coordinates above δ, (26)."""
+        return 1 + int(np.max(np.flatnonzero(self.decay > delta * self.decay[0])))
+
+    def at(self, time: int, alike: Self) -> Self:
+        """Return the walk at another time, its coordinates with the signs of another walk's."""
+        d = self.embedding.shape[1]
+        embedding = self.right[:, 1 : d + 1] * self.eigenvalues[1 : d + 1] ** time
+        signs = np.sign(np.sum(embedding * alike.embedding, axis=0))
+        return self._replace(time=time, embedding=signs * embedding)
+
     def power(self) -> np.ndarray:
         """P^t, (n, n), by (34)."""
         return (self.right * self.eigenvalues**self.time) @ self.left.T
@@ -62,6 +81,30 @@ def recovered(Y: np.ndarray, flat: np.ndarray, name: str = "coordinate") -> list
         for m, column in enumerate(Y.T, start=1)
         for known, what in zip(flat.T, ("arc length", "height"), strict=True)
     ]
+
+
+def strip_rows(walk: Walk, flat: np.ndarray, prefix: str = "") -> list[NotesRow]:
+    """Return what the coordinates of a walk on a roll have of its length and of its height."""
+    searched = walk.right[:, 1 : _SEARCHED_EIGENVECTORS + 1].T
+    heights = np.array([rank_correlation(vector, flat[:, 1]) for vector in searched])
+    return [
+        *recovered(walk.embedding, flat, f"{prefix}coordinate"),
+        *(
+            NotesRow(
+                f"{prefix}coordinate {m}, |correlation| with cos({m} pi s / L)",
+                _cosine_correlation(Y, flat, m),
+            )
+            for m, Y in enumerate(walk.embedding.T, start=1)
+        ),
+        NotesRow(f"{prefix}eigenvector that follows height most", 1 + int(heights.argmax())),
+        NotesRow(f"{prefix}its |Spearman| with height", float(heights.max())),
+    ]
+
+
+def _cosine_correlation(column: np.ndarray, flat: np.ndarray, m: int) -> float:
+    """Return the |correlation| of a coordinate with the m-th cosine of a strip with free ends."""
+    cosine = np.cos(m * np.pi * flat[:, 0] / STRIP_LENGTH)
+    return float(abs(np.corrcoef(column, cosine)[0, 1]))
 
 
 def rank_correlation(x: np.ndarray, y: np.ndarray) -> float:
@@ -101,3 +144,49 @@ def pieces(Y: np.ndarray, widths: float = 6.0, smallest: int = 5) -> int:
     graph = tree.sparse_distance_matrix(tree, widths * near, output_type="coo_matrix")
     _, labels = connected_components(graph, directed=False)
     return int((np.bincount(labels) >= smallest).sum())
+
+
+def digit_rows(points: np.ndarray, label: np.ndarray, name: str, state: int) -> list[NotesRow]:
+    """Return how well neighbours, and clusters by 10-means, agree with the digits."""
+    found = KMeans(_N_DIGITS, n_init=4, random_state=state).fit_predict(points)
+    agreement = float(adjusted_rand_score(label, found))
+    return [
+        NotesRow(f"{name}, 10 neighbours right", neighbor_accuracy(points, label)),
+        NotesRow(f"{name}, 10-means against digits (adjusted Rand)", agreement),
+    ]
+
+
+def neighbor_accuracy(X: np.ndarray, label: np.ndarray) -> float:
+    """Return the share of points whose label is the most frequent among their 10 neighbours."""
+    neighbors = KNeighborsClassifier(_N_NEIGHBORS).fit(X, label)
+    others = neighbors.kneighbors(return_distance=False)  # without the point itself
+    votes = (label[others][:, :, None] == np.arange(_N_DIGITS)).sum(axis=1)
+    return float((votes.argmax(axis=1) == label).mean())
+
+
+def crowding_rows(points: np.ndarray, label: np.ndarray, name: str) -> list[NotesRow]:
+    """Return three measures of crowding: of all points in the middle, and of the groups.
+
+    The distances of the second are medians over pairs, those of the third medians over points.
+    """
+    distances = cdist(points, points)
+    np.fill_diagonal(distances, np.nan)
+    same = label[:, None] == label
+    within, between = np.where(same, distances, np.nan), np.where(same, np.nan, distances)
+    ratio = np.nanmedian(between) / np.nanmedian(within)
+    gap = np.median(np.nanmin(between, axis=1) / np.nanmin(within, axis=1))
+    return [
+        NotesRow(f"{name}, share in the middle", middle_share(points)),
+        NotesRow(f"{name}, distance between groups over within", float(ratio)),
+        NotesRow(f"{name}, nearest of another group over nearest of the own", float(gap)),
+    ]
+
+
+def middle_share(points: np.ndarray) -> float:
+    """Return the share of points (n, 2) within the inner quarter of a disc.
+
+    The disc is about their mean, and evenly filled it would have their mean square radius. So the
+    share is 1/4 for points that fill a disc evenly, and more for points crowded in its middle.
+    """
+    squares = np.square(points - points.mean(axis=0)).sum(axis=1)
+    return float(np.mean(squares < squares.mean() / 2))  # the radius of the disc, squared, is twice

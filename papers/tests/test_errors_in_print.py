@@ -8,12 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.integrate import quad
+from scipy.linalg import sqrtm
+from scipy.optimize import brentq
 from scipy.sparse.csgraph import dijkstra
-from scipy.spatial.distance import cdist
-from scipy.special import gammainc
+from scipy.spatial.distance import cdist, pdist, squareform
+from scipy.special import gammainc, log_ndtr, ndtr
 from sklearn.neighbors import NearestNeighbors
 
 import heatsketch as hs
+from papers.sketching.bounds import entropy_integral
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "papers" / "errors-in-print.md").read_text(encoding="utf-8")
@@ -121,6 +125,98 @@ def test_the_first_case_of_corollary_2_10_needs_another_inequality():
         assert math.exp(-c * N * t / K) <= math.exp(-t / of_21)
 
 
+def psi_1(deviation):
+    """The least K with E e^(|X|/K) <= 2 of a normal X, where 2 e^(s²/2K²) Φ(s/K) = 2."""
+    return brentq(
+        lambda K: deviation**2 / (2 * K**2) + log_ndtr(deviation / K), deviation, 2 * deviation
+    )
+
+
+@pytest.mark.parametrize("N", [4, 64, 1024])
+def test_corollary_2_10_is_about_the_mean(N):
+    """Of normal X_i, in (18) and in (19) at t = K, with c = 1/2."""
+    K = psi_1(1.0)
+    assert_allclose(psi_1(1 / math.sqrt(N)), K / math.sqrt(N))
+    assert_allclose(psi_1(math.sqrt(N)), N * K / math.sqrt(N))  # no C is large enough
+    bound = 2 * math.exp(-N / 2)
+    assert 2 * ndtr(-K * math.sqrt(N)) <= bound < 2 * ndtr(-K / math.sqrt(N))
+
+
+def test_dudleys_inequality_is_about_differences():
+    """X_0 = cZ and X_1 = cZ + W, normal: the distance is that of W, and |X_0| grows with c."""
+    d = psi_1(1.0)
+    right = 8 * d * math.log(2 + 1)  # two balls for every radius below d
+    mean = math.sqrt(2 / math.pi)  # E |Z|
+    assert mean <= right  # E |X_1 - X_0|
+    assert 100 * mean > right  # E |X_0| at c = 100
+
+
+def test_the_sub_gaussian_norm_is_not_the_standard_deviation():
+    def moment(K, end):
+        return quad(lambda x: math.exp(x**2 / K**2 - x**2 / 2), -end, end)[0] / math.sqrt(
+            2 * math.pi
+        )
+
+    assert_allclose(moment(math.sqrt(8 / 3), 40), 2)
+    assert moment(1, 2) > 2  # and without bound as the end goes to infinity
+
+
+def test_both_sides_of_theorem_2_5_scale_as_the_covariance():
+    rng, r = np.random.default_rng(0), 9.0
+    X, g = rng.random((12, 2)), rng.standard_normal((12, 5))
+    C = np.exp(-cdist(X, X, "sqeuclidean"))
+
+    def sides(C):
+        root, diagonal = sqrtm(C).real, np.diag(C)
+        D2 = np.maximum(diagonal[:, None] + diagonal - 2 * C, 0)
+        Y = root @ g / math.sqrt(5)
+        D = np.sqrt(D2)
+        return np.abs(cdist(Y, Y, "sqeuclidean") - D2).max(), D.max() * entropy_integral(D)
+
+    assert_allclose(sides(r * C), r * np.array(sides(C)), rtol=1e-6)
+
+
+def test_the_metric_of_l2_in_print_has_no_triangle_inequality():
+    a, b, c = np.zeros(3), np.ones(3), 2 * np.ones(3)
+    assert np.sum((a - c) ** 2) > np.sum((a - b) ** 2) + np.sum((b - c) ** 2)
+    assert_allclose(math.dist(a, c), math.dist(a, b) + math.dist(b, c))
+
+
+def test_eigenfunctions_times_their_eigenvalues_are_not_normalised():
+    """On the circle: 1/√2π, cos(jx)/√π and sin(jx)/√π, with λ = 0 and j²."""
+    x, t = 2 * np.pi * np.arange(100) / 100, 0.3
+    j = np.array([1, 1, 2, 2])
+    waves = np.cos(np.outer(j, x) - np.array([0, np.pi / 2, 0, np.pi / 2])[:, None])
+    phi = np.vstack([np.full(100, 1 / math.sqrt(2 * np.pi)), waves / math.sqrt(np.pi)])
+    weight = 2 * np.pi / 100
+    assert_allclose(weight * phi @ phi.T, np.eye(5), atol=1e-12)
+    printed = np.exp(-t * np.array([0, 1, 1, 4, 4]))[:, None] * phi
+    gram = weight * printed @ printed.T
+    assert_allclose(gram, np.diag(np.exp(-2 * t * np.array([0, 1, 1, 4, 4]))), atol=1e-12)
+    assert gram[4, 4] < 0.1
+
+
+def test_the_eigenfunctions_of_the_torus_are_orthogonal_and_not_normalised():
+    r, turns = 3.5, 2 * np.pi * np.arange(40) / 40
+    x, y = (part.ravel() for part in np.meshgrid(turns, r * turns))
+    waves = [np.ones_like(x), np.cos(x), np.cos(x) * np.cos(y / r), np.sin(x) * np.cos(2 * y / r)]
+    gram = (2 * np.pi / 40) ** 2 * r * np.array(waves) @ np.array(waves).T
+    norms = np.pi**2 * r * np.array([4, 2, 1, 1])
+    assert_allclose(gram, np.diag(norms), atol=1e-10)
+    assert norms.min() > 34.5
+
+
+def test_the_sums_in_the_proof_of_proposition_3_4_are_over_the_columns():
+    """With N columns in place of the k of Y, the sum over j to N is too large."""
+    rng, N, k = np.random.default_rng(0), 20, 5
+    A, B = (part + part.T for part in rng.standard_normal((2, N, N)))
+    G = rng.standard_normal((N, N))
+    squares = np.square((A - B) @ G).sum(axis=0) / k
+    Y, Z = A @ G[:, :k] / math.sqrt(k), B @ G[:, :k] / math.sqrt(k)
+    assert_allclose(squares[:k].sum(), np.sum((Y - Z) ** 2))
+    assert squares.sum() > 2 * np.sum((Y - Z) ** 2)
+
+
 # Linear and nonlinear dimensionality reduction
 
 
@@ -159,13 +255,15 @@ def test_the_listing_of_isomap_counts_the_point_itself_and_edges_twice():
     assert dijkstra(printed)[4, 0] > dijkstra(printed)[0, 4]
 
 
-def test_the_objective_of_the_eigenmap_is_twice_the_trace():
+def test_the_objective_of_the_eigenmap_is_twice_the_trace_and_of_rows():
     rng = np.random.default_rng(0)
     K = rng.random((8, 8))
     K, Y = K + K.T, rng.standard_normal((8, 2))
     L = np.diag(K.sum(axis=1)) - K
     total = np.sum(K * cdist(Y, Y) ** 2)
     assert_allclose(total, 2 * np.trace(Y.T @ L @ Y))
+    of_columns = np.sum(K[:2, :2] * cdist(Y.T, Y.T) ** 2)
+    assert abs(of_columns - total) > 0.1 * total
 
 
 def test_the_mean_kernel_has_the_volume_in_its_denominator():
@@ -206,6 +304,73 @@ def test_eigenvectors_of_the_walk_are_inverted():
     values, U = np.linalg.eig(R.astype(complex))
     inverse_root = (U / np.sqrt(values)) @ np.linalg.inv(U)  # R^-1/2
     assert np.abs(inverse_root @ P @ R - np.diag(lam)).max() > 0.1
+
+
+def test_the_total_scatter_as_printed_is_a_difference():
+    rng, label = np.random.default_rng(0), np.repeat([0, 1, 2], [4, 7, 9])
+    X = rng.standard_normal((20, 3)) + 4 * rng.standard_normal((3, 3))[label]
+    own = np.array([X[label == i].mean(axis=0) for i in range(3)])[label]
+    m = X.mean(axis=0)
+    within, between = (X - own).T @ (X - own), (own - m).T @ (own - m)
+    assert_allclose((X - own + own - m).T @ (X - m), within + between)
+    assert_allclose((X - own + own - m).T @ (X - own - own + m), within - between)
+    assert np.trace(between) > np.trace(within)
+
+
+def test_the_embedding_of_lle_is_in_columns():
+    """Columns satisfy (4), and have one entry a point."""
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    Y = hs.classical.LocallyLinearEmbedding(2, n_neighbors=8).fit_transform(X)
+    assert_allclose(Y.sum(axis=0), 0, atol=1e-6)
+    assert_allclose(Y.T @ Y / 60, np.eye(2), atol=1e-6)
+    assert Y.shape == (60, 2)
+    assert np.abs(Y[:2] @ Y[:2].T / 60 - np.eye(2)).max() > 0.5  # of the first d rows
+
+
+def test_only_the_probability_of_the_point_itself_is_set_to_zero():
+    """(13) has k != i in its denominator: with p_{i|i} = 0 it sums to 1, by (13) to more."""
+    squares = squareform(pdist(np.random.default_rng(0).standard_normal((9, 2)), "sqeuclidean"))
+    others = ~np.eye(9, dtype=bool)
+    P = np.exp(-squares / 2) / np.sum(np.exp(-squares / 2) * others, axis=1)[:, None]
+    assert_allclose(np.where(others, P, 0).sum(axis=1), 1)
+    assert (P.sum(axis=1) > 1.1).all()
+
+
+def test_the_last_line_of_proposition_1_is_of_the_square():
+    K = hs.gaussian_affinity(np.random.default_rng(0).standard_normal((8, 2)), 1.0)
+    pi, t = K.sum(axis=1) / K.sum(), 3
+    lam, V = np.linalg.eigh(K / (K.sum() * np.sqrt(np.outer(pi, pi))))
+    R = V / np.sqrt(pi)[:, None]
+    rows = np.linalg.matrix_power(K / K.sum(axis=1)[:, None], t)
+    D = cdist(rows / np.sqrt(pi), rows / np.sqrt(pi))  # (23)
+    last_line = np.sum(lam ** (2 * t) * np.square(R[:, None] - R), axis=2)
+    assert_allclose(last_line, D**2, atol=1e-12)
+    assert np.abs(last_line - D).max() > 0.1 * D.max()
+
+
+def test_the_walk_is_the_kernel_divided_by_its_sums():
+    X = np.random.default_rng(0).standard_normal((9, 1))
+    K, f = hs.gaussian_affinity(X, 1.0), np.sin(X[:, 0])
+    q = K.sum(axis=1)
+    walk = (K / q[:, None]) @ f
+    assert_allclose(K @ f / q, walk)
+    assert np.abs(walk / q - walk).max() > 0.5 * np.abs(walk).max()
+
+
+def test_the_density_under_the_integral_is_that_of_the_other_point():
+    """In one dimension, f = sin and ρ normal: (47) needs the ratio with ρ(x')."""
+    x, epsilon = 0.7, 1e-3
+    others = x + np.linspace(-0.5, 0.5, 20001)
+    kernel = np.exp(-((others - x) ** 2) / epsilon)
+
+    def generator(rho):
+        return (
+            np.sum(kernel * np.sin(others) * rho) / np.sum(kernel * rho) - math.sin(x)
+        ) / epsilon
+
+    limit = (-math.sin(x) - 2 * x * math.cos(x)) / 4  # ρ'/ρ = -x
+    assert_allclose(generator(np.exp(-(others**2) / 2)), limit, rtol=0.01)
+    assert_allclose(generator(math.exp(-(x**2) / 2)), -math.sin(x) / 4, rtol=0.01)
 
 
 # Diffusion representation

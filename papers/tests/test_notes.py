@@ -1,4 +1,4 @@
-"""The ten figures of *Linear and nonlinear dimensionality reduction*."""
+"""The figures of *Linear and nonlinear dimensionality reduction*."""
 
 import csv
 import gzip
@@ -29,6 +29,7 @@ SMALL = {
     "notes-8": {"points": 150},
     "notes-9": {"images": 60, "size": 33},
     "notes-10": {"images": 80, "size": 60},
+    "notes-crowding": {"digits": 60, "perplexity": 10},
 }
 
 
@@ -98,6 +99,23 @@ def test_pieces_are_counted_and_strays_are_not():
     assert measures.pieces(Y, widths=17) == 2
 
 
+def test_a_quarter_of_an_even_disc_is_in_the_middle_and_more_of_a_normal_law():
+    # Points at the quantiles of the radius, the angle turned by the golden section.
+    shares, turn = (np.arange(4000) + 0.5) / 4000, np.pi * (3 - 5**0.5) * np.arange(4000)
+    direction = np.column_stack([np.cos(turn), np.sin(turn)])
+    disc = np.sqrt(shares)[:, None] * direction
+    normal = np.sqrt(-2 * np.log1p(-shares))[:, None] * direction
+    assert measures.middle_share(disc + np.array([3, -7])) == pytest.approx(1 / 4, abs=1e-3)
+    assert measures.middle_share(9 * normal) == pytest.approx(1 - math.exp(-1 / 2), abs=1e-3)
+
+
+def test_distances_of_groups_are_those_of_a_rectangle():
+    corners = np.array([[0.0, 0.0], [0, 1], [10, 0], [10, 1]])
+    rows = measures.crowding_rows(corners, np.array([2, 2, 5, 5]), "corners")
+    found = list(by_name(rows).values())[1:]
+    assert found == pytest.approx([(10 + math.sqrt(101)) / 2, 10])
+
+
 # Isomap, LLE and t-SNE
 
 
@@ -118,7 +136,7 @@ def test_t_sne_is_exact_from_a_random_start():
     X = np.random.default_rng(7).normal(size=(100, 3))
     places = []
     for seed in (0, 1):
-        model = graphs._t_sne(5, seed).fit(X)
+        model = graphs.printed_t_sne(5, seed).fit(X)
         squares = pdist(model.embedding_, "sqeuclidean")
         q = squareform(1 / (1 + squares))
         p = model.affinities_.toarray()
@@ -133,7 +151,7 @@ def test_votes_are_of_the_other_points():
     X = rng.normal(size=(60, 2)) + np.repeat([[0, 0], [50, 0]], 30, axis=0)
     label = np.repeat([3, 7], 30)
     label[[0, 1]], label[[30, 31]] = 7, 3
-    assert graphs._neighbor_accuracy(X, label) == pytest.approx(56 / 60)
+    assert measures.neighbor_accuracy(X, label) == pytest.approx(56 / 60)
 
 
 # Diffusion maps
@@ -165,6 +183,18 @@ def test_time_is_the_least_that_drops_the_fourth_coordinate():
     for time, following in ((walk.time, 4), (walk.printed_time, 3)):
         ratio = lam[following] / lam[1]
         assert ratio**time <= 0.3 < ratio ** (time - 1)
+
+
+def test_another_time_changes_nothing_but_the_lengths_of_the_axes():
+    X, _ = datasets.swiss_roll(90, rng=5)
+    walk = diffusion.random_walk(X, 0.2)
+    later = walk.at(2 * walk.time, alike=walk)
+    factors = walk.eigenvalues[1:4] ** walk.time
+    np.testing.assert_allclose(later.embedding, walk.embedding * factors, atol=1e-7)
+    np.testing.assert_allclose(later.power(), walk.power() @ walk.power(), atol=1e-10)
+    turned = walk.at(walk.time, alike=walk._replace(embedding=-walk.embedding))
+    np.testing.assert_allclose(turned.embedding, -walk.embedding, atol=1e-7)
+    assert later.kept(0.2**2) == walk.kept(0.2) == 3  # (ratio^t)^2 against δ²
 
 
 def test_a_long_strip_is_mapped_to_cosines_of_its_length():
