@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--jobs", type=int, default=-1, metavar="J", help="processes (default: all)"
     )
-    idx = "folder of the IDX files of MNIST, for notes-5 (default: download it)"
+    idx = "folder of the IDX files of MNIST, for notes-5 and notes-crowding (default: download it)"
     parser.add_argument("--mnist", type=Path, metavar="FOLDER", help=idx)
     args = parser.parse_args(arguments)
     if args.name is None:
