@@ -225,7 +225,9 @@ def bistochastic_normalize(
         Take the diagonal of K as 0, so that noise changes B less [3]_: in many dimensions noise of
         variance s_i at point i adds s_i + s_j to the squared distance of two points, which divides
         K_ij by factors of i and of j, and the scaling takes these out. The diagonal, to which
-        nothing is added, keeps it from doing so. K has to be stored, not an operator.
+        nothing is added, keeps it from doing so. But B without the diagonal is another matrix,
+        which pays where the squared length of the noise is above about ε/2. K has to be stored,
+        not an operator.
 
     Returns
     -------
