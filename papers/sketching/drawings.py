@@ -112,7 +112,7 @@ def _scatter(ax: Any, figure: Figure, method: str, sample: Sample) -> None:
 def _enlarge(ax: Any, curve: np.ndarray, angle: np.ndarray, corner: tuple[float, float]) -> None:
     """Draw a curve again, as large as an inset is."""
     centre = (curve.max(axis=0) + curve.min(axis=0)) / 2
-    half = 1.15 * np.abs(curve - centre).max()
+    half = 1.3 * np.abs(curve - centre).max()
     inset = ax.inset_axes((*corner, INSET, INSET))
     inset.scatter(*curve.T, c=angle, s=6, **POINT_LOOK)
     inset.set(xlim=centre[0] + half * SIDES, ylim=centre[1] + half * SIDES, aspect="equal")
