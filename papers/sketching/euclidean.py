@@ -85,19 +85,21 @@ def run_euclidean(folder: Path, seed: int = 0, **sizes: Any) -> list[EuclideanRo
     rows = euclidean_example(seed, **sizes)
     write_rows(folder / "euclidean.csv", EuclideanRow._fields, rows)
     names = list(dict.fromkeys(row.figure for row in rows))
-    drawing, axes = figure_and_axes(4 * len(names), 3.6, (1, len(names)))
-    for ax, name in zip(axes.flat, names, strict=True):
+    shape = (-(-len(names) // 2), 2)
+    drawing, axes = figure_and_axes(8.0, 3.1 * shape[0] + 0.4, shape)
+    for ax, name in zip(axes.flat, names, strict=False):
         for method in METHODS:
             _curves(ax, [r for r in rows if (r.figure, r.method) == (name, method)])
         between = next(row.between for row in rows if row.figure == name)
         ax.axhline(between, color="#8a8a8a", linestyle=":", label="one distance by the other")
         ax.set_title(f"{name}: {FIGURES[name].title}", fontsize=10)
         ax.set_xlabel("k")
+        ax.set_ylabel("log L")
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set_ylim(bottom=0)
         ax.spines[["top", "right"]].set_visible(False)
-    axes[0, 0].set_ylabel("log L")
-    axes[0, -1].legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    handles = axes[0, 0].get_legend_handles_labels()
+    drawing.legend(*handles, loc="outside lower center", ncols=5, frameon=False, fontsize=8)
     title = "log L by the diffusion distance and by the Euclidean distance of the points"
     save(drawing, title, folder / "euclidean.png")
     return rows

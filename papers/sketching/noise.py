@@ -24,6 +24,7 @@ POINTS, DIMENSIONS, COLUMNS, DRAWS = 300, 2000, 64, 10
 EPSILON = {"circle": 0.25, "torus": 1.0, "sphere": 0.25}
 LEVELS = (0.0, 0.2, 0.4, 0.8, 1.6)  # largest squared length of the noise of a point, in ε
 FORMS = ("symmetric", "bistochastic", "symmetric, zero diagonal", "bistochastic, zero diagonal")
+ORIGINAL = "the last, against the kernel with its diagonal"  # `original` of the last form
 DEGREES = 5  # of freedom of Student's t: its fourth moment is the last one that exists
 
 
@@ -182,7 +183,8 @@ def run_noise(folder: Path, seed: int = 0, **sizes: Any) -> list[NoiseRow]:
         ax.set_xlabel("largest squared length of the noise, in ε", fontsize=8)
     for ax in axes[:, 0]:
         ax.set_ylabel("|A - B| / |A|", fontsize=8)
-    axes[0, 0].legend(frameon=False, fontsize=7)
+    handles = axes[0, 0].get_legend_handles_labels()
+    drawing.legend(*handles, loc="outside lower center", ncols=5, frameon=False, fontsize=8)
     save(
         drawing, "Manifolds in many dimensions, with noise of different sizes", folder / "noise.png"
     )
@@ -197,6 +199,7 @@ def _panel(ax: Any, own: list[NoiseRow]) -> None:
         error = [r.deviation for r in some]
         ax.errorbar(x, y, error, color=colour, label=form, capsize=2, linewidth=1.2)
         ax.plot(x, [r.sketched for r in some], "o", color=colour, markersize=4, fillstyle="none")
+    ax.errorbar(x, [r.original for r in some], color="#8a8a8a", linestyle=":", label=ORIGINAL)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     ax.set_xticks([r.level for r in some], [f"{r.level:g}" for r in some])
