@@ -1,7 +1,7 @@
 """Log L by the Euclidean distance of the points beside log L by the diffusion distance.
 
 §5 of *Sketching the heat kernel* says that the difference of the two "is often moot", because on a
-manifold both induce the same metric. This is so for near points only.
+manifold both induce the same metric. Log L is about all pairs of a few hundred random points.
 """
 
 from pathlib import Path
@@ -41,6 +41,8 @@ class EuclideanRow(NamedTuple):
     between : float
         Mean of log L of one distance by the other: in no trial do they judge an embedding more
         differently.
+    near : float
+        The same over pairs with |x - y| < √ε alone.
     """
 
     figure: str
@@ -51,6 +53,7 @@ class EuclideanRow(NamedTuple):
     euclidean: float
     euclidean_std: float
     between: float
+    near: float
 
 
 def euclidean_example(
@@ -61,23 +64,34 @@ def euclidean_example(
     for name in figures:
         setting = FIGURES[name].setting
         tasks = (delayed(by_both)(setting, seed, trial) for trial in range(trials))
-        measured, between = zip(*Parallel(n_jobs=jobs)(tasks), strict=True)
+        measured, ratios = zip(*Parallel(n_jobs=jobs)(tasks), strict=True)
         mean, std = np.mean(measured, axis=0), np.std(measured, axis=0)
         for i, method in enumerate(METHODS):
             for j, k in enumerate(setting.sizes):
                 by_two = np.ravel([mean[i, j], std[i, j]], order="F").tolist()
-                rows.append(EuclideanRow(name, method, k, *by_two, float(np.mean(between))))
+                rows.append(
+                    EuclideanRow(name, method, k, *by_two, *np.mean(ratios, axis=0).tolist())
+                )
     return rows
 
 
-def by_both(setting: Setting, seed: int, trial: int) -> tuple[np.ndarray, float]:
-    """Return log L (methods, sizes, 2) of a trial, and log L of one distance by the other."""
+def by_both(setting: Setting, seed: int, trial: int) -> tuple[np.ndarray, tuple[float, float]]:
+    """Return log L (methods, sizes, 2) of a trial, and log L of one distance by the other.
+
+    The latter over all pairs, and over those with |x - y| < √ε.
+    """
     with threadpool_limits(1):  # so that results do not depend on the number of processes
         sample, p = Sample(setting, seed, trial), setting.powers[0]
         distances = sample.distance("symmetric", p), pdist(sample.X)
         maps = [[sample.embedding(method, p, k) for k in setting.sizes] for method in METHODS]
         log_L = [[[hs.distortion(Y, D).log_L for D in distances] for Y in row] for row in maps]
-    return np.array(log_L), float(np.ptp(np.log(distances[0] / distances[1])))
+    return np.array(log_L), between(*distances, np.sqrt(setting.epsilon))
+
+
+def between(D: np.ndarray, lengths: np.ndarray, near: float) -> tuple[float, float]:
+    """Return log L of D by other distances, of all pairs and of those nearer than a number."""
+    ratio = np.log(D / lengths)
+    return float(np.ptp(ratio)), float(np.ptp(ratio[lengths < near]))
 
 
 def run_euclidean(folder: Path, seed: int = 0, **sizes: Any) -> list[EuclideanRow]:
@@ -90,8 +104,8 @@ def run_euclidean(folder: Path, seed: int = 0, **sizes: Any) -> list[EuclideanRo
     for ax, name in zip(axes.flat, names, strict=False):
         for method in METHODS:
             _curves(ax, [r for r in rows if (r.figure, r.method) == (name, method)])
-        between = next(row.between for row in rows if row.figure == name)
-        ax.axhline(between, color="#8a8a8a", linestyle=":", label="one distance by the other")
+        one_by_other = next(row.between for row in rows if row.figure == name)
+        ax.axhline(one_by_other, color="#8a8a8a", linestyle=":", label="one distance by the other")
         ax.set_title(f"{name}: {FIGURES[name].title}", fontsize=10)
         ax.set_xlabel("k")
         ax.set_ylabel("log L")

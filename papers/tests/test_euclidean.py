@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from papers.sketching import trials
-from papers.sketching.euclidean import METHODS, by_both, run_euclidean
+from papers.sketching.euclidean import METHODS, between, by_both, run_euclidean
 from papers.sketching.figures import FIGURES
 
 SMALL = replace(FIGURES["3a"].setting, n=40, sizes=(2, 3))
@@ -23,9 +23,14 @@ def test_both_are_those_of_the_trials_of_the_figures():
 @pytest.mark.parametrize("name", ["1a", "2a", "2b", "3a"])
 def test_the_two_differ_by_at_most_log_L_of_one_distance_by_the_other(name):
     """log L of a composition is at most the sum of the two."""
-    log_L, between = by_both(replace(FIGURES[name].setting, n=60), 0, 0)
-    assert between > 0.3
-    assert np.abs(log_L[..., 0] - log_L[..., 1]).max() <= between * (1 + 1e-9)
+    log_L, (every, near) = by_both(replace(FIGURES[name].setting, n=60), 0, 0)
+    assert 0.1 < near <= every
+    assert np.abs(log_L[..., 0] - log_L[..., 1]).max() <= every * (1 + 1e-9)
+
+
+def test_log_L_of_one_distance_by_the_other():
+    D, E = np.array([1.0, 4.0, 9.0]), np.array([1.0, 2.0, 3.0])
+    assert between(D, E, 2.5) == pytest.approx((np.log(3), np.log(2)))
 
 
 def test_the_table_and_the_picture_are_written(tmp_path, monkeypatch):
