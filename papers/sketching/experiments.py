@@ -6,7 +6,7 @@ from papers.sketching.noise import run_noise
 from papers.sketching.outliers import run_outliers
 
 EXPERIMENTS: dict[str, Experiment] = {
-    "noise": Experiment("noise whose size differs from point to point", run_noise, 0.2),
-    "outliers": Experiment("1 to 8 outliers, near and far, on three manifolds", run_outliers, 2),
-    "euclidean": Experiment("log L by Euclidean beside diffusion distance", run_euclidean, 1),
+    "noise": Experiment("noise whose size differs from point to point", run_noise, 0.7),
+    "outliers": Experiment("1 to 8 outliers, near and far, on three manifolds", run_outliers, 1.5),
+    "euclidean": Experiment("log L by Euclidean beside diffusion distance", run_euclidean, 2),
 }

@@ -104,18 +104,18 @@ SKETCHES = (*SKETCH_METHODS, "ours")
 NO_MDS = (*PAPER_METHODS, "ours")
 
 FIGURES: dict[str, Figure] = {
-    "1a": Figure("circle", CIRCLE, FIGURE_METHODS, 200, 10),
+    "1a": Figure("circle", CIRCLE, FIGURE_METHODS, 200, 18),
     "1b": Figure("three samples of the circle in the plane", CIRCLE, SEEN, 3, 0.5, scatter=True),
-    "2a": Figure("torus S¹ × 3.5 S¹", TORUS, FIGURE_METHODS, 100, 15),
-    "2b": Figure("Klein bottle", KLEIN, FIGURE_METHODS, 100, 20),
-    "3a": Figure("circle with two outliers", OUTLIERS, FIGURE_METHODS, 100, 5),
-    "3b": Figure(OUTLIERS_TITLE, OUTLIERS, COMPARED, 1, 0.1, scatter=True),
-    "3c": Figure(f"{OUTLIERS_TITLE}; outliers left out", OUTLIERS, COMPARED, 1, 0.1, True, False),
-    "4": Figure(f"three samples of the {OUTLIERS_TITLE}", OUTLIERS, SEEN, 3, 0.1, scatter=True),
-    "5a": Figure("Klein bottle, sketches", KLEIN, SKETCHES, 100, 20),
-    "5b": Figure("Gaussian clouds, sketches, |x - y|", CLOUDS, SKETCHES, 100, 10),
-    "6a": Figure("torus S¹ × 3.5 S¹, k = 8, |x - y|", TORUS_POWERS, NO_MDS, 100, 10),
-    "6b": Figure("circle, k = 2, |x - y|", CIRCLE_POWERS, NO_MDS, 100, 5),
+    "2a": Figure("torus S¹ × 3.5 S¹", TORUS, FIGURE_METHODS, 100, 50),
+    "2b": Figure("Klein bottle", KLEIN, FIGURE_METHODS, 100, 130),
+    "3a": Figure("circle with two outliers", OUTLIERS, FIGURE_METHODS, 100, 12),
+    "3b": Figure(OUTLIERS_TITLE, OUTLIERS, COMPARED, 1, 0.2, scatter=True),
+    "3c": Figure(f"{OUTLIERS_TITLE}; outliers left out", OUTLIERS, COMPARED, 1, 0.2, True, False),
+    "4": Figure(f"three samples of the {OUTLIERS_TITLE}", OUTLIERS, SEEN, 3, 0.5, scatter=True),
+    "5a": Figure("Klein bottle, sketches", KLEIN, SKETCHES, 100, 130),
+    "5b": Figure("Gaussian clouds, sketches, |x - y|", CLOUDS, SKETCHES, 100, 55),
+    "6a": Figure("torus S¹ × 3.5 S¹, k = 8, |x - y|", TORUS_POWERS, NO_MDS, 100, 35),
+    "6b": Figure("circle, k = 2, |x - y|", CIRCLE_POWERS, NO_MDS, 100, 11),
 }
 
 

@@ -272,7 +272,7 @@ def test_samples_are_drawn_with_their_crossings_and_the_circle_enlarged(monkeypa
     assert (len(whole.child_axes), len(enlarged.child_axes)) == (1, 0)
     (inset,) = whole.child_axes
     dots = inset.collections[0].get_offsets()
-    assert np.ptp(dots, axis=0).max() > 0.8 * np.ptp(inset.get_xlim())
+    assert np.ptp(dots, axis=0).max() > 0.75 * np.ptp(inset.get_xlim())
     made[0].draw_without_rendering()
     box = inset.get_window_extent()
     stars = whole.transData.transform(whole.lines[0].get_xydata())
