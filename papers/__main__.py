@@ -9,7 +9,7 @@ from papers.notes.figures import NOTES, run_notes
 from papers.output import Experiment
 from papers.representation.run import EXAMPLES
 from papers.sketching.experiments import EXPERIMENTS
-from papers.sketching.figures import FIGURES
+from papers.sketching.figures import FIGURES, methods_of
 from papers.sketching.run import run_figure
 
 RUNS: dict[str, Experiment] = EXPERIMENTS | EXAMPLES  # they need no more than a folder and a seed
@@ -25,6 +25,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="S")
     of_trials = "trials of a figure of Sketching the heat kernel (default: the paper's)"
     parser.add_argument("--trials", type=int, metavar="N", help=of_trials)
+    some = "methods of such a figure, joined by commas, as in DMS,GPS,ours (default: all it has)"
+    parser.add_argument("--methods", type=lambda names: names.split(","), metavar="A,B", help=some)
     parser.add_argument(
         "--jobs", type=int, default=-1, metavar="J", help="processes (default: all)"
     )
@@ -35,6 +37,13 @@ def main(arguments: list[str] | None = None) -> None:
         for name, item in described.items():
             print(f"{name:<16} {item.minutes:>6g} min  {item.title}")
         return
+    if args.methods is not None:
+        if args.name not in FIGURES:
+            parser.error(f"--methods is for one of the figures {', '.join(FIGURES)}.")
+        try:
+            methods_of(args.name, args.methods)
+        except ValueError as error:
+            parser.error(f"--methods: {error}")
     args.output.mkdir(parents=True, exist_ok=True)
     for name in described if args.name == "all" else [args.name]:
         table = args.output / (f"figure-{name}.csv" if name in FIGURES else f"{name}.csv")
@@ -42,7 +51,9 @@ def main(arguments: list[str] | None = None) -> None:
             continue
         run: Callable[..., object]
         if name in FIGURES:
-            run = partial(run_figure, name, trials=args.trials, jobs=args.jobs)
+            run = partial(
+                run_figure, name, trials=args.trials, jobs=args.jobs, methods=args.methods
+            )
         elif name in NOTES:
             run = partial(run_notes, name, mnist=args.mnist)
         else:

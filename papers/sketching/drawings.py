@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import squareform
 
+import heatsketch as hs
 from papers.output import COLOURS, figure_and_axes, save
+from papers.sketching.crossings import crossings
 from papers.sketching.figures import Figure
-from papers.sketching.trials import Sample
+from papers.sketching.trials import Sample, normalization
 
 # Colour and marker. Markers are filled for the symmetric normalisation, else open.
 METHOD_STYLES = {
@@ -24,6 +27,11 @@ METHOD_STYLES = {
     "SMACOF": ("#8a8a8a", "X"),
 }
 OPEN_METHODS = ("DMB", "GPB", "GPSBB")
+# Edges make pale dots visible.
+POINT_LOOK = {"cmap": "twilight_shifted", "edgecolors": "#00000060", "linewidths": 0.3}
+SIDES = np.array([-1.0, 1.0])
+LIMIT = 1.1  # of the axes of embeddings, whose largest coordinate is 1
+INSET, INSET_MARGIN = 0.42, 0.01  # side of the enlarged circle and its margin, of the axes
 METHOD_SHIFT = 0.06  # steps of the axis, so that the error bars of methods do not overlap
 
 
@@ -67,23 +75,60 @@ def scatters(name: str, figure: Figure, samples: Sequence[Sample], path: Path) -
     """Draw embeddings in the plane: a row of panels for each method, one for each sample."""
     methods = figure.methods
     shape = (len(methods), len(samples)) if len(samples) > 1 else (1, len(methods))
-    drawing, axes = figure_and_axes(3.6 * shape[1], 3.5 * shape[0], shape)
+    drawing, axes = figure_and_axes(3.6 * shape[1], 3.7 * shape[0], shape)
     panels = [(method, sample) for method in methods for sample in samples]
     for ax, (method, sample) in zip(axes.flat, panels, strict=True):
-        Y = sample.embedding(method, figure.setting.powers[0], 2)
-        on_circle = np.isfinite(sample.coordinates)
-        Y = Y if figure.outliers else Y[on_circle]
-        Y = Y - Y.mean(axis=0)
-        Y /= np.abs(Y).max()
-        if figure.outliers and not on_circle.all():
-            ax.plot(*Y[~on_circle].T, "*", color="#000000", markersize=9)
-            Y = Y[on_circle]
-        # Edges make pale dots visible.
-        look = {"cmap": "twilight_shifted", "s": 12, "edgecolors": "#00000060", "linewidths": 0.3}
-        ax.scatter(*Y.T, c=sample.coordinates[on_circle], **look)
-        ax.set_title(method, fontsize=10)
-        ax.set_aspect("equal", adjustable="datalim")
-        ax.tick_params(labelsize=7, color="#888888")
-        ax.spines[["top", "right"]].set_visible(False)
+        _scatter(ax, figure, method, sample)
     title = f"Figure {name}: {figure.title}"
     save(drawing, textwrap.fill(title, int(43 * shape[1])), path)
+
+
+def _scatter(ax: Any, figure: Figure, method: str, sample: Sample) -> None:
+    """Draw an embedding of a circle, coordinates divided by the largest of those shown."""
+    p = figure.setting.powers[0]
+    Y = sample.embedding(method, p, 2)
+    on_circle = np.isfinite(sample.coordinates)
+    shown = on_circle | figure.outliers
+    D = squareform(sample.distance(normalization(method), p))[np.ix_(shown, shown)]
+    log_L = hs.distortion(Y[shown], squareform(D)).log_L
+    Y = (Y - Y[shown].mean(axis=0))[shown]
+    Y /= np.abs(Y).max()
+    order = np.argsort(sample.coordinates[on_circle])
+    curve, outliers = Y[on_circle[shown]][order], Y[~on_circle[shown]]
+    angle = sample.coordinates[on_circle][order]
+    ax.scatter(*curve.T, c=angle, s=12, **POINT_LOOK)
+    ax.set(xlim=LIMIT * SIDES, ylim=LIMIT * SIDES, aspect="equal")
+    ax.set(xticks=(-1, 0, 1), yticks=(-1, 0, 1))
+    if len(outliers):
+        ax.plot(*outliers.T, "*", color="#000000", markersize=9)
+        _enlarge(ax, curve, angle, _free_corner(Y))
+    found = crossings(curve)
+    title = f"{method}: log L {log_L:.2f}, {found} crossing{'s' * (found != 1)}"
+    ax.set_title(title, fontsize=10)
+    ax.tick_params(labelsize=7, color="#888888")
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _enlarge(ax: Any, curve: np.ndarray, angle: np.ndarray, corner: tuple[float, float]) -> None:
+    """Draw a curve again, as large as an inset is."""
+    centre = (curve.max(axis=0) + curve.min(axis=0)) / 2
+    half = 1.3 * np.abs(curve - centre).max()
+    inset = ax.inset_axes((*corner, INSET, INSET))
+    inset.scatter(*curve.T, c=angle, s=6, **POINT_LOOK)
+    inset.set(xlim=centre[0] + half * SIDES, ylim=centre[1] + half * SIDES, aspect="equal")
+    inset.set(xticks=[], yticks=[])
+    times = f"{INSET * LIMIT / half:.0f} times"
+    inset.text(0.03, 0.97, times, fontsize=7, va="top", transform=inset.transAxes)
+    ax.indicate_inset_zoom(inset, edgecolor="#888888")
+
+
+def _free_corner(Y: np.ndarray) -> tuple[float, float]:
+    """Return the lower left corner, in fractions of the axes, of the inset farthest from points."""
+    ends = (INSET_MARGIN, 1 - INSET_MARGIN - INSET)
+    places = (Y / LIMIT + 1) / 2
+
+    def room(corner: tuple[float, float]) -> float:
+        outside = np.maximum(np.abs(places - np.array(corner) - INSET / 2) - INSET / 2, 0)
+        return float(np.hypot(*outside.T).min())
+
+    return max(((x, y) for x in ends for y in ends), key=room)

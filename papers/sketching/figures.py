@@ -1,5 +1,6 @@
 """The figures of the paper: data, parameters, methods, numbers of trials."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 SKETCH_METHODS = ("GPS", "GPB", "GPSBS", "GPSBB")
@@ -103,16 +104,35 @@ SKETCHES = (*SKETCH_METHODS, "ours")
 NO_MDS = (*PAPER_METHODS, "ours")
 
 FIGURES: dict[str, Figure] = {
-    "1a": Figure("circle", CIRCLE, FIGURE_METHODS, 200, 10),
-    "1b": Figure("circle, embedded in the plane", CIRCLE, SEEN, 1, 0.1, scatter=True),
-    "2a": Figure("torus S¹ × 3.5 S¹", TORUS, FIGURE_METHODS, 100, 15),
-    "2b": Figure("Klein bottle", KLEIN, FIGURE_METHODS, 100, 20),
-    "3a": Figure("circle with two outliers", OUTLIERS, FIGURE_METHODS, 100, 5),
-    "3b": Figure(OUTLIERS_TITLE, OUTLIERS, COMPARED, 1, 0.1, scatter=True),
-    "3c": Figure(f"{OUTLIERS_TITLE}; outliers left out", OUTLIERS, COMPARED, 1, 0.1, True, False),
-    "4": Figure(f"three samples of the {OUTLIERS_TITLE}", OUTLIERS, SEEN, 3, 0.1, scatter=True),
-    "5a": Figure("Klein bottle, sketches", KLEIN, SKETCHES, 100, 20),
-    "5b": Figure("Gaussian clouds, sketches, |x - y|", CLOUDS, SKETCHES, 100, 10),
-    "6a": Figure("torus S¹ × 3.5 S¹, k = 8, |x - y|", TORUS_POWERS, NO_MDS, 100, 10),
-    "6b": Figure("circle, k = 2, |x - y|", CIRCLE_POWERS, NO_MDS, 100, 5),
+    "1a": Figure("circle", CIRCLE, FIGURE_METHODS, 200, 18),
+    "1b": Figure("three samples of the circle in the plane", CIRCLE, SEEN, 3, 0.5, scatter=True),
+    "2a": Figure("torus S¹ × 3.5 S¹", TORUS, FIGURE_METHODS, 100, 50),
+    "2b": Figure("Klein bottle", KLEIN, FIGURE_METHODS, 100, 130),
+    "3a": Figure("circle with two outliers", OUTLIERS, FIGURE_METHODS, 100, 12),
+    "3b": Figure(OUTLIERS_TITLE, OUTLIERS, COMPARED, 1, 0.2, scatter=True),
+    "3c": Figure(f"{OUTLIERS_TITLE}; outliers left out", OUTLIERS, COMPARED, 1, 0.2, True, False),
+    "4": Figure(f"three samples of the {OUTLIERS_TITLE}", OUTLIERS, SEEN, 3, 0.5, scatter=True),
+    "5a": Figure("Klein bottle, sketches", KLEIN, SKETCHES, 100, 130),
+    "5b": Figure("Gaussian clouds, sketches, |x - y|", CLOUDS, SKETCHES, 100, 55),
+    "6a": Figure("torus S¹ × 3.5 S¹, k = 8, |x - y|", TORUS_POWERS, NO_MDS, 100, 35),
+    "6b": Figure("circle, k = 2, |x - y|", CIRCLE_POWERS, NO_MDS, 100, 11),
 }
+
+
+def methods_of(name: str, asked: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the methods of a figure, or those of them that are asked for, in its order.
+
+    Raises
+    ------
+    ValueError
+        A method that there is not, or that the figure does not have.
+    """
+    shown = FIGURES[name].methods
+    if asked is None:
+        return shown
+    for method in asked:
+        if method not in FIGURE_METHODS:
+            raise ValueError(f"no method {method!r}; there are {', '.join(FIGURE_METHODS)}.")
+        if method not in shown:
+            raise ValueError(f"figure {name} does not have {method}, but {', '.join(shown)}.")
+    return tuple(method for method in shown if method in asked)

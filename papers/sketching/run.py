@@ -1,5 +1,7 @@
 """Run the trials of a figure, keep them, and write its table and picture."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,7 +10,7 @@ from joblib import Memory, Parallel, delayed
 
 from papers.output import write_rows
 from papers.sketching import drawings
-from papers.sketching.figures import FIGURES, MDS_METHODS, MDS_TRIALS, Setting
+from papers.sketching.figures import FIGURES, MDS_METHODS, MDS_TRIALS, Setting, methods_of
 from papers.sketching.trials import Sample, run
 
 
@@ -28,7 +30,12 @@ class Row(NamedTuple):
 
 
 def run_figure(
-    name: str, folder: Path, trials: int | None = None, seed: int = 0, jobs: int = -1
+    name: str,
+    folder: Path,
+    trials: int | None = None,
+    seed: int = 0,
+    jobs: int = -1,
+    methods: Sequence[str] | None = None,
 ) -> list[Row]:
     """Write figure-NAME.csv and figure-NAME.png, and return the rows of the table.
 
@@ -46,8 +53,11 @@ def run_figure(
         Trial number i has the same points in every run with the same seed.
     jobs : int, default -1
         Processes; -1 is one for each CPU. Results do not depend on it.
+    methods : sequence of str, optional
+        By default all of the figure. A trial of fewer methods is a trial of all with the others
+        left out.
     """
-    figure = FIGURES[name]
+    figure = replace(FIGURES[name], methods=methods_of(name, methods))
     n_trials = figure.trials if trials is None or figure.scatter else trials
     picture = folder / f"figure-{name}.png"
     if figure.scatter:
@@ -57,9 +67,13 @@ def run_figure(
         drawings.scatters(name, figure, samples, picture)
     else:
         same = [f.methods for f in FIGURES.values() if f.setting == figure.setting]
-        methods = list(dict.fromkeys(method for group in same for method in group))
+        all_methods = list(dict.fromkeys(method for group in same for method in group))
         remembered = Memory(folder / "trials", verbose=0).cache(run_trials, ignore=["jobs"])
-        log_L = remembered(figure.setting, methods, n_trials, seed, jobs)
+        of_all = (figure.setting, all_methods, n_trials, seed, jobs)
+        if methods is None or remembered.check_call_in_cache(*of_all):
+            log_L = remembered(*of_all)
+        else:
+            log_L = remembered(figure.setting, list(figure.methods), n_trials, seed, jobs)
         values = figure.setting.values
     rows = [
         _row(method, value, column)

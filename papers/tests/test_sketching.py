@@ -11,8 +11,8 @@ from scipy.spatial.distance import pdist
 import heatsketch as hs
 from papers.__main__ import RUNS, main
 from papers.notes.figures import NOTES
-from papers.sketching import run, trials
-from papers.sketching.figures import FIGURE_METHODS, FIGURES
+from papers.sketching import drawings, run, trials
+from papers.sketching.figures import FIGURE_METHODS, FIGURES, methods_of
 from papers.sketching.trials import Sample
 from problems.spectra import log_L_of_first_pair
 
@@ -219,6 +219,64 @@ def test_the_command_runs_one_figure_and_all_skips_finished_ones(
         monkeypatch.setitem(RUNS, name, experiment._replace(run=partial(noted, name)))
     main(["all", "-o", str(tmp_path)])
     assert asked == [name for name in (*FIGURES, *RUNS, *NOTES) if name != "3a"]
+
+
+def test_asked_methods_are_those_of_the_whole_figure(small, tmp_path, counted):
+    main(["3a", "-o", str(tmp_path), "--trials", "2", "--jobs", "1", "--methods", "GPS,DMS"])
+    assert [task[3] for task in counted] == [["DMS", "GPS"]] * 2
+    some = (tmp_path / "figure-3a.csv").read_text().splitlines()
+    every = run.run_figure("3a", tmp_path, 2, jobs=1)
+    whole = (tmp_path / "figure-3a.csv").read_text().splitlines()
+    assert some == [line for line in whole if line.split(",")[0] in ("method", "DMS", "GPS")]
+    assert len(counted) == 4
+    again = run.run_figure("3a", tmp_path, 2, jobs=1, methods=["CMDS"])  # from the whole figure
+    assert again == [row for row in every if row.method == "CMDS"]
+    assert len(counted) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["5a", "--methods", "DMS"],
+            "figure 5a does not have DMS, but GPS, GPB, GPSBS, GPSBB, ours",
+        ),
+        (["1a", "--methods", "GPS,UMAP"], "no method 'UMAP'; there are DMS, DMB, GPS"),
+        (["noise", "--methods", "GPS"], "--methods is for one of the figures 1a, 1b"),
+        (["all", "--methods", "GPS"], "--methods is for one of the figures 1a, 1b"),
+    ],
+)
+def test_a_method_that_is_not_there_is_refused(arguments, said, capsys, tmp_path):
+    with pytest.raises(SystemExit):
+        main([*arguments, "-o", str(tmp_path)])
+    assert said in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+    assert methods_of("4", ["ours", "GPS"]) == ("GPS", "ours")
+
+
+def test_samples_are_drawn_with_their_crossings_and_the_circle_enlarged(monkeypatch):
+    """Titles and insets of Figure 4 with a stand-in for GPS, a figure of eight."""
+    sample = Sample(FIGURES["4"].setting, 0, 0)
+    eight = np.column_stack([np.sin(sample.coordinates), np.sin(2 * sample.coordinates)]) / 40
+    eight[-2:] = [[-0.9, 0.3], [0.8, 0.6]]
+    sample.embedding = lambda *_: eight
+    made = []
+    monkeypatch.setattr(drawings, "save", lambda drawing, *_: made.append(drawing))
+    drawings.scatters("4", replace(FIGURES["4"], methods=("GPS",)), [sample], None)
+    drawings.scatters("3c", replace(FIGURES["3c"], methods=("GPS",)), [sample], None)
+    whole, enlarged = (drawing.axes[0] for drawing in made)
+    D = sample.distance("symmetric", FIGURES["4"].setting.powers[0])
+    log_L = hs.distortion(eight, D).log_L
+    assert whole.get_title() == f"GPS: log L {log_L:.2f}, 1 crossing"
+    assert enlarged.get_title().endswith("1 crossing")
+    assert (len(whole.child_axes), len(enlarged.child_axes)) == (1, 0)
+    (inset,) = whole.child_axes
+    dots = inset.collections[0].get_offsets()
+    assert np.ptp(dots, axis=0).max() > 0.75 * np.ptp(inset.get_xlim())
+    made[0].draw_without_rendering()
+    box = inset.get_window_extent()
+    stars = whole.transData.transform(whole.lines[0].get_xydata())
+    assert not any(box.contains(*star) for star in stars)
 
 
 def test_without_a_name_the_command_lists_all_with_their_minutes(capsys):
