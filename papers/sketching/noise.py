@@ -159,10 +159,9 @@ def sketched_difference(A: np.ndarray, B: np.ndarray, G: np.ndarray) -> tuple[fl
 def normalized(K: np.ndarray, form: str) -> np.ndarray:
     """Return Algorithm 1 or 2 of K, or of K without its diagonal."""
     name, _, without = form.partition(", ")
-    K = K - np.diag(np.diag(K)) if without else K
     if name == "symmetric":
-        return hs.symmetric_normalize(K)
-    return hs.bistochastic_normalize(K, tol=1e-9)
+        return hs.symmetric_normalize(K, zero_diagonal=bool(without))
+    return hs.bistochastic_normalize(K, tol=1e-9, zero_diagonal=bool(without))
 
 
 def run_noise(folder: Path, seed: int = 0, **sizes: Any) -> list[NoiseRow]:
