@@ -8,7 +8,7 @@ every derivative is known. Coordinates are arc lengths.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ive
@@ -88,7 +88,7 @@ def derivative(F: np.ndarray, circles: Circles, *orders: int) -> np.ndarray:
 
 
 def covariance(
-    circles: Circles, lags: Sequence[np.ndarray | float], orders: Sequence[int] | None = None
+    circles: Circles, lags: Sequence[np.ndarray | float], orders: Any = None
 ) -> np.ndarray:
     """Return C, or a derivative of it, at lags: angles on each circle, arrays of one shape.
 
