@@ -1,6 +1,7 @@
 """The experiments beside the figures of *Sketching the heat kernel*."""
 
 from papers.output import Experiment
+from papers.sketching.double_points import run_double_points
 from papers.sketching.heisenberg import run_heisenberg
 from papers.sketching.induced_metric import run_induced_metric
 from papers.sketching.noise import run_noise
@@ -12,6 +13,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "noise": Experiment("noise whose size differs from point to point", run_noise, 0.2),
     "induced-metric": Experiment("the metric that a sketch induces", run_induced_metric, 1),
     "self-crossings": Experiment("crossings of sketches", run_self_crossings, 3),
+    "double-points": Experiment("self-intersections of tori", run_double_points, 2),
     "reach": Experiment("the reach of sketches", run_reach, 3),
     "running-times": Experiment("running times of Algorithms 3, 4, 5", run_running_times, 5),
     "heisenberg": Experiment("a space without bi-Lipschitz embedding", run_heisenberg, 3),

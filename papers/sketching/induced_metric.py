@@ -244,6 +244,7 @@ def run_induced_metric(folder: Path, seed: int = 0, **sizes: Any) -> list[Metric
     drawing, axes = figure_and_axes(12, 4, (1, 3))
     for ax, (space, own) in zip(axes.flat, _by_space(rows), strict=False):
         _draw_errors(ax, space, own)
+    axes[0, 0].legend(frameon=False, fontsize=7)
     _draw_limits(axes[0, 2], limits)
     save(drawing, "The metric that a sketch induces, against its limit", folder / f"{NAME}.png")
     return rows
@@ -272,7 +273,6 @@ def _draw_errors(ax: Any, space: str, rows: list[MetricRow]) -> None:
     ax.set(xscale="log", yscale="log", xlabel="k", ylabel="relative error of the metric")
     ax.set_title(space, fontsize=9)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize=7)
 
 
 def _draw_limits(ax: Any, limits: list[LimitRow]) -> None:
