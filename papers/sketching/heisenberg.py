@@ -9,7 +9,7 @@ may be realized in an embedding. The group has the points (x, y, t) and the prod
 and d(g, h) = |g⁻¹h| with |(x, y, t)|⁴ = (x² + y²)² + 16 t² (Korányi), equivalent to the
 Carnot-Carathéodory metric. Its lattice is that of whole x, y and t + xy/2. Beside it stand the
 same points with the differences of R³ in the same |·|, a product of the plane and a line with
-|t|^½, which has a bi-Lipschitz embedding although it is not smooth, and a ball of the lattice of R³.
+|t|^½, which has a bi-Lipschitz embedding although it is not smooth, and a ball of the lattice Z³.
 """
 
 from collections.abc import Callable, Sequence
@@ -224,7 +224,7 @@ def run_heisenberg(folder: Path, seed: int = 0, **sizes: Any) -> list[Heisenberg
     drawing, axes = figure_and_axes(13, 4, (1, 3))
     largest = max(row.k for row in rows if row.method == "sketch")
     for colour, space in zip(COLOURS, SPACES, strict=False):
-        for method, style in (("sketch", "o-"), ("diffusion map", "s--"), ("all", "k:")):
+        for method, style in (("sketch", "o-"), ("diffusion map", "s--"), ("all", ":")):
             own = [row for row in rows if row.space == space and row.method == method]
             own = [row for row in own if method == "all" or row.k == largest]
             label = f"{space}, {method}" if method != "all" else None
@@ -236,9 +236,12 @@ def run_heisenberg(folder: Path, seed: int = 0, **sizes: Any) -> list[Heisenberg
     axes[0, 1].set(ylabel=f"log L by the diffusion distance, k = {largest}")
     for ax in axes[0, :2]:
         ax.set(xlabel="radius of the ball in steps", ylim=(0, None))
+        ax.set_xticks(sorted({row.radius for row in rows}))
     axes[0, 0].legend(frameon=False, fontsize=7)
     axes[0, 2].plot([b.distance for b in bounds], [b.square for b in bounds], "ko-", ms=4)
     axes[0, 2].set(xscale="log", xlabel="largest distance of the pairs kept", ylim=(0, None))
+    axes[0, 2].set_xticks([2, 4, 8, 16], ["2", "4", "8", "16"])
+    axes[0, 2].minorticks_off()
     axes[0, 2].set(ylabel="L² of any Euclidean embedding is at least")
     for ax in axes.flat:
         ax.spines[["top", "right"]].set_visible(False)

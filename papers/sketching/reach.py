@@ -10,8 +10,8 @@ manifold in the space of C. With D² = 2 (C(0) - C(τ)) and g of (7) it is
 
     inf D² / (2 √(D² - ∇C(τ)·g^-1 ∇C(τ)))   over all lags τ,
 
-for τ -> 0 on a circle the radius of curvature g/√C''''(0). Normalised, C is replaced by C / C(0). At
-small times C is that of R^d, a Gaussian function, and the limit is √(C(0)/3) in every direction.
+for τ -> 0 on a circle the radius of curvature g/√C''''(0). Normalised, C is replaced by C / C(0).
+At small times C is that of R^d, a Gaussian function, and the limit is √(C(0)/3) in all directions.
 """
 
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ class ReachRow(NamedTuple):
     limit : float
         Of both, from the covariance.
     local : float
-        Share of draws of h^k in which the curvature is the reason, not two far points.
+        Share of draws of h^k in which the radius of curvature is the smaller of the two reasons.
     """
 
     space: str
@@ -128,7 +128,9 @@ def _smallest(square: np.ndarray, within: np.ndarray) -> float:
     """Return the smallest |y - x|² / (2 dist), dist² = |y - x|² - its part within T_x."""
     distance = np.sqrt(np.clip(square - within, 0, None))
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(distance > ROUNDING * np.sqrt(square.max()), square / (2 * distance), np.inf)
+        ratio = np.where(
+            distance > ROUNDING * np.sqrt(square.max()), square / (2 * distance), np.inf
+        )
     return float(ratio.min())
 
 

@@ -26,7 +26,7 @@ EVEN = EVEN_CIRCLE._replace(shape=(150,))  # as many as the few waves of a sketc
 DRAWS, EVEN_DRAWS, DRAWS_OF_POWERS, DRAWS_WITH_OUTLIERS = 200, 1000, 1000, 100
 FAR = np.pi / 4  # angle between points of the circle from which on they count as far
 NEAR = 0.05  # distance of edges that counts as near, in units of the radius
-FINE = 2000  # lags of the circle in the formula of Kac and Rice
+FINE = 200  # lags of the circle in the formula of Kac and Rice; more only add rounding
 NAME, PURPOSE = "self-crossings", 11
 
 
@@ -174,7 +174,9 @@ def _derivatives_given_a_meeting(
 def _mean_content(count: int, k: int) -> float:
     """Return the mean volume of `count` independent normal vectors in R^k: Π E χ_(k - j)."""
     degrees = k - np.arange(count)
-    return float(np.exp(np.sum(math.log(2) / 2 + gammaln((degrees + 1) / 2) - gammaln(degrees / 2))))
+    return float(
+        np.exp(np.sum(math.log(2) / 2 + gammaln((degrees + 1) / 2) - gammaln(degrees / 2)))
+    )
 
 
 # Curves
@@ -326,7 +328,12 @@ def _draw_powers(ax: Any, powers: list[PowerRow]) -> None:
     ax.plot(p, [row.expected for row in powers], "k-", lw=1, label="crossings, Kac and Rice")
     bars = [2 * row.error for row in powers]
     ax.errorbar(
-        p, [r.crossings for r in powers], bars, fmt="o", color=COLOURS[0], label="crossings, counted"
+        p,
+        [r.crossings for r in powers],
+        bars,
+        fmt="o",
+        color=COLOURS[0],
+        label="crossings, counted",
     )
     ax.plot(p, [r.crossing for r in powers], "s--", color=COLOURS[5], label="share that crosses")
     ax.set(xscale="log", yscale="log", ylim=(1e-3, 10))
