@@ -14,7 +14,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "induced-metric": Experiment("the metric that a sketch induces", run_induced_metric, 1),
     "self-crossings": Experiment("crossings of sketches", run_self_crossings, 3),
     "double-points": Experiment("self-intersections of tori", run_double_points, 2),
-    "reach": Experiment("the reach of sketches", run_reach, 3),
-    "running-times": Experiment("running times of Algorithms 3, 4, 5", run_running_times, 5),
-    "heisenberg": Experiment("a space without bi-Lipschitz embedding", run_heisenberg, 3),
+    "reach": Experiment("the reach of sketches", run_reach, 2),
+    "running-times": Experiment("running times of Algorithms 3, 4, 5", run_running_times, 4),
+    "heisenberg": Experiment("a space without bi-Lipschitz embedding", run_heisenberg, 1),
 }

@@ -65,7 +65,7 @@ def kernel(circles: Circles) -> np.ndarray:
 
 
 def realizations(circles: Circles, columns: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw f (n, columns): independent columns with the covariance C, a sketch times √(columns n)."""
+    """Draw f (n, columns), independent columns with the covariance C: a sketch times √(kn)."""
     filter = hs.Power(circles.power)
     F = hs.sketch(kernel(circles), filter, n_components=columns, deflate=False, rng=rng)
     return np.sqrt(columns * circles.size) * F
