@@ -16,8 +16,6 @@ from papers.sketching.heisenberg import (
     smallest_energy,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
-
 
 def product(g, h):
     twist = (g[:, 0] * h[:, 1] - g[:, 1] * h[:, 0]) / 2
