@@ -29,14 +29,14 @@ def run_example(name: str, folder: Path, seed: int = 0, **sizes: Any) -> Sequenc
             drawings.stationary(rows[0], panels, folder / "mgc-1.png")
             return rows
         if name == "mgc-2-printed":
-            printed, columns = printed_example(seed, **sizes)
+            printed, counted = printed_example(seed, **sizes)
             write_rows(folder / f"{name}.csv", PrintedRow._fields, printed)
-            drawings.printed_histograms(columns, folder / f"{name}-6.2.png")
+            drawings.printed_histograms(counted, folder / f"{name}-6.2.png")
             drawings.printed_surfaces(printed, folder / f"{name}-6.3.png")
             return printed
-        found, columns = truncation_example(seed, **sizes)
+        found, counted = truncation_example(seed, **sizes)
     write_rows(folder / "mgc-2.csv", TruncationRow._fields, found)
-    drawings.histograms(found, columns, folder / "mgc-2-histograms.png")
+    drawings.histograms(found, counted, folder / "mgc-2-histograms.png")
     drawings.bounds(found, folder / "mgc-2-bounds.png")
     return found
 
