@@ -39,6 +39,7 @@ MIXTURE_POINTS, MAX_COMPONENTS = 2000, 8  # of the squares, to fit the mixture
 FITTED, HELD_OUT = 500, 100  # points that maps are fitted to, and points that are compared
 SAMPLE = 1000  # points of each sum of the sampled diffusion map
 DRAWS = 5  # of random maps
+BLOCK = 4096  # points that the sampled map takes at once
 UNREACHED = 1e-14  # a tolerance that leaves the length to `max_features`
 
 Transform = Callable[[np.ndarray], np.ndarray]
@@ -201,22 +202,32 @@ def nystroem(
 def sampled(
     kernel: hs.MixtureKernel, sample: int, length: int, rng: np.random.Generator
 ) -> Transform:
-    """Return the diffusion map of the kernel of a sample, in L²(dr).
+    """Return the diffusion map of the kernel of a sample of the mixture."""
+    r, y = drawn(kernel, sample, rng), drawn(kernel, sample, rng)
+    return sampled_map(r, y, kernel.epsilon, length, rng)
 
-    p(x, y) = Σ_r w_r(x) g(y; r, ε/2 I), where w_r(x) are shares of g(x; r, ε/2 I). The y are drawn
-    from ν, so that Σ_y (p(x, y) - p(z, y))² / (n ν(y)) tends to d².
+
+def sampled_map(
+    r: np.ndarray, y: np.ndarray, epsilon: float, length: int, rng: np.random.Generator
+) -> Transform:
+    """Return the diffusion map of the kernel of a sample, in L²(dr), with Nyström extension.
+
+    p(x, y) = Σ_r w_r(x) g(y; r, ε/2 I), where w_r(x) are shares of g(x; r, ε/2 I). Noise moves the
+    points y of q, which then have the density ν, so that Σ_y (p(x, y) - p(z, y))² / (n ν(y)) tends
+    to d².
     """
-    epsilon, m = kernel.epsilon, kernel.n_features
-    r = drawn(kernel, sample, rng)
-    y = drawn(kernel, sample, rng) + np.sqrt(epsilon / 2) * rng.standard_normal((sample, m))
-    g = np.exp(-cdist(r, y, "sqeuclidean") / epsilon) * (np.pi * epsilon) ** (-m / 2)
-    g /= np.sqrt(sample * g.mean(axis=0))
+    y = y + np.sqrt(epsilon / 2) * rng.standard_normal(y.shape)
+    g = np.exp(-cdist(r, y, "sqeuclidean") / epsilon) * (np.pi * epsilon) ** (-y.shape[1] / 2)
+    g /= np.sqrt(len(y) * g.mean(axis=0))
 
-    def rows(x: np.ndarray) -> np.ndarray:
-        return softmax(-cdist(x, r, "sqeuclidean") / epsilon, axis=1) @ g
+    def weights(x: np.ndarray) -> np.ndarray:
+        return softmax(-cdist(x, r, "sqeuclidean") / epsilon, axis=1)
 
-    axes = np.linalg.svd(rows(y), full_matrices=False)[2][:length]
-    return lambda x: rows(x) @ axes.T
+    axes = np.linalg.svd(weights(y) @ g, full_matrices=False)[2][:length]
+    g_axes = g @ axes.T
+    return lambda x: np.concatenate(
+        [weights(x[start : start + BLOCK]) @ g_axes for start in range(0, len(x), BLOCK)]
+    )
 
 
 def tensor_sketch(case: Case, length: int, rng: np.random.Generator) -> Transform:

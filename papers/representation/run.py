@@ -9,7 +9,10 @@ from threadpoolctl import threadpool_limits
 
 from papers.output import Experiment, write_rows
 from papers.representation import drawings
+from papers.representation.components import run_components
 from papers.representation.printed import PrintedRow, printed_example
+from papers.representation.rivals import run_rivals
+from papers.representation.segmentation import run_segmentation
 from papers.representation.stationary import StationaryRow, stationary_example
 from papers.representation.truncation import TruncationRow, truncation_example
 
@@ -43,8 +46,11 @@ def run_example(name: str, folder: Path, seed: int = 0, **sizes: Any) -> Sequenc
 
 EXAMPLES: dict[str, Experiment] = {
     "mgc-1": Experiment("Example I: a stationary density", partial(run_example, "mgc-1"), 0.5),
-    "mgc-2": Experiment("Example II: truncated series", partial(run_example, "mgc-2"), 0.5),
+    "mgc-2": Experiment("Example II: truncated series", partial(run_example, "mgc-2"), 1),
     "mgc-2-printed": Experiment(
-        "Example II with every formula as printed", partial(run_example, "mgc-2-printed"), 1
+        "Example II with every formula as printed", partial(run_example, "mgc-2-printed"), 1.5
     ),
+    "mgc-components": Experiment("errors against the number of components", run_components, 0.5),
+    "mgc-rivals": Experiment("other maps at equal length", run_rivals, 1),
+    "mgc-image": Experiment("segments of an image", run_segmentation, 2),
 }
