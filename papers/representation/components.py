@@ -105,7 +105,7 @@ def squared_distance_of_sample(X: np.ndarray, x: np.ndarray, epsilon: float) -> 
 
 
 def analytic_squared_distance(x: np.ndarray, epsilon: float) -> np.ndarray:
-    """Return d² of all pairs of points under the density of the squares, (n, n).
+    """Return d² of all pairs of points on or near the squares under their density, (n, n).
 
     p(x, y) = Σ_s a_s Π_i u_s(x_i, y_i) / ν(x), where u_s is the kernel of an interval, so that
     the inner products are products of integrals over a line. The trapezoidal rule computes these

@@ -78,7 +78,7 @@ class Segmented(NamedTuple):
 
 
 def segmentation_example(
-    seed: int, *, shrink: int = SHRINK, sample: int = SAMPLE
+    seed: int, *, shrink: int = SHRINK, sample: int = SAMPLE, clustered: int = CLUSTERED
 ) -> tuple[list[SegmentRow], np.ndarray, dict[tuple[float, str], np.ndarray]]:
     """Return rows, the image, and the segments of the first draw by ε and way, (h, w) each."""
     image = photograph(shrink)
@@ -87,8 +87,8 @@ def segmentation_example(
     for number, epsilon in enumerate(EPSILONS):
         compared = some(pixels, COMPARED, random(seed, IMAGE, number))
         drawn = [
-            _segmented(pixels, compared, epsilon, sample, random(seed, IMAGE, number, draw))
-            for draw in range(2)
+            _segmented(pixels, compared, epsilon, (sample, clustered), rng)
+            for rng in (random(seed, IMAGE, number, draw) for draw in range(2))
         ]
         ways = np.mean([_alike(*both) for both in drawn], axis=0).tolist()
         for method, own in zip(METHODS, zip(*drawn, strict=True), strict=True):
@@ -129,11 +129,12 @@ def _segmented(
     pixels: np.ndarray,
     compared: np.ndarray,
     epsilon: float,
-    sample: int,
+    sizes: tuple[int, int],
     rng: np.random.Generator,
 ) -> list[Segmented]:
-    """Return the segments by both ways, fitted to the same pixels."""
-    r, y, clustered = (some(pixels, n, rng) for n in (sample, sample, CLUSTERED))
+    """Return the segments by both ways, fitted to the same pixels, whose numbers are given."""
+    sample, count = sizes
+    r, y, clustered = (some(pixels, n, rng) for n in (sample, sample, count))
     state = int(rng.integers(2**31))
     cholesky, seconds = timed(lambda: mixture_map(r, epsilon, state))
     length = cholesky.n_features
