@@ -57,7 +57,7 @@ class RivalRow(NamedTuple):
     method : str
         The map.
     length : int
-        Number of coordinates.
+        Number of coordinates; `CholeskyMap` takes fewer where the rest is rounding.
     worst, median : float
         Of |d - |y(x) - y(z)|| over all pairs of held-out points, as a share of the largest d.
     """

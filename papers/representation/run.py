@@ -22,8 +22,7 @@ def run_example(name: str, folder: Path, seed: int = 0, **sizes: Any) -> Sequenc
 
     Example I is the stationary density of a mixture fitted to two flat squares, Example II the
     error of distances from series truncated at orders 1 to 14; it raises if an error is above its
-    bound. "mgc-2-printed" is Example II with every formula as printed. Half a minute to a minute
-    each.
+    bound. "mgc-2-printed" is Example II with every formula as printed. A minute or less each.
     """
     with threadpool_limits(1):  # the sums of k-means depend on the order of its threads
         if name == "mgc-1":
@@ -50,7 +49,7 @@ EXAMPLES: dict[str, Experiment] = {
     "mgc-2-printed": Experiment(
         "Example II with every formula as printed", partial(run_example, "mgc-2-printed"), 1.5
     ),
-    "mgc-components": Experiment("errors against the number of components", run_components, 0.5),
-    "mgc-rivals": Experiment("other maps at equal length", run_rivals, 1),
-    "mgc-image": Experiment("segments of an image", run_segmentation, 2),
+    "mgc-components": Experiment("errors against the number of components", run_components, 1),
+    "mgc-rivals": Experiment("other maps at equal length", run_rivals, 2),
+    "mgc-image": Experiment("segments of an image", run_segmentation, 1.5),
 }
