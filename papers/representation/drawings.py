@@ -10,14 +10,13 @@ from papers.output import COLOURS, figure_and_axes, save
 from papers.representation.printed import PrintedRow
 from papers.representation.stationary import StationaryPanels, StationaryRow
 from papers.representation.truncation import (
+    LOG10_EDGES,
     SHOWN_EPSILON,
     SHOWN_ORDER,
-    ErrorColumns,
+    Histograms,
     TruncationRow,
 )
 
-_LOWEST_LOG10_ERROR = -17.0  # below it, errors are rounding
-_HISTOGRAM_BINS = 60
 _DARKEST_SHARE = 0.4  # of the pairs, in a bin
 _MAX_CURVES = 5  # values of ε that are drawn
 
@@ -48,23 +47,23 @@ def stationary(row: StationaryRow, panels: StationaryPanels, path: Path) -> None
     save(drawing, f"Example I: {points}; {errors}", path)
 
 
-def histograms(rows: Sequence[TruncationRow], columns: ErrorColumns, path: Path) -> None:
+def histograms(rows: Sequence[TruncationRow], counted: Histograms, path: Path) -> None:
     """Draw histograms of log10 δ, a column for each ε and for each l, with worst and bound."""
     drawing, axes = figure_and_axes(9.6, 4.4, (1, 2))
     left, right = axes[0]
     by_epsilon = [row for row in rows if row.order == SHOWN_ORDER]
     by_order = [row for row in rows if row.epsilon == SHOWN_EPSILON]
-    deltas = [columns.by_epsilon[row.epsilon] for row in by_epsilon]
-    _heat_map(left, [round(np.log2(row.epsilon)) for row in by_epsilon], by_epsilon, deltas)
+    columns = [counted.by_epsilon[row.epsilon] for row in by_epsilon]
+    _heat_map(left, [round(np.log2(row.epsilon)) for row in by_epsilon], by_epsilon, columns)
     left.set_xlabel("log₂ ε")
     left.set_title(f"order l = {SHOWN_ORDER}", fontsize=10)
-    deltas = [columns.by_order[row.order] for row in by_order]
-    image = _heat_map(right, [row.order for row in by_order], by_order, deltas)
+    columns = [counted.by_order[row.order] for row in by_order]
+    image = _heat_map(right, [row.order for row in by_order], by_order, columns)
     right.set_xlabel("order l")
     right.set_title(f"ε = {SHOWN_EPSILON:g}", fontsize=10)
     left.legend(fontsize=8, loc="lower left", frameon=False)
     drawing.colorbar(image, ax=axes, label="share of the pairs in a bin")
-    save(drawing, f"Example II: δ = |d - d$_l$| over {len(deltas[0]):,} pairs of points", path)
+    save(drawing, "Example II: δ = |d - d$_l$| of all pairs of points", path)
 
 
 def bounds(rows: Sequence[TruncationRow], path: Path) -> None:
@@ -81,24 +80,21 @@ def bounds(rows: Sequence[TruncationRow], path: Path) -> None:
     save(drawing, "Example II: the worst error of a distance, and what bounds it", path)
 
 
-def printed_histograms(columns: ErrorColumns, path: Path) -> None:
+def printed_histograms(counted: Histograms, path: Path) -> None:
     """Draw Figure 6.2: normalised histograms of δ as printed, a curve for each ε and each l."""
     drawing, axes = figure_and_axes(9.6, 4.2, (1, 2))
     cases = (
         (
-            columns.by_epsilon,
+            counted.by_epsilon,
             f"l = {SHOWN_ORDER}",
             lambda epsilon: f"ε = 2$^{{{np.log2(epsilon):.0f}}}$",
         ),
-        (columns.by_order, f"ε = {SHOWN_EPSILON:g}", lambda terms: f"l = {terms}"),
+        (counted.by_order, f"ε = {SHOWN_EPSILON:g}", lambda terms: f"l = {terms}"),
     )
-    for ax, (deltas, title, name) in zip(axes[0], cases, strict=True):
-        edges = np.linspace(_LOWEST_LOG10_ERROR, 2, _HISTOGRAM_BINS + 1)
-        chosen = np.linspace(0, len(deltas) - 1, min(6, len(deltas))).round().astype(int)
-        for colour, key in zip(COLOURS, np.array(list(deltas))[chosen].tolist(), strict=False):
-            logs = np.log10(np.maximum(deltas[key], 10**_LOWEST_LOG10_ERROR))
-            shares = np.histogram(logs, edges)[0] / len(logs)
-            ax.stairs(shares, edges, color=colour, label=name(key))
+    for ax, (columns, title, name) in zip(axes[0], cases, strict=True):
+        chosen = np.linspace(0, len(columns) - 1, min(6, len(columns))).round().astype(int)
+        for colour, key in zip(COLOURS, np.array(list(columns))[chosen].tolist(), strict=False):
+            ax.stairs(columns[key], LOG10_EDGES, color=colour, label=name(key))
         ax.set_title(title, fontsize=10)
         ax.set_xlabel("log₁₀ δ")
         ax.set_ylabel("share of the pairs")
@@ -141,21 +137,18 @@ def printed_surfaces(rows: Sequence[PrintedRow], path: Path) -> None:
     save(drawing, "Figure 6.3 as printed: δ of (6.3), η of (5.18) with ν$_{min}$ = 10⁻³", path)
 
 
-def _heat_map(ax: Any, x: Sequence[int], rows: Sequence[TruncationRow], deltas: Any) -> Any:
+def _heat_map(ax: Any, x: Sequence[int], rows: Sequence[TruncationRow], columns: Any) -> Any:
     """Draw a histogram in each column, of width 1, and lines for the worst δ and the bound."""
-    highest = np.log10(max(row.bound for row in rows)) + 0.5
-    edges = np.linspace(_LOWEST_LOG10_ERROR, highest, _HISTOGRAM_BINS + 1)
-    counts = [np.histogram(np.log10(delta[delta > 0]), edges)[0] for delta in deltas]
-    shares = np.array(counts).T / len(deltas[0])
     sides = np.append(np.array(x) - 0.5, x[-1] + 0.5)
     look = {"cmap": "viridis_r", "vmin": 0, "vmax": _DARKEST_SHARE}
-    image = ax.pcolormesh(sides, edges, np.ma.masked_equal(shares, 0), **look)
+    found = np.ma.masked_equal(np.array(columns).T, 0)
+    image = ax.pcolormesh(sides, LOG10_EDGES, found, **look)
     with np.errstate(divide="ignore"):
         lines = {"our bound": ([row.bound for row in rows], "--")}
         lines["worst pair"] = ([row.worst for row in rows], "-o")
         for label, (values, style) in lines.items():
             ax.plot(x, np.log10(values), style, color="#d55e00", markersize=3, label=label)
-    ax.set_ylim(_LOWEST_LOG10_ERROR, highest)
+    ax.set_ylim(LOG10_EDGES[0], np.log10(max(row.bound for row in rows)) + 0.5)
     ax.set_ylabel("log₁₀ δ")
     ax.set_xticks(x)
     return image
@@ -168,7 +161,7 @@ def _curves(ax: Any, rows: Sequence[TruncationRow], kinds: dict[str, tuple[Value
         for value, style in kinds.values():
             look = {"color": colour, "markersize": 3.5, "linewidth": 1.2}
             ax.semilogy([row.order for row in own], [value(row) for row in own], style, **look)
-    ax.set_ylim(bottom=10**_LOWEST_LOG10_ERROR)
+    ax.set_ylim(bottom=10 ** LOG10_EDGES[0])
     ax.set_xlabel("order l")
     ax.set_xticks(sorted({row.order for row in rows}))
     ax.spines[["top", "right"]].set_visible(False)

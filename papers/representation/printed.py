@@ -6,7 +6,7 @@ coordinates and has the first l terms, orders 0, ..., l - 1; δ is (6.3), which 
 """
 
 from collections.abc import Sequence
-from math import comb
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +14,20 @@ import numpy as np
 from heatsketch import MixtureKernel, TaylorMap
 from papers.output import random
 from papers.representation.stationary import TRUNCATION, best_mixture, two_squares
-from papers.representation.truncation import NU_MIN, SHOWN_EPSILON, SHOWN_ORDER, ErrorColumns
+from papers.representation.truncation import (
+    NEEDED_ACCURACY,
+    PAIRED_POINTS,
+    POINTS,
+    Histograms,
+    distances_by_order,
+    squared_distances,
+)
+
+NU_MIN = 1e-3  # as in the paper
 
 
 class PrintedRow(NamedTuple):
-    """δ and η as printed at one ε and l, over random pairs of points.
+    """δ and η as printed at one ε and l, over all pairs of points.
 
     Attributes
     ----------
@@ -32,6 +41,14 @@ class PrintedRow(NamedTuple):
         η, (5.18), with ν_min = 10⁻³.
     corrected : float
         The largest |d - d_l|² of orders 0, ..., l, which η without ν_min bounds by 4η.
+    largest_distance : float
+        The largest d.
+    l_max : int
+        The smallest l of (5.20) for ζ = 1 % of the largest d, with ν_min.
+    needed : int
+        The order that `hs.TaylorMap` needs for the same ζ at the same ε.
+    scale : float
+        The points were divided by it to fit into the unit ball.
     """
 
     epsilon: float
@@ -40,39 +57,42 @@ class PrintedRow(NamedTuple):
     worst: float
     eta: float
     corrected: float
+    largest_distance: float
+    l_max: int
+    needed: int
+    scale: float
 
 
 def printed_example(
     seed: int,
     *,
-    points: int = 3000,
-    pairs: int = 20_000,
+    points: int = POINTS,
+    paired: int = PAIRED_POINTS,
     max_components: int = 8,
     log2_epsilons: Sequence[int] = range(-5, 6),
     terms: int = 14,
-) -> tuple[list[PrintedRow], ErrorColumns]:
-    """Evaluate (6.3) and (5.18) for l = 1, ..., `terms`."""
+) -> tuple[list[PrintedRow], Histograms]:
+    """Evaluate (6.3) and (5.18) for l = 1, ..., `terms`, for all pairs of `paired` points."""
     rng = random(seed, TRUNCATION)
     X = two_squares(points, rng)
-    X /= np.linalg.norm(X, axis=1).max()
+    scale = float(np.linalg.norm(X, axis=1).max())
+    X /= scale
     mixture = best_mixture(X, max_components, "tied", rng)
-    i, j = rng.integers(points, size=(2, pairs))
-    rows, columns = [], ErrorColumns({}, {})
+    rows, histograms = [], Histograms({}, {})
     for epsilon in (2.0**power for power in log2_epsilons):
         kernel = MixtureKernel.from_sklearn(mixture, epsilon)
-        squared = kernel.squared_distance(X[i], X[j], pairwise=False)
+        squared = squared_distances(kernel, X[:paired])
+        d = np.sqrt(squared)
+        zeta = NEEDED_ACCURACY * float(d.max())
         features = TaylorMap(terms, radius=1, centred=False).fit(kernel, points=X)
-        off = features.transform(X[i]) - features.transform(X[j])
-        sizes = [comb(2 + order, 2) for order in range(terms + 1)]
-        by_order = [np.linalg.norm(off[:, :size], axis=1) for size in sizes]
-        for count in range(1, terms + 1):
-            delta = np.square(squared - by_order[count - 1])
+        orders = features.l_max(zeta, NU_MIN), TaylorMap().fit(kernel, zeta, X).order_
+        by_order = pairwise(distances_by_order(features, X[:paired]))
+        for count, (shorter, longer) in enumerate(by_order, start=1):
+            delta = np.square(squared - shorter)
             eta = features.printed_bounds(count, NU_MIN).eta
-            corrected = float(np.square(np.sqrt(squared) - by_order[count]).max())
+            corrected = float(np.square(d - longer).max())
             ends = float(np.median(delta)), float(delta.max())
-            rows.append(PrintedRow(epsilon, count, *ends, eta, corrected))
-            if count == SHOWN_ORDER:
-                columns.by_epsilon[epsilon] = delta
-            if epsilon == SHOWN_EPSILON:
-                columns.by_order[count] = delta
-    return rows, columns
+            largest = float(d.max())
+            rows.append(PrintedRow(epsilon, count, *ends, eta, corrected, largest, *orders, scale))
+            histograms.add(epsilon, count, delta)
+    return rows, histograms

@@ -18,7 +18,7 @@ SQUARES = ((0.2, 0.0, 1.0), (0.8, 3.0, 4.0))  # probability, and [a, b] of both 
 EPSILON = 1.0
 GRID_RANGE = (-2.0, 6.0)  # of both coordinates
 PICTURE_POINTS = 2000  # as in the paper
-STATIONARY, TRUNCATION = range(2)  # purposes of random numbers
+STATIONARY, TRUNCATION, COMPONENTS, RIVALS, IMAGE = range(5)  # purposes of random numbers
 
 
 class StationaryRow(NamedTuple):
@@ -75,7 +75,7 @@ def stationary_example(
             mixture = best_mixture(X, max_components, "full", rng)
             kernel = hs.MixtureKernel.from_sklearn(mixture, EPSILON)
             nu = kernel.stationary(nodes)
-            errors = (*_errors(nu, analytic), *_errors(_of_sample(X, ticks), analytic))
+            errors = (*_errors(nu, analytic), *_errors(of_sample(X, ticks, EPSILON), analytic))
             found.append(StationaryRow(n, 1, kernel.n_components, *errors))
             if n == PICTURE_POINTS and draw == 0:
                 panels = StationaryPanels(ticks, *(v.reshape(grid, grid) for v in (analytic, nu)))
@@ -110,10 +110,10 @@ def best_mixture(X: np.ndarray, max_components: int, kind: str, rng: np.random.G
     return min(mixtures, key=lambda mixture: mixture.bic(X))
 
 
-def _of_sample(X: np.ndarray, ticks: np.ndarray) -> np.ndarray:
+def of_sample(X: np.ndarray, ticks: np.ndarray, epsilon: float) -> np.ndarray:
     """Return ν of the sample over the grid: Gaussians factor into the two coordinates."""
     first, second = (
-        np.exp(-((ticks[:, None] - x) ** 2) / EPSILON) / np.sqrt(np.pi * EPSILON) for x in X.T
+        np.exp(-((ticks[:, None] - x) ** 2) / epsilon) / np.sqrt(np.pi * epsilon) for x in X.T
     )
     return (first @ second.T).ravel() / len(X)
 

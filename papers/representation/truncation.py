@@ -1,23 +1,27 @@
 """Example II of *Diffusion representation*, §6.2: the error of distances from truncated series.
 
-Beside the error and its bounds in their correct form, the formulas as printed are evaluated: (6.3),
-which compares a squared distance with an unsquared one, and η of (5.18) with its ν_min.
+Error and bounds in their correct form; `printed` has the formulas as printed.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from heatsketch import MixtureKernel, TaylorMap
-from heatsketch.mixture.series import first_order
 from papers.output import random
 from papers.representation.stationary import TRUNCATION, best_mixture, two_squares
 
-NU_MIN = 1e-3  # as in the paper
+POINTS = 3000  # of the mixture, as in the paper
+PAIRED_POINTS = 1000  # of them, all pairs of which are compared
 SHOWN_ORDER, SHOWN_EPSILON = 3, 1.0  # of the histograms
 NEEDED_ACCURACY = 0.01  # of the largest distance
 ROUNDING = 1e-12  # of the longest |p(x, ·)|: an error below it may be rounding
+BLOCK = 100  # rows whose distances to all later points are computed at once
+LOG10_EDGES = np.linspace(-17, 2, 77)  # of the histograms, a quarter of a decade each
 
 
 class TruncationRow(NamedTuple):
@@ -30,18 +34,13 @@ class TruncationRow(NamedTuple):
     order, coordinates : int
         l, and C(m + l, l).
     median, worst : float
-        Of δ = |d - d_l| over the pairs.
+        Of δ = |d - d_l| over all pairs.
     bound, paper_bound : float
         On δ: `error_bound` of the map, and 2√η of the paper without ν_min.
-    printed : float
-        The largest δ of (6.3) as printed, |d² - d_l|² with the first l terms, orders 0, ..., l - 1.
-    printed_eta : float
-        η as printed, (5.18), with ν_min = 10⁻³.
     largest_distance : float
-        The largest d over the pairs.
-    needed, needed_uncentred, needed_printed : int
-        The order whose bound is 1 % of the largest distance: by `bound`; by the same bound with the
-        ball of the paper, about the origin of the coordinates; by (5.20) as printed, with ν_min.
+        The largest d.
+    needed : int
+        The order whose `bound` is 1 % of the largest distance.
     components : int
         Number of components of the mixture.
     scale : float
@@ -55,107 +54,118 @@ class TruncationRow(NamedTuple):
     worst: float
     bound: float
     paper_bound: float
-    printed: float
-    printed_eta: float
     largest_distance: float
     needed: int
-    needed_uncentred: int
-    needed_printed: int
     components: int
     scale: float
 
 
-class Sample(NamedTuple):
-    """Points in the unit ball; the data are `points` times `scale` plus `middle`."""
+class Histograms(NamedTuple):
+    """Shares of all pairs by log10 δ, in the bins of `LOG10_EDGES`; the ends hold what is beyond.
 
-    points: np.ndarray  # (n, m)
-    middle: np.ndarray  # (m,)
-    scale: float
-
-    @property
-    def reach(self) -> float:
-        """The largest distance from the origin of the coordinates, in units of the scale."""
-        return float(np.linalg.norm(self.points + self.middle / self.scale, axis=1).max())
-
-
-class ErrorColumns(NamedTuple):
-    """Errors δ of all pairs: by ε at the order shown, and by order at the ε shown."""
+    By ε at the order shown, and by order at the ε shown.
+    """
 
     by_epsilon: dict[float, np.ndarray]
     by_order: dict[int, np.ndarray]
+
+    def add(self, epsilon: float, order: int, delta: np.ndarray) -> None:
+        """Count the errors of all pairs, if this ε or order is shown."""
+        if order == SHOWN_ORDER:
+            self.by_epsilon[epsilon] = shares(delta)
+        if epsilon == SHOWN_EPSILON:
+            self.by_order[order] = shares(delta)
 
 
 def truncation_example(
     seed: int,
     *,
-    points: int = 3000,
-    pairs: int = 20_000,
+    points: int = POINTS,
+    paired: int = PAIRED_POINTS,
     max_components: int = 8,
     log2_epsilons: Sequence[int] = range(-5, 6),
     orders: int = 14,
-) -> tuple[list[TruncationRow], ErrorColumns]:
-    """Compare d and d_l for l = 1, ..., `orders`; raise if an error is above its bound."""
+) -> tuple[list[TruncationRow], Histograms]:
+    """Compare d and d_l for l = 1, ..., `orders`; raise if an error is above its bound.
+
+    All pairs of the first `paired` points are compared.
+    """
     rng = random(seed, TRUNCATION)
-    sample = in_unit_ball(two_squares(points, rng))
-    mixture = best_mixture(sample.points, max_components, "tied", rng)
-    ends = rng.integers(points, size=(2, pairs))
-    rows, columns = [], ErrorColumns({}, {})
+    X, scale = in_unit_ball(two_squares(points, rng))
+    mixture = best_mixture(X, max_components, "tied", rng)
+    rows, histograms = [], Histograms({}, {})
     for epsilon in (2.0**power for power in log2_epsilons):
         kernel = MixtureKernel.from_sklearn(mixture, epsilon)
-        for row, delta in _of_epsilon(kernel, sample, ends, orders):
+        for row, delta in _of_epsilon(kernel, X, paired, scale, orders):
             rows.append(row)
-            if row.order == SHOWN_ORDER:
-                columns.by_epsilon[epsilon] = delta
-            if epsilon == SHOWN_EPSILON:
-                columns.by_order[row.order] = delta
-    return rows, columns
+            histograms.add(epsilon, row.order, delta)
+    return rows, histograms
 
 
-def in_unit_ball(X: np.ndarray) -> Sample:
-    """Move the middle of the points to the origin and scale them to a largest length of 1."""
-    middle = (X.min(axis=0) + X.max(axis=0)) / 2
-    scale = float(np.linalg.norm(X - middle, axis=1).max())
-    return Sample((X - middle) / scale, middle, scale)
+def in_unit_ball(X: np.ndarray) -> tuple[np.ndarray, float]:
+    """Move the middle of the points to the origin and divide them by the largest length, given."""
+    centred = X - (X.min(axis=0) + X.max(axis=0)) / 2
+    scale = float(np.linalg.norm(centred, axis=1).max())
+    return centred / scale, scale
+
+
+def squared_distances(kernel: MixtureKernel, X: np.ndarray) -> np.ndarray:
+    """Return d² of all pairs in closed form, (n(n - 1)/2,), in the order of `pdist`."""
+    found = np.zeros((len(X), len(X)))
+    for start in range(0, len(X), BLOCK):
+        found[start : start + BLOCK, start:] = kernel.squared_distance(
+            X[start : start + BLOCK], X[start:]
+        )
+    return found[np.triu_indices(len(X), 1)]
+
+
+def distances_by_order(features: TaylorMap, X: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield d_0, d_1, ... of all pairs, because the coordinates of a map are sorted by order."""
+    Y, m = features.transform(X), X.shape[1]
+    ends = [0, *(comb(m + order, m) for order in range(features.order_ + 1))]
+    squared = 0.0
+    for start, end in pairwise(ends):
+        squared = squared + pdist(Y[:, start:end], "sqeuclidean")
+        yield np.sqrt(squared)
+
+
+def shares(delta: np.ndarray) -> np.ndarray:
+    """Return the shares of errors in the bins of `LOG10_EDGES`."""
+    ends = 10 ** LOG10_EDGES[[0, -1]]
+    return np.histogram(np.log10(np.clip(delta, *ends)), LOG10_EDGES)[0] / len(delta)
 
 
 def _of_epsilon(
-    kernel: MixtureKernel, sample: Sample, ends: np.ndarray, orders: int
+    kernel: MixtureKernel, X: np.ndarray, paired: int, scale: float, orders: int
 ) -> Iterator[tuple[TruncationRow, np.ndarray]]:
-    X, (i, j) = sample.points, ends
-    squared = kernel.squared_distance(X[i], X[j], pairwise=False)
-    d, noise = np.sqrt(squared), ROUNDING * np.sqrt(kernel.squared_norm(X).max())
+    pairs = X[:paired]
+    d, noise = np.sqrt(squared_distances(kernel, pairs)), rounding(kernel, pairs)
     largest = float(d.max())
-    maps = [TaylorMap(order=order, radius=1).fit(kernel, points=X) for order in range(orders + 1)]
-    needed = needed_orders(kernel, sample, maps[-1], NEEDED_ACCURACY * largest)
-    before = _distances(maps[0], X, ends)
-    for order, features in enumerate(maps[1:], start=1):
-        after = _distances(features, X, ends)
-        delta = np.abs(d - after)
+    needed = TaylorMap(radius=1).fit(kernel, NEEDED_ACCURACY * largest, X).order_
+    features = TaylorMap(orders, radius=1).fit(kernel, points=X)
+    for order, shorter in enumerate(distances_by_order(features, pairs)):
+        delta = np.abs(d - shorter)
         row = TruncationRow(
             epsilon=kernel.epsilon,
             order=order,
-            coordinates=features.n_features,
+            coordinates=comb(X.shape[1] + order, order),
             median=float(np.median(delta)),
             worst=float(delta.max()),
-            bound=features.error_bound,
+            bound=2 * features.bound(order),
             paper_bound=2 * float(np.sqrt(features.printed_bounds(order).eta)),
-            printed=float(np.square(squared - before).max()),
-            printed_eta=features.printed_bounds(order, NU_MIN).eta,
             largest_distance=largest,
-            needed=needed[0],
-            needed_uncentred=needed[1],
-            needed_printed=needed[2],
+            needed=needed,
             components=kernel.n_components,
-            scale=sample.scale,
+            scale=scale,
         )
-        check_bounds(row, noise)
-        yield row, delta
-        before = after
+        if order > 0:
+            check_bounds(row, noise)
+            yield row, delta
 
 
-def _distances(features: TaylorMap, X: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    Y, (i, j) = features.transform(X), ends
-    return np.linalg.norm(Y[i] - Y[j], axis=1)
+def rounding(kernel: MixtureKernel, X: np.ndarray) -> float:
+    """Return the size of an error of a distance that may be rounding."""
+    return ROUNDING * float(np.sqrt(kernel.squared_norm(X).max()))
 
 
 def check_bounds(row: TruncationRow, noise: float) -> None:
@@ -166,24 +176,3 @@ def check_bounds(row: TruncationRow, noise: float) -> None:
                 f"At epsilon={row.epsilon:g} and order {row.order} the error {row.worst:.3g} of a "
                 f"distance is above its bound {name}={bound:.3g}."
             )
-
-
-def needed_orders(
-    kernel: MixtureKernel, sample: Sample, features: TaylorMap, tolerance: float
-) -> tuple[int, int, int]:
-    """Return the orders for a tolerance: by the map, from the coordinates' origin, as printed."""
-    centred = first_order(lambda order: 2 * features.bound(order) <= tolerance)
-    printed = as_printed(kernel, sample, order=1)
-    uncentred = first_order(lambda order: 2 * printed.bound(order) <= tolerance)
-    return centred, uncentred, printed.l_max(tolerance, NU_MIN)
-
-
-def as_printed(kernel: MixtureKernel, sample: Sample, order: int) -> TaylorMap:
-    """Return the map of the paper: points are divided by their largest length, not centred.
-
-    Lengths are in units of `scale`, as ε is. The ball about the origin of the coordinates holds the
-    points, and the series is about that origin.
-    """
-    away = sample.middle / sample.scale
-    parts = kernel.weights, kernel.means + away, kernel.covariances, kernel.epsilon
-    return TaylorMap(order, centred=False).fit(MixtureKernel(*parts), points=sample.points + away)
