@@ -1,5 +1,7 @@
 """Remarks of the three texts that have no number, each by the library and by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -8,7 +10,10 @@ from scipy.sparse.csgraph import dijkstra
 from sklearn.neighbors import kneighbors_graph
 
 import heatsketch as hs
-from problems.clouds import cloud, even_circle
+from papers.notes.measures import middle_share
+from papers.sketching.figures import FIGURES
+from papers.sketching.trials import Sample
+from problems.clouds import cloud
 
 X = cloud(40, 2, seed=3)
 K = hs.gaussian_affinity(X, 1.0)
@@ -40,12 +45,28 @@ def test_orthonormal_coordinates_of_2_are_not_of_unit_length():
     assert (np.diag(gram) < 0.6).all()
 
 
-@pytest.mark.parametrize("n", [100, 400])
-def test_both_normalisations_agree_where_points_are_even(n):
-    """§5: "very similar results"; on an even circle the two are the same matrix."""
-    even = hs.gaussian_affinity(even_circle(n), 0.25)
-    one, other = hs.symmetric_normalize(even), hs.bistochastic_normalize(even, 1e-12)
-    assert_allclose(one, other, atol=1e-12)
+def test_sketches_by_both_normalisations_are_much_alike():
+    """§5: "very similar results", which holds for sketches and not for diffusion maps."""
+    setting = replace(FIGURES["2a"].setting, n=200)
+    samples = [Sample(setting, 0, trial) for trial in range(6)]
+    log_L = {
+        m: np.array([s.log_L(m, 10, 6) for s in samples]) for m in ("GPS", "GPB", "DMS", "DMB")
+    }
+    assert np.abs(log_L["GPS"] - log_L["GPB"]).mean() < 0.3 * log_L["GPS"].std() + 0.2
+    assert (log_L["DMB"] - log_L["DMS"]).mean() > 0.2
+
+
+def test_the_first_coordinates_of_a_stretched_torus_do_not_see_the_short_circle():
+    """§2.2: 2[r] = 6 for r = 3.5, because (m/r)² < 1 for m = 1, 2, 3."""
+    u, v = (2 * np.pi * np.arange(n) / n for n in (12, 40))
+    grid = np.array(
+        [(np.cos(a), np.sin(a), 3.5 * np.cos(b), 3.5 * np.sin(b)) for a in u for b in v]
+    )
+    A = hs.bistochastic_normalize(hs.gaussian_affinity(grid, 0.3), 1e-12)
+    vectors = hs.eigh(A, 9).vectors.reshape(12, 40, 9)
+    along_short = np.ptp(vectors, axis=0).max(axis=0)  # of each, at any place of the long circle
+    assert (along_short[:7] < 1e-6).all()  # the constant and six more
+    assert (along_short[7:] > 0.01).all()
 
 
 # Linear and nonlinear dimensionality reduction
@@ -139,6 +160,17 @@ def test_the_smallest_bandwidth_that_keeps_the_generator_irreducible():
         gaps = np.linalg.norm(X[:, None] - X[None], axis=2)
         steps = dijkstra(np.where(gaps <= radius, 1.0, 0.0))
         assert len(np.unique(np.isfinite(steps), axis=0)) == groups
+
+
+@pytest.mark.slow
+def test_sne_crowds_and_t_sne_does_not():
+    """§8.1: more points of a picture by SNE are in the middle half of its radius."""
+    points = hs.datasets.digits()[0][:300]
+    middle = []
+    for method in (hs.classical.SNE(2, random_state=0), hs.classical.TSNE(2, random_state=0)):
+        Y = method.fit_transform(points)
+        middle.append(middle_share(Y))
+    assert middle[0] > middle[1] + 0.05
 
 
 # Diffusion representation

@@ -32,6 +32,7 @@ from heatsketch.neighbors import (
     pair_distances,
 )
 from heatsketch.neighbors.graph import feasible_neighbors, positive, shortest_links
+from heatsketch.neighbors.search import in_unit
 
 WIDE_CUT = 5.0  # radius in units of √(ε/2): affinities below e^-12.5 = 4e-6 are left out
 RULES = ("ksum", "median", "nearest")
@@ -131,7 +132,7 @@ def ksum(X: Any, *, metric: str = "euclidean", rng: Rng = 0, sample_weight: Any 
     X = in_metric(check_points(X), metric)
     if sample_weight is None:
         return _steepest(*_squared_distances(X, np.random.default_rng(rng)), X.shape[0])
-    weights = check_weights(sample_weight, X.shape[0], low=0)
+    weights = in_unit(check_weights(sample_weight, X.shape[0], low=0))
     counted = np.flatnonzero(weights)
     d2, chosen = _squared_distances(X[counted], np.random.default_rng(rng))
     return _steepest(d2, chosen, len(counted), weights[counted])

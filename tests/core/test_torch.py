@@ -234,6 +234,14 @@ def test_a_normalised_tensor_is_a_tensor(normalize, options):
     assert_same(graph.to_dense(), expected)
 
 
+@pytest.mark.parametrize("form", [torch.from_numpy, in_csr], ids=["dense", "CSR"])
+def test_tensors_without_a_diagonal_are_scaled_with_weights(form):
+    given = hs.gaussian_affinity(X, 8.0)
+    np.fill_diagonal(given, 0)
+    found = hs.bistochastic_normalize(form(given), weights="1/q")
+    assert_same(found.to_dense(), hs.bistochastic_normalize(given, weights="1/q"))
+
+
 def test_operators_of_the_host_move_to_a_device():
     V = np.random.default_rng(6).normal(size=(N, 3))
     for B in (

@@ -83,8 +83,20 @@ def test_printed_time_is_the_first_at_which_the_last_coordinate_does_not_matter(
     assert_allclose(model.embedding_, by_hand.embedding_, rtol=1e-12, atol=1e-300)
 
 
+def test_printed_time_needs_no_further_eigenvalue():
+    """As many coordinates as there are, where "auto" has nothing after them."""
+    few = X[:10]
+    model = hs.DiffusionMap(9, "printed", **DENSE).fit(few)
+    lam = np.abs(spectrum_of(few))
+    assert (lam[8] / lam[0]) ** model.time_ <= 0.2 < (lam[8] / lam[0]) ** (model.time_ - 1)
+    with pytest.raises(ValueError, match="needs the eigenvalue after"):
+        hs.DiffusionMap(9, "auto", **DENSE).fit(few)
+
+
 def test_printed_time_of_one_coordinate_would_compare_it_with_itself():
-    with pytest.raises(ValueError, match=r"the eigenvalues 1 and 1 .*; pass a time, or another"):
+    with pytest.raises(
+        ValueError, match=r"compares the last coordinate with the first; pass n_components >= 2"
+    ):
         hs.DiffusionMap(1, "printed", **DENSE).fit(X)
 
 

@@ -353,6 +353,33 @@ def test_without_diagonal_a_far_point_has_no_scaling_by_the_reciprocal_row_sums(
     assert_allclose(A @ root, root, rtol=1e-7)
 
 
+@pytest.mark.parametrize(("d", "epsilon", "most"), [(1, 0.05, 200), (2, 0.1, 400)])
+def test_points_that_are_near_to_one_other_only_do_not_slow_the_scaling(d, epsilon, most):
+    """Two points with most of their affinity to each other have an eigenvalue near -1."""
+    K = hs.gaussian_affinity(np.random.default_rng(0).normal(size=(300, d)), epsilon)
+    np.fill_diagonal(K, 0)
+    found = bistochastic_scaling(hs.Dense(K), 1e-8)
+    assert found.diagnostics["scaling_iterations"] < most
+    B = found.s[:, None] * K * found.s
+    assert_allclose(B.sum(axis=1), 1, rtol=1e-8)
+    assert np.linalg.eigvalsh(B)[0] < -0.97  # a damped iteration needs thousands of products
+
+
+@pytest.mark.parametrize("pairs", [1, 3])
+def test_pairs_share_their_weight_by_either_weights(pairs):
+    K = np.kron(np.eye(pairs), [[0, 1.0], [1, 0]])
+    assert_allclose(hs.bistochastic_normalize(2 * K, weights="1/q"), K, atol=1e-12)
+    assert_allclose(hs.bistochastic_normalize(2 * K + np.eye(2 * pairs), zero_diagonal=True), K)
+
+
+def test_sides_of_unequal_weight_have_no_scaling():
+    """Of a bipartite affinity both sides must have the same sum of weights."""
+    B = np.random.default_rng(0).uniform(0.1, 1, (6, 6)) * np.arange(1, 7)[:, None]
+    K = np.block([[np.zeros((6, 6)), B], [B.T, np.zeros((6, 6))]])
+    with pytest.raises(ValueError, match="row sums off by"):
+        hs.bistochastic_normalize(K, weights="1/q")
+
+
 def test_only_a_stored_affinity_loses_its_diagonal():
     with pytest.raises(TypeError, match=r"zero_diagonal=True needs a stored K, .*pass K @ np.eye"):
         hs.symmetric_normalize(hs.Dense(np.ones((2, 2))), zero_diagonal=True)
@@ -361,3 +388,5 @@ def test_only_a_stored_affinity_loses_its_diagonal():
     for wrong in ([1.0, 2.0], np.ones((2, 3))):
         with pytest.raises(ValueError, match="pass"):
             hs.bistochastic_normalize(wrong, zero_diagonal=True)
+    with pytest.raises(TypeError, match="zero_diagonal='no' is of type str; pass True or False"):
+        hs.symmetric_normalize(np.ones((3, 3)), zero_diagonal="no")

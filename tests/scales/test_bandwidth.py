@@ -33,6 +33,13 @@ def test_sums_are_the_mean_of_the_kernel_with_weights_as_with_copies():
         np.testing.assert_allclose(found.log_sums, want, atol=1e-12)
 
 
+@pytest.mark.parametrize("unit", [2.0**-1000, 2.0**500])
+def test_the_unit_of_weights_changes_no_bit(unit):
+    X, weights = cloud(40, 3), np.random.default_rng(0).uniform(0, 2, 40)
+    for found, want in zip(ksum(X, sample_weight=unit * weights), ksum(X, sample_weight=weights)):
+        np.testing.assert_array_equal(found, want)
+
+
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_the_answer_is_the_steepest_bandwidth(d):
     X = cloud(150, d)

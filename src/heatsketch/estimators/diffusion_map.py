@@ -9,7 +9,7 @@ from scipy.optimize import brentq, minimize_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._arrays import Array
-from heatsketch._checks import check_choice, check_number
+from heatsketch._checks import check_choice, check_flag, check_number
 from heatsketch._messages import texts_from, warn
 from heatsketch.core.operators import Operator
 from heatsketch.estimators._base import DiffusionEstimator
@@ -21,8 +21,9 @@ from heatsketch.spectral.filters import FILTERS, Filter, make_filter
 from heatsketch.spectral.functions import SPECTRAL_LIMIT, check_range
 from heatsketch.spectral.traces import Eigengap, explained_variance, largest_gap
 
-# The eigenvalues that a rule of the time compares, of those kept and the one after them.
-_TIME_RULES = {"auto": (0, -1), "printed": (0, -2), "gap": (-2, -1)}
+# The eigenvalues that a rule of the time compares, by place.
+_TIME_RULES = {"auto": (0, -1), "printed": (0, -1), "gap": (-2, -1)}
+_LOOKING_AHEAD = ("auto", "gap")  # at the eigenvalue after those that are kept
 _ORDERS = ("value", "magnitude")
 _MOST_EXPLAINING = 1024  # most eigenpairs for a fraction of the variance, beyond 2,048 points
 _SMALLEST_DIVISOR = 1e-6  # an eigenvalue; eigenvectors are accurate to some 1e-8
@@ -191,12 +192,13 @@ class DiffusionMap(DiffusionEstimator):
             check_number(self.delta, "delta", low=0, high=1, open_low=True, open_high=True)
         if not self._is_fraction:
             check_number(self.n_components, "n_components", low=1, integer=True, rules=("auto",))
-        check_number(self.cut, "cut", low=0, open_low=True)
-        if not isinstance(self.deflate, bool | np.bool_):
-            raise TypeError(
-                f"deflate={self.deflate!r} is of type {type(self.deflate).__name__}; pass True or "
-                "False."
+        if rules == ["printed"] and self.n_components == 1:
+            raise ValueError(
+                "time='printed' compares the last coordinate with the first; pass n_components >= "
+                "2, or time='auto'."
             )
+        check_number(self.cut, "cut", low=0, open_low=True)
+        check_flag(self.deflate, "deflate")
         if check_choice(self.order, "order", _ORDERS) == "magnitude" and self._is_fraction:
             raise ValueError(
                 "order='magnitude' with a fraction as n_components has no rule; pass a number."
@@ -212,7 +214,7 @@ class DiffusionMap(DiffusionEstimator):
             spectrum = self._eigenpairs(diffusion, rule)
         lam, k = spectrum.values, len(spectrum.values)
         if rule is not None:
-            times, k = [self._time_by_gap(rule, lam)], k - 1
+            times, k = [self._time_by_gap(rule, lam)], int(self.n_components)
         elif self.n_components == "auto":
             f = make_filter(self.filter, min(times)).minus_constant()
             weights = np.abs(f.with_log_scale(np.abs(lam) if f.of_powers else lam)[0])
@@ -293,8 +295,9 @@ class DiffusionMap(DiffusionEstimator):
         if self.n_components == "auto":
             count = min(MOST_AUTO_COMPONENTS, diffusion.n - 1)
         else:
-            count = int(self.n_components) + (rule is not None)
-            if rule is not None and count == diffusion.n:
+            looks_ahead = rule in _LOOKING_AHEAD
+            count = int(self.n_components) + looks_ahead
+            if looks_ahead and count == diffusion.n:
                 raise ValueError(
                     f"time={rule!r} needs the eigenvalue after the last one kept, but "
                     f"{count} distinct points have {count - 1}; pass n_components <= {count - 2}, "

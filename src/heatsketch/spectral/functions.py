@@ -415,9 +415,9 @@ def heat_kernel_embedding(
     have.
 
     Eigenvalues of a Gaussian kernel tend to e^{-ελ_j/4}. On the unit circle and sphere lengths from
-    -4/ε log λ are right within 0.3 ε for t from ε to 5 ε. The generator 4/ε (1 - λ) has
-    the same limit, but at ε = 0.02 its lengths are too large by 2 % at t = 10 ε, by 5 % at 5 ε,
-    and by more before.
+    -4/ε log λ are right within 0.3 ε for ε <= 0.05 and t from ε to 5 ε. The generator 4/ε (1 - λ)
+    has the same limit, but at ε = 0.02 its lengths are too large by 2 and 3 % at t = 10 ε, by 5 and
+    8 % at 5 ε, and by more before. Leave out eigenvalues that are rounding, below 1e-12.
 
     References
     ----------
