@@ -36,7 +36,8 @@ def test_sums_are_the_mean_of_the_kernel_with_weights_as_with_copies():
 @pytest.mark.parametrize("unit", [2.0**-1000, 2.0**500])
 def test_the_unit_of_weights_changes_no_bit(unit):
     X, weights = cloud(40, 3), np.random.default_rng(0).uniform(0, 2, 40)
-    for found, want in zip(ksum(X, sample_weight=unit * weights), ksum(X, sample_weight=weights)):
+    results = (ksum(X, sample_weight=w) for w in (unit * weights, weights))
+    for found, want in zip(*results, strict=True):
         np.testing.assert_array_equal(found, want)
 
 
