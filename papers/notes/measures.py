@@ -16,7 +16,6 @@ from sklearn.neighbors import KNeighborsClassifier
 import heatsketch as hs
 
 HALF_TURN = 6 * np.pi  # arc length of half a turn of the innermost winding of the roll
-STRIP_LENGTH = 144.5  # of the roll
 _N_NEIGHBORS = 10
 _N_DIGITS = 10
 _SEARCHED_EIGENVECTORS = 60  # for one that follows height
@@ -102,8 +101,12 @@ def strip_rows(walk: Walk, flat: np.ndarray, prefix: str = "") -> list[NotesRow]
 
 
 def _cosine_correlation(column: np.ndarray, flat: np.ndarray, m: int) -> float:
-    """Return the |correlation| of a coordinate with the m-th cosine of a strip with free ends."""
-    cosine = np.cos(m * np.pi * flat[:, 0] / STRIP_LENGTH)
+    """Return the |correlation| of a coordinate with the m-th cosine of a strip with free ends.
+
+    Its ends are those of the points, because a mesh does not reach the ends of the roll.
+    """
+    along = flat[:, 0] - flat[:, 0].min()
+    cosine = np.cos(m * np.pi * along / along.max())
     return float(abs(np.corrcoef(column, cosine)[0, 1]))
 
 

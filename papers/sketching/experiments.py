@@ -13,7 +13,7 @@ from papers.sketching.self_crossings import run_self_crossings
 
 EXPERIMENTS: dict[str, Experiment] = {
     "noise": Experiment("noise whose size differs from point to point", run_noise, 0.7),
-    "outliers": Experiment("1 to 8 outliers, near and far, on three manifolds", run_outliers, 1.5),
+    "outliers": Experiment("1 to 8 outliers, near and far, on three manifolds", run_outliers, 2),
     "euclidean": Experiment("log L by Euclidean beside diffusion distance", run_euclidean, 2),
     "induced-metric": Experiment("the metric that a sketch induces", run_induced_metric, 1),
     "self-crossings": Experiment("crossings of sketches of the circle", run_self_crossings, 3),

@@ -12,6 +12,7 @@ same points with the differences of R³ in the same |·|, a product of the plane
 |t|^½, which has a bi-Lipschitz embedding although it is not smooth, and a ball of the lattice Z³.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ EPSILON, POWER = 0.25, 4  # of kernels, for balls divided by their radius
 DRAWS = 5
 STEPS = tuple(2**j for j in range(1, 7))  # K of the lower bound
 FRACTIONS, CHECKED = 401, 601  # of a turn, of the linear program and of its check
+SMALL = range(1, 65)  # denominators of a turn whose fractions are checked, too
 NAME, PURPOSE = "heisenberg", 14
 
 
@@ -186,10 +188,11 @@ def lower_bounds(
         ψ(c^j) = |1 - e^{ijθ}|²,    ψ(a) + ψ(b) >= μ(θ).
 
     If Σ w_j |1 - e^{ijθ}|² <= 2 μ(θ) for all θ, then 4 Σ w_j j <= Σ w_j ψ(c^j) <= 2 (ψ(a) + ψ(b))
-    <= 4 L², distances of f at least d and at most L d. A linear program has the best weights w for
-    some θ, and they are divided by the largest violation at others, between these.
+    <= 4 L², distances of f at least d and at most L d on these pairs. A linear program has the best
+    weights w for some θ, and they are divided by the largest violation at others: between these,
+    and at fractions with small denominators, where μ has its cusps. No argument covers all θ.
     """
-    grids = [_energies(denominator) for denominator in (fractions, checked)]
+    grids = [_energies([fractions]), _energies([checked, *SMALL])]
     rows = []
     for K in steps:
         j = np.arange(1, K + 1)
@@ -201,11 +204,16 @@ def lower_bounds(
     return rows
 
 
-def _energies(denominator: int) -> tuple[np.ndarray, np.ndarray]:
+def _energies(denominators: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Return θ and μ(θ) for the fractions of half a turn; the other half has the same."""
-    numerators = np.arange(1, denominator // 2 + 1)
-    mu = np.array([smallest_energy(int(p), denominator) for p in numerators])
-    return 2 * np.pi * numerators / denominator, mu
+    found = [
+        (2 * np.pi * p / q, smallest_energy(p, q))
+        for q in denominators
+        for p in range(1, q // 2 + 1)
+        if q not in SMALL or math.gcd(p, q) == 1
+    ]
+    theta, mu = np.array(found).T
+    return theta, mu
 
 
 def _turned(theta: np.ndarray, j: np.ndarray) -> np.ndarray:
