@@ -63,13 +63,6 @@ def check_number(
     return int(value) if integer else size
 
 
-def check_flag(value: Any, name: str) -> bool:
-    """Return an option that is True or False, or raise."""
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name}={value!r} is of type {type(value).__name__}; pass True or False.")
-    return bool(value)
-
-
 def check_weights(weights: Any, n: int, **bounds: Any) -> Array:
     """Return how often n points count (n,), some of them > 0, or raise; bounds of `check_number`.
 

@@ -9,7 +9,7 @@ from scipy.optimize import brentq, minimize_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._arrays import Array
-from heatsketch._checks import check_choice, check_flag, check_number
+from heatsketch._checks import check_choice, check_number
 from heatsketch._messages import texts_from, warn
 from heatsketch.core.operators import Operator
 from heatsketch.estimators._base import DiffusionEstimator
@@ -198,7 +198,11 @@ class DiffusionMap(DiffusionEstimator):
                 "2, or time='auto'."
             )
         check_number(self.cut, "cut", low=0, open_low=True)
-        check_flag(self.deflate, "deflate")
+        if not isinstance(self.deflate, bool | np.bool_):
+            raise TypeError(
+                f"deflate={self.deflate!r} is of type {type(self.deflate).__name__}; pass True or "
+                "False."
+            )
         if check_choice(self.order, "order", _ORDERS) == "magnitude" and self._is_fraction:
             raise ValueError(
                 "order='magnitude' with a fraction as n_components has no rule; pass a number."

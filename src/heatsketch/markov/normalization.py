@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
 from heatsketch._arrays import Array, is_tensor, landed, on_host
-from heatsketch._checks import check_choice, check_flag, check_number, precision_of
+from heatsketch._checks import check_choice, check_number, precision_of
 from heatsketch._messages import ConvergenceWarning, logger, name_rows, warn
 from heatsketch._threads import track
 from heatsketch.core.blocks import blocks_of, multiply, scale_both_sides
@@ -482,7 +482,10 @@ def _check_support(K: Operator, vertex: Array | None) -> None:
 def _matrix_of(K: Any, zero_diagonal: bool) -> Any:
     """Return K as a matrix or an operator, without its diagonal where that is asked for."""
     K = as_matrix(K)
-    if not check_flag(zero_diagonal, "zero_diagonal"):
+    if not isinstance(zero_diagonal, bool | np.bool_):
+        kind = type(zero_diagonal).__name__
+        raise TypeError(f"zero_diagonal={zero_diagonal!r} is of type {kind}; pass True or False.")
+    if not zero_diagonal:
         return K
     if isinstance(K, Operator):
         raise TypeError("zero_diagonal=True needs a stored K, not an operator; pass K @ np.eye(n).")
