@@ -20,7 +20,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_array, validate_data
 
 from heatsketch._arrays import Array, Points, on_host
-from heatsketch._messages import ScaleWarning, warn
+from heatsketch._messages import ScaleWarning, name_rows, warn
 from heatsketch._random import data_hash
 from heatsketch._threads import row_tiles
 from heatsketch._words import did_you_mean, no_parameter
@@ -61,6 +61,27 @@ def check_number(
         problem = "out of range" if math.isfinite(size) else "not finite"
         raise ValueError(f"{name}={value!r} is {problem}; pass {want}.")
     return int(value) if integer else size
+
+
+def check_places(places: Any, k: int) -> Array:
+    """Return places (n, k) of some points, rows of NaN where there is none, or raise."""
+    try:
+        P = np.asarray(places, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"places is no table of numbers ({error}); pass (n, {k}).") from error
+    if P.ndim != 2 or P.shape[1] != k:
+        raise ValueError(f"places has shape {P.shape} but n_components={k}; pass (n_samples, {k}).")
+    if np.isinf(P).any():
+        raise ValueError(
+            "places has infinite entries; pass numbers, NaN where a point had no place."
+        )
+    gaps = np.isnan(P)
+    if (partly := np.flatnonzero(gaps.any(axis=1) & ~gaps.all(axis=1))).size:
+        raise ValueError(
+            f"places is known in part at rows {name_rows(partly)}; pass all coordinates, or NaN "
+            "for all."
+        )
+    return P
 
 
 def check_weights(weights: Any, n: int, **bounds: Any) -> Array:

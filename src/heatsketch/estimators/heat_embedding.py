@@ -1,14 +1,14 @@
 """Heat embedding: a picture by diffusion distances, linear or with free points; its time."""
 
 import math
-from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._arrays import Array
-from heatsketch._checks import check_choice, check_n_components, check_number
+from heatsketch._checks import check_choice, check_n_components, check_number, check_places
 from heatsketch._messages import texts_from
 from heatsketch._random import numbers_at, random_block, seed_entropy
 from heatsketch.core.blocks import inverse_permutation
@@ -16,7 +16,14 @@ from heatsketch.core.operators import Deflated, members_of
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.layout.free import Lengths, is_measurable
 from heatsketch.layout.linear import OBJECTIVES
-from heatsketch.layout.maps import Map, free_map, learned_directions, side_by_side, step_graph
+from heatsketch.layout.maps import (
+    FreeMap,
+    Map,
+    free_map,
+    learned_directions,
+    side_by_side,
+    step_graph,
+)
 from heatsketch.markov.coordinates import (
     ComponentCoordinates,
     TimeCurve,
@@ -27,6 +34,7 @@ from heatsketch.markov.coordinates import (
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import N_LEADING, LeadingPairs
 from heatsketch.metrics.distortions import Distortion
+from heatsketch.metrics.neighborhoods import describe_moves, moves_against_neighbors
 from heatsketch.metrics.picture import Picture, PictureQuality, sampled_geodesics
 from heatsketch.spectral.filters import FILTERS, make_filter
 from heatsketch.spectral.functions import MOST_COLUMNS, check_range, sketch_blocks
@@ -100,6 +108,9 @@ class HeatEmbedding(DiffusionEstimator):
         diffusion and straight distances. 1: at path lengths in any case, which take short cuts
         where there is noise. It counts where distances of points are known: not for given
         affinities, and in the metrics "euclidean", "cosine", "correlation" and "precomputed".
+    place_weight : float >= 0, default=0.3
+        For a fit with `places`: how much points keep to theirs where neighbours and distances want
+        them elsewhere. ``float("inf")``: they do not move at all.
     affinity : {"knn", "variable", "dense", "radius", "precomputed"}, default="knn"
         As in `DiffusionEstimator`.
     epsilon : float or {"self-tuning", "ksum", "median", "nearest"}, default="self-tuning"
@@ -153,6 +164,10 @@ class HeatEmbedding(DiffusionEstimator):
     time_curve_ : TimeCurve or None
         The numbers of directions by which ``time="auto"`` chose; `heatsketch.plot.time_curve` draws
         them. None for a given time, and in a free layout.
+    moved_ : ndarray of shape (n_samples,) or None
+        After a fit with `places`: how far each point moved against the median move of its 15
+        nearest neighbours in the old picture, in units of the median edge; NaN for points that had
+        no place. None without `places`.
     diagnostics_ : dict
         What was chosen and measured: neighbours, components, recall, seconds; "misfit" of a free
         layout, see Notes (of its largest part, if parts stand side by side); "layout" ("components
@@ -214,6 +229,11 @@ class HeatEmbedding(DiffusionEstimator):
     every order of the rows, up to rounding. With `sample_weight` w a pair counts w_i w_j times in
     both terms, as so many copies of the points would; pairs, start and T are chosen without
     weights. An operator whose entries are not known has a linear layout.
+
+    *Places.* A fit with places p_i of m known points adds `place_weight` / m Σ huber(|y_i -
+    p_i| / 2s), starts from them, and does not make the density more even again. A known point of
+    which fewer than half of the 15 nearest points by diffusion distance have places near to its own
+    one starts among those, like a new point.
 
     *New points.* A new point x is at a minimum of Σ_j w_j log(1 + |y - y_j|² / s²) over its 15
     nearest training points, with w_j = K(x, x_j): where the attraction of q alone would bring it.
@@ -284,8 +304,94 @@ class HeatEmbedding(DiffusionEstimator):
     neighbor_weight: float = 0.3
     spread: Any = "auto"
     path_weight: float = 0.3
+    place_weight: float = 0.3
 
+    _known = cast("Array | None", None)  # places (n, k) during a fit that is given some
     _states_variance = True
+
+    @texts_from(DiffusionEstimator.fit)
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        ids: Any = None,
+        sample_weight: Any = None,
+        places: Any = None,
+    ) -> Self:
+        """Fit the diffusion to points and embed them, near old places where points have some.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            As in `DiffusionEstimator.fit`.
+        y : ignored
+            As in `DiffusionEstimator.fit`.
+        ids : array-like of shape (n_samples,), default=None
+            As in `DiffusionEstimator.fit`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            As in `DiffusionEstimator.fit`.
+        places : array-like of shape (n_samples, n_components), default=None
+            Places of an earlier picture, which this one keeps to (see `place_weight`), NaN where a
+            point had none. The picture is in their frame and unit. New points fit in: they start
+            among the known ones to which they are near. So a map stays while the data grow, a few
+            places given by hand hold a picture, and two embeddings of the same things become
+            comparable; `moved_` says which points went against their old neighbours. For a free
+            layout.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError, CertificateError
+            As in `DiffusionEstimator.fit`; places of another shape, infinite, or known in part.
+
+        Examples
+        --------
+        >>> import numpy as np, heatsketch as hs
+        >>> X, labels = hs.datasets.digits()
+        >>> before = hs.HeatEmbedding().fit_transform(X[:900])
+        >>> places = np.full((1000, 2), np.nan)
+        >>> places[:900] = before
+        >>> model = hs.HeatEmbedding().fit(X[:1000], places=places)
+        >>> moves = np.linalg.norm(model.embedding_[:900] - before, axis=1)
+        >>> bool(np.median(moves) < 0.01 * np.ptp(before))
+        True
+        """
+        self._known = None if places is None else check_places(places, self.n_components)
+        super().fit(X, y, ids=ids, sample_weight=sample_weight)
+        known, self._known = self._known, None
+        self.moved_: Array | None = None
+        if known is not None:
+            edge = 2 * self._map.s if isinstance(self._map, FreeMap) else 1.0
+            self.moved_ = moves_against_neighbors(known, self.embedding_, edge)
+            if isinstance(self._judged, Picture):
+                words = describe_moves(self.moved_, self.embedding_, edge)
+                self._judged = replace(self._judged, moved=words)
+        return self
+
+    def _of_vertices(self, diffusion: Diffusion) -> Array:
+        """Return the known places of the vertices (n, k): means over the points of each."""
+        if len(self._known) != diffusion.n_points:
+            raise ValueError(
+                f"places has {len(self._known)} rows but X has {diffusion.n_points} points; pass a "
+                "row for each, NaN where a point had no place."
+            )
+        known = self._known if diffusion.beside is None else self._known[diffusion.beside.counted]
+        held = ~np.isnan(known[:, 0])
+        at, n = diffusion.vertex[held], diffusion.n
+        counts = np.bincount(at, minlength=n)
+        sums = np.array([np.bincount(at, column, n) for column in known[held].T])
+        with np.errstate(invalid="ignore"):
+            means = (sums / counts).T
+        if self.place_weight == math.inf and not np.allclose(means[at], known[held]):
+            raise ValueError(
+                "place_weight=inf but some equal points have different places; give them one place."
+            )
+        return means
 
     def _check_parameters(self, times: list[Any]) -> None:
         check_number(self.n_components, "n_components", low=1, integer=True)
@@ -305,28 +411,32 @@ class HeatEmbedding(DiffusionEstimator):
         check_number(self.neighbor_weight, "neighbor_weight", low=0, high=_MOST_WEIGHT)
         check_number(self.spread, "spread", low=0, high=1, rules=("auto",))
         check_number(self.path_weight, "path_weight", low=0, high=1)
-        if self.layout == "free" and not self._may_be_free:
+        if self.place_weight != math.inf:
+            check_number(self.place_weight, "place_weight", low=0)
+        is_possible = self.n_components in FREE_DIMENSIONS and self.objective == "most"
+        self._tries_free = is_possible and self.layout != "linear"
+        if self._known is not None and not self._tries_free:
+            raise ValueError(
+                f"places are for a free layout, but layout={self.layout!r}, n_components="
+                f"{self.n_components} and objective={self.objective!r}; pass layout='free', 2 or 3 "
+                "components and 'most', or leave out places."
+            )
+        if self.layout == "free" and not is_possible:
             raise ValueError(
                 f"layout='free' but n_components={self.n_components} and objective="
                 f"{self.objective!r}; pass layout='linear', or 2 or 3 components and 'most'."
             )
-
-    @property
-    def _may_be_free(self) -> bool:
-        """Whether there is a free layout for these parameters."""
-        return self.n_components in FREE_DIMENSIONS and self.objective == "most"
 
     def _mapped(self, diffusion: Diffusion, times: list[Any]) -> tuple[Map, Any]:
         """Let the points of a free layout move, or learn a linear map of wide coordinates."""
         n, k = diffusion.n, self.n_components
         check_n_components(k, n - 1, f"there are {n} distinct points")
         self.time_curve_: TimeCurve | None = None
-        may_be_free = self.layout != "linear" and self._may_be_free
-        M = step_graph(diffusion) if may_be_free else None
-        if M is None and self.layout == "free":
+        M = step_graph(diffusion) if self._tries_free else None
+        if M is None and (self.layout == "free" or self._known is not None):
             raise ValueError(
-                "layout='free' but the affinity is an operator whose entries are not known; pass a "
-                "matrix, or layout='linear'."
+                "A free layout is asked for, but the affinity is an operator whose entries are not "
+                "known; pass a matrix, or leave out places and pass layout='linear'."
             )
         if diffusion.diagnostics["is_constant"]:
             self.time_: Any = 1 if times[0] == "auto" else times[0]
@@ -365,6 +475,8 @@ class HeatEmbedding(DiffusionEstimator):
             neighbor_weight=self.neighbor_weight,
             spread=None if self.spread == "auto" else self.spread,
             path_weight=self.path_weight,
+            known=None if self._known is None else self._of_vertices(diffusion),
+            place_weight=float(self.place_weight),
         )
         if math.isnan(self.diagnostics_["misfit"]):  # each part is one place
             return placed, None

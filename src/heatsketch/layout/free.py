@@ -496,6 +496,49 @@ class LogDistances:
         return self._stiffness
 
 
+class Places:
+    """w / Σ m times Σ m_i huber(|y_i - p_i| / 2s): points that had a place shall keep it.
+
+    Parameters
+    ----------
+    places : array (n, c)
+        p, NaN where a point had none.
+    weight : float
+        w.
+    blocks : Blocks
+        Where the points are.
+    dtype : type
+        The precision of the points.
+    mass : array (n,), optional
+        How often each point counts.
+    """
+
+    def __init__(
+        self, places: Array, weight: float, blocks: Any, dtype: Any, mass: Array | None = None
+    ) -> None:
+        known = ~np.isnan(places[:, 0])
+        pull = known * (1.0 if mass is None else mass)
+        self.blocks = blocks
+        self.places = blocks.native(np.where(known[:, None], places, 0.0), dtype)
+        self.pull = blocks.native(weight / pull.sum() * pull[:, None], dtype)
+
+    def value(self, Y: Block, s: float) -> float:
+        """Return the sum of huber's losses."""
+        xp = self.blocks.xp
+        far = xp.sqrt(((Y - self.places) ** 2).sum(axis=1, keepdims=True)) / (2 * s)
+        return float((self.pull * xp.where(far <= 1, far**2 / 2, far - 0.5)).sum())
+
+    def gradient(self, Y: Block, s: float) -> Block:
+        """Return w m_i / Σ m times the step from p_i in units of 2s, of length 1 at most."""
+        xp, off = self.blocks.xp, (Y - self.places) / (2 * s)
+        far = xp.sqrt((off**2).sum(axis=1, keepdims=True))
+        return self.pull / (2 * s) * off / xp.clip(far, 1.0, None)
+
+    def stiffness(self, s: float) -> Block:
+        """Return w m_i / Σ m / (2s)²."""
+        return self.pull / (2 * s) ** 2
+
+
 def edges_of(M: Any, dtype: Any, mass: Block | None = None, sizes: Block | None = None) -> Any:
     """Return p (n, n): rows of M without the diagonal, of sum 1, then symmetric and of sum 1.
 
@@ -554,6 +597,8 @@ def free_layout(
     mass: Array | None = None,
     sizes: Array | None = None,
     held: float = 0.0,
+    known: Array | None = None,
+    place_weight: float = 0.0,
 ) -> Array:
     """Return the free layout Y (n, c) of a graph, c = 2 or 3.
 
@@ -578,6 +623,10 @@ def free_layout(
         Those of the components of the points, see `edges_of`.
     held : float, 0 to 1
         How far the start fits already, see `descend`.
+    known : array (n, c), optional
+        Places that points shall keep, NaN where they have none, in the unit of the start.
+    place_weight : float >= 0
+        How much; infinite: these points do not move.
 
     Notes
     -----
@@ -599,9 +648,26 @@ def free_layout(
     # By squares: where most points are one dense group that scaling presses to a dot, the median
     # would blow the rest up, and steps, which have a length, would not bring it back.
     wanted, shown = np.mean(np.exp(2 * targets)), np.mean(pair_distances(start, start, *pairs) ** 2)
-    Y = blocks.native(start * math.sqrt(wanted / shown) if shown > 0 else start, dtype)
-    Y = blocks.host(descend(terms, Y, edges, steps, held)).astype(float, copy=False)
-    return Y * math.exp(centre)
+    unit = math.sqrt(wanted / shown) if shown > 0 else 1.0
+    Y, fixed = blocks.native(start * unit, dtype), None
+    if known is not None and math.isinf(place_weight):
+        fixed = blocks.native(~np.isnan(known[:, :1]))
+    elif known is not None:
+        terms.append(Places(known * unit, place_weight, blocks, dtype, mass))
+    Y = blocks.host(descend(terms, Y, edges, steps, held, fixed)).astype(float, copy=False)
+    return Y * math.exp(centre) if known is None else Y / unit
+
+
+def in_frame(Y: Array, known: Array, exactly: bool) -> Array:
+    """Return the layout Y (n, c) shifted and scaled to fit known places (n, c), or with these."""
+    held = ~np.isnan(known[:, 0])
+    middle, centre = Y[held].mean(axis=0), known[held].mean(axis=0)
+    A, B = Y[held] - middle, known[held] - centre
+    if exactly:
+        return np.where(held[:, None], known, Y - middle + centre)
+    size = float(np.square(A).sum())
+    scale = float((A * B).sum()) / size if size > 0 else 1.0
+    return (Y - middle) * scale + centre
 
 
 def with_few_digits(M: Any, start: Array, targets: Array) -> tuple[Any, Array, Array]:
@@ -620,13 +686,18 @@ def with_few_digits(M: Any, start: Array, targets: Array) -> tuple[Any, Array, A
 
 
 def descend(
-    terms: Sequence[StiffTerm], Y: Block, edges: Any, steps: int, held: float = 0.0
+    terms: Sequence[StiffTerm],
+    Y: Block,
+    edges: Any,
+    steps: int,
+    held: float = 0.0,
+    fixed: Block | None = None,
 ) -> Block:
     """Return the places Y (n, c) after a descent of the sum of the terms, by steps of Adam.
 
     The unit of steps is s, half the median length of an edge: by default all gradients make whole
     ones, which open groups. With `held` 1 small ones make steps by the stiffness of the terms, so
-    that a start that fits already is not torn.
+    that a start that fits already is not torn. Points that are `fixed` (n, 1) do not move.
     """
     blocks: Any = blocks_of(Y)
     Y = blocks.copied(Y)
@@ -637,6 +708,8 @@ def descend(
             stiffness = reduce(add, (term.stiffness(s) for term in terms))
             least = _HELD * held * _RATE * s * stiffness + _NO_SLOPE
         gradient = reduce(add, (term.gradient(Y, s) for term in terms))
+        if fixed is not None:
+            gradient = blocks.xp.where(fixed, 0.0, gradient)
         falling = (1 + math.cos(math.pi * t / steps)) / 2
         _adam(blocks, Y, gradient, moments, _RATE * s * falling, least, t)
     return Y

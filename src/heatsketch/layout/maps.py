@@ -6,13 +6,15 @@ so that its place depends on that point alone.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial import cKDTree
 
 from heatsketch._arrays import Array
 from heatsketch._threads import ROW_TILE, row_tiles
@@ -24,6 +26,7 @@ from heatsketch.layout.free import (
     Lengths,
     evened,
     free_layout,
+    in_frame,
     spread_targets,
     wanted_distances,
     with_few_digits,
@@ -34,6 +37,7 @@ from heatsketch.markov.new_points import Near
 from heatsketch.markov.normalization import Scaling
 from heatsketch.markov.rows import Step, divided
 from heatsketch.neighbors import pair_distances
+from heatsketch.neighbors.search import PointSearch
 
 _STEPS = 200  # at most, that find a location
 _ROUNDING = 1e-13  # of a curvature
@@ -202,6 +206,9 @@ _LEAST_NEIGHBORS = 0.02  # of their weight, where c dimensions hold all lengths
 _FITS = 8  # times the misfit, from which on a start does not fit
 _STEP_ENTRIES = 64  # of a row of `step_graph`, unless several are equal
 _DENSE_ENTRIES = 2**24  # of rows looked at together: 128 MB
+_PLACING = 5  # known points among which a new one starts
+_STRANGERS, _FRIENDS = 15, 8  # nearest points of a known one, so many of which shall be near
+_AMONG_STRANGERS = 2.0  # to its place: in units of the distance of its 15th nearest place
 _GAP, _LEAST_GAP = 0.2, 0.1  # between discs: of the median radius, and of the largest
 
 
@@ -393,6 +400,8 @@ def free_map(
     neighbor_weight: float,
     spread: float | None,
     path_weight: float,
+    known: Array | None = None,
+    place_weight: float = 0.0,
 ) -> tuple[FreeMap, float]:
     """Return the places (n, c) of a free layout of each part of the data, and the largest misfit.
 
@@ -402,6 +411,9 @@ def free_map(
     Parts have equally long edges, so that their points are equally dense, and stand beside each
     other. By default the spread depends on the misfit. Where c dimensions hold the lengths, these
     alone count: neighbours, which push each other away, would tear a strip into crumbs.
+
+    Given `known` places (n, c) of an earlier picture, NaN where a vertex had none, it starts from
+    these and stays in their frame. Their density is evened out already, and new points fit in.
     """
     mass = None if diffusion.scaling is None else diffusion.scaling.weights
     mass = None if mass is None else blocks_of(mass).host(mass).astype(float)
@@ -415,6 +427,11 @@ def free_map(
         misfit, rows = own.misfit(c), F[vertices]
         part = misfit if spread is None else spread
         places = own.spread(part, c).placed(c)
+        old = None if known is None or np.isnan(known[vertices]).all() else known[vertices]
+        if old is not None:
+            places = started(old, rows, math.isinf(place_weight))
+            middle = np.nanmean(old, axis=0)  # digits are those of the picture, not of its place
+            places, old = places - middle, old - middle
         if places.any():  # else the part is one place
             most = np.fmax(most, misfit)
             pairs, targets = wanted_distances(own, rows, misfit * (1 - path_weight))
@@ -432,21 +449,66 @@ def free_map(
                 mass=None if mass is None else mass[vertices] / mass[vertices].mean(),
                 sizes=sizes[vertices],
                 held=max(0.0, 1 - _FITS * misfit),
+                known=old,
+                place_weight=place_weight,
             )
             many = np.flatnonzero(np.bincount(pairs[1], minlength=len(vertices)) > _MOST_PAIRS)
+            if old is not None and math.isinf(place_weight):
+                many = many[np.isnan(old[many, 0])]
             places[many] = _among_neighbors(places, step, many)
-            if c == 2 and len(vertices) >= LEAST_FREE:
+            if old is None and c == 2 and len(vertices) >= LEAST_FREE:
                 places = evened(places, _EVENED * part)
         if diffusion.directed_step is None:  # equal points have a vertex each, but one place
             places = places[first_equal(rows / (np.abs(rows).max() or 1.0))]
-        Y[vertices] = places - places.mean(axis=0)
-    if len(lengths) > 1:
+        if old is None:
+            Y[vertices] = places - places.mean(axis=0)
+        else:
+            Y[vertices] = in_frame(places, cast(Array, known)[vertices], math.isinf(place_weight))
+    if known is not None and len(lengths) > 1:
+        _beside_known(Y, [vertices for vertices, _ in lengths], known)
+    elif len(lengths) > 1:
         edges = [_median_length(M, vertices, Y) for vertices, _ in lengths]
         for (vertices, _), edge in zip(lengths, edges, strict=True):
             Y[vertices] *= edges[0] / edge if edges[0] * edge > 0 else 1.0
         Y += side_by_side(Y, [vertices for vertices, _ in lengths], diffusion.measure)
     s = _median_length(M, np.arange(diffusion.n), Y) / 2
     return FreeMap(Y, diffusion.root, s or 1.0), float(most)
+
+
+def started(known: Array, F: Array, hold: bool) -> Array:
+    """Return places (n, c) to start from: known ones, NaN where a point has none, and the others.
+
+    A new point is at the location of the known ones that are nearest by the rows of F (n, r). So is
+    a known point, unless known places `hold`, of whose nearest hardly any is near to its place:
+    there it would stay among strangers, because attraction falls with the distance.
+    """
+    placed = ~np.isnan(known[:, 0])
+    if not hold and np.count_nonzero(placed) > _STRANGERS:
+        old = known[placed]
+        near = PointSearch(F[placed]).query(None, _STRANGERS + 1)[1][:, 1:]
+        apart = np.sort(np.linalg.norm(old[near] - old[:, None], axis=2), axis=1)[:, _FRIENDS - 1]
+        around = cKDTree(old).query(old, _STRANGERS + 1)[0][:, -1]
+        placed[placed] = apart <= _AMONG_STRANGERS * around
+    start, old = known.copy(), known[placed]
+    if placed.all():
+        return start
+    far, near = PointSearch(F[placed]).query(F[~placed], min(_PLACING, len(old)))
+    weights = np.exp(-np.square(far / (np.median(far, axis=1, keepdims=True) + _DEGENERATE)))
+    edges = np.linalg.norm(old[near] - old[near[:, :1]], axis=2)
+    start[~placed] = located(old[near], weights, float(np.median(edges)) / 2 or 1.0)
+    return start
+
+
+def _beside_known(Y: Array, parts: Sequence[Array], known: Array) -> None:
+    """Move parts of a picture in which no point has a known place to the right of the others."""
+    new = [part for part in parts if np.isnan(known[part, 0]).all()]
+    rest = np.setdiff1d(np.arange(len(Y)), np.concatenate([*new, np.empty(0, int)]))
+    low, high = Y[rest].min(axis=0), Y[rest].max(axis=0)
+    gap = _LEAST_GAP * float((high - low).max())
+    for part in new:
+        Y[part] += (low + high) / 2 - Y[part].mean(axis=0)
+        Y[part, 0] += high[0] + gap - Y[part, 0].min()
+        high[0] = Y[part, 0].max()
 
 
 def _among_neighbors(places: Array, M: Any, points: Array) -> Array:

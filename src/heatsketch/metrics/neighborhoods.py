@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
 from sklearn.metrics import euclidean_distances
@@ -18,6 +20,8 @@ from heatsketch.core.blocks import HOST
 from heatsketch.core.kernel import centred
 from heatsketch.neighbors import NeighborIndex, pair_distances
 
+_BEFORE = 15  # neighbours with which a move is compared
+_FAR_MOVE = 3.0  # edges
 _STABILITY_PAIRS = 100_000  # a rank correlation is then known to 0.003
 
 
@@ -490,3 +494,42 @@ def excess_ranks(
 
     found = filled(of_tile, (len(rows), k + 1), max(1, _TILE_DISTANCES // n))
     return found[:, :-1], found[:, -1]
+
+
+def moves_against_neighbors(before: Array, after: Array, unit: float) -> Array:
+    """Return how far points moved against those that were nearest to them, in a unit (n,).
+
+    `before` (n, k) has NaN where a point had no place, and then so has the result. The move of a
+    point is compared with the median move of its 15 nearest before: where a group moves, or a part
+    of the picture is stretched, none of its points moves against the others.
+    """
+    moved = np.full(len(before), np.nan)
+    known = np.flatnonzero(~np.isnan(before[:, 0]))
+    count = min(_BEFORE, len(known) - 1)
+    moved[known] = 0.0
+    if count >= 1:
+        moves = after[known] - before[known]
+        near = cKDTree(before[known]).query(before[known], count + 1)[1][:, 1:]
+        moved[known] = np.linalg.norm(moves - np.median(moves[near], axis=1), axis=1) / unit
+    return moved
+
+
+def describe_moves(moved: Array, Y: Array, unit: float) -> str:
+    """Say how many points moved by more than three units, and where most of them are now.
+
+    Those that are within three units of each other are a group; `moved` (n,) is what
+    `moves_against_neighbors` returns for the places Y (n, k).
+    """
+    known, far = np.count_nonzero(~np.isnan(moved)), np.flatnonzero(moved > _FAR_MOVE)
+    said = f"{len(far):,} of {known:,} known points moved more than {_FAR_MOVE:g} edges against "
+    said += "their old neighbours"
+    if len(far) < 2:
+        return said + (f", row {far[0]}" if len(far) else "")
+    near = cKDTree(Y[far]).sparse_distance_matrix(cKDTree(Y[far]), _FAR_MOVE * unit)
+    groups = connected_components(near, directed=False)[1]
+    largest = np.bincount(groups).argmax()
+    group = far[groups == largest]
+    if len(group) == 1:
+        return said + ", each by itself"
+    middle = group[np.argmin(np.linalg.norm(Y[group] - Y[group].mean(axis=0), axis=1))]
+    return said + f", {len(group):,} of them to near row {middle}"

@@ -74,6 +74,8 @@ class PictureQuality(NamedTuple):
         Of a free layout: 0 if so few dimensions hold all path lengths along the data, so that it
         follows these; 1 if they hold at most half of them, so that it follows diffusion and
         straight distances. NaN for other pictures.
+    moved : str
+        Of a picture that keeps to old places: how many known points went against their neighbours.
 
     See Also
     --------
@@ -89,6 +91,7 @@ class PictureQuality(NamedTuple):
     is_free: bool = False
     true_neighbors: float = math.nan
     misfit: float = math.nan
+    moved: str = ""
 
     @property
     def verdict(self) -> str:
@@ -133,6 +136,7 @@ class PictureQuality(NamedTuple):
             f"Far points: {self.outside:,} outside the frame" if self.outside else "",
             "Most points are crowded in 1 % of the frame" if self.crowding > _CROWDED else "",
             f"The picture keeps {kept} % of diffusion distances within a factor of {FACTOR:g}",
+            self.moved,
         ]
         return " ".join(f"{sentence}." for sentence in said if sentence)
 
@@ -210,6 +214,8 @@ class Picture:
         The entries of the data that were filled.
     misfit : float
         That of a free layout.
+    moved : str
+        What `PictureQuality` says of it.
     """
 
     places: Array
@@ -224,6 +230,7 @@ class Picture:
     geodesics: tuple[Array, Array] | None
     gaps: Array | None
     misfit: float = math.nan
+    moved: str = ""
 
     def judged(
         self, diffusion: Diffusion, leading: LeadingPairs
@@ -249,7 +256,7 @@ class Picture:
         quality = picture_quality(
             places, diffusion, distortion, geodesics, is_free=self.is_free, gaps=self.gaps
         )
-        return distortion, quality._replace(misfit=self.misfit)
+        return distortion, quality._replace(misfit=self.misfit, moved=self.moved)
 
 
 def sampled_geodesics(
