@@ -286,3 +286,20 @@ def test_markers_are_those_of_the_layer_by_labels_of_obs(form):
     assert_array_equal(pair.area, hs.markers(COUNTS, np.arange(N) < 2 * N // 3).area)
     with pytest.raises(ValueError, match="no label 'd'"):
         hs.anndata.markers(adata, "kind", "d")
+
+
+def test_a_picture_of_cells_keeps_to_an_entry_of_obsm():
+    X = np.random.default_rng(0).normal(size=(80, 4))
+    adata = ad.AnnData(X)
+    places = np.full((80, 2), np.nan)
+    places[:60] = hs.HeatEmbedding(random_state=0).fit_transform(X[:60])
+    adata.obsm["X_heat_old"] = places
+    hs.anndata.heat_embedding(adata, places="X_heat_old")
+    model = hs.HeatEmbedding(random_state=0).fit(X, places=places)
+    np.testing.assert_array_equal(adata.obsm["X_heat"], model.embedding_)
+    np.testing.assert_array_equal(adata.obs["heat_moved"], model.moved_)
+    assert adata.uns["heat"]["params"]["places"] == "X_heat_old"
+    with pytest.raises(ValueError, match="X_other"):
+        hs.anndata.heat_embedding(adata, places="X_other")
+    with pytest.raises(TypeError, match="places"):
+        hs.anndata.diffusion_map(adata, places="X_heat_old")

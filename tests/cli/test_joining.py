@@ -207,3 +207,37 @@ def test_a_missing_coordinate_is_named_with_its_file_row_and_column(run, points,
         said = run(command[0], "points.csv", "picture.csv", *command[1:], code=1)
         assert "Input picture.csv contains NaN: 1 value(s)" in said.err
         assert "row 7, column 'UMAP2'" in said.err
+
+
+@pytest.fixture
+def grown(run):
+    """Write a picture of some points, and more points in another order."""
+    points = frame(X, ["g1", "g2", "g3"], cell=CELLS)
+    points[:45].to_csv("old.csv", index=False)
+    points[::-1].to_csv("new.csv", index=False)
+    run("embed", "old.csv", "-o", "old-map.csv")
+    return pd.read_csv("old-map.csv").set_index("cell")
+
+
+def test_a_picture_keeps_to_old_places_that_are_joined_by_id(run, grown):
+    said = run("embed", "new.csv", "--places", "old-map.csv", "-o", "map.csv")
+    assert said.lines["places"] == "45 of 60 known, joined by 'cell'"
+    assert "known points moved" in said.lines["picture"]
+    found = pd.read_csv("map.csv").set_index("cell").loc[CELLS]
+    names = ["heatembedding0", "heatembedding1"]
+    moves = np.linalg.norm(found[names][:45] - grown[names], axis=1)
+    assert np.median(moves) < 0.05 * np.ptp(grown[names].to_numpy())
+    assert found["heat_moved"].isna().tolist() == [False] * 45 + [True] * 15
+    places = np.full((60, 2), np.nan)
+    places[15:] = grown[names][::-1]
+    model = hs.HeatEmbedding(random_state=0).fit(X[::-1], places=places)
+    np.testing.assert_allclose(found[names][::-1], model.embedding_, rtol=1e-6)
+
+
+def test_places_that_cannot_be_joined_or_used_are_refused(run, grown):
+    frame(X, ["g1", "g2", "g3"]).to_csv("nameless.csv", index=False)
+    refused = run("embed", "nameless.csv", "--places", "old-map.csv", "-o", "a.csv", code=1)
+    assert "45 rows, nameless.csv 60, and no common ids" in refused.err
+    other = ("-m", "heat-sketch", "-o", "b.csv")
+    refused = run("embed", "new.csv", "--places", "old-map.csv", *other, code=2)
+    assert "--places belongs to heat-embedding" in refused.err

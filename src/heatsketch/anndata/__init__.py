@@ -46,6 +46,7 @@ def heat_embedding(
     n_pcs: int | None = None,
     layer: str | None = None,
     obsp: str | None = None,
+    places: str | None = None,
     key_added: str = "heat",
     copy: bool = False,
     **parameters: Any,
@@ -72,6 +73,10 @@ def heat_embedding(
         A graph of the cells. A name that ends in "distances" means distances to neighbours; the
         coordinates of the cells are still needed. Others mean weights, such as "connectivities",
         and are used instead of coordinates, without `use_rep`, `n_pcs` or `layer`.
+    places : str, default=None
+        An entry of `obsm` with places of an earlier picture, to which this one keeps; NaN for cells
+        that have none. ``obs["heat_moved"]``, named by `key_added`, then says how far cells moved
+        against their old neighbours, see `HeatEmbedding.fit`.
     key_added : str, default="heat"
         Results are in ``obsm["X_heat"]`` and ``uns["heat"]``.
     copy : bool, default=False
@@ -111,7 +116,7 @@ def heat_embedding(
     (100, 2)
     """
     where = {"use_rep": use_rep, "n_pcs": n_pcs, "layer": layer, "obsp": obsp}
-    options = {"n_components": n_components} | where | parameters
+    options = {"n_components": n_components} | where | {"places": places} | parameters
     return _embed(heat_embedding, adata, HeatEmbedding, key_added, copy, options)
 
 
@@ -577,6 +582,8 @@ def _embed(
     adata = target(adata, copy)
     estimator, facts = fit_to_cells(caller, adata, make, options)
     adata.obsm[f"X_{key}"] = np.asarray(estimator.embedding_)
+    if (moved := estimator._result("moved_")) is not None:
+        adata.obs[f"{key}_moved"] = moved
     facts["time"] = estimator._time
     facts["eigenvalues"] = estimator._result("eigenvalues_")
     if (found := estimator._result("distortion_")) is not None:
@@ -589,6 +596,7 @@ def _embed(
 # What is read from an AnnData object, and how it is written
 
 WHERE = ("use_rep", "n_pcs", "layer", "obsp")  # of the representation, as in scanpy
+FITTED = ("places",)  # what the fit is given, too
 
 
 def target(adata: Any, copy: bool) -> Any:
@@ -651,8 +659,11 @@ def fit_to_cells(
 
     The options are those that the caller, a function of `anndata`, was given beside its own.
     """
-    check_parameters(caller.__name__, options, caller, make, also=WHERE)
+    check_parameters(caller.__name__, options, caller, make, also=(*WHERE, *FITTED))
     given = {name: options.pop(name, None) for name in WHERE}
+    entries = {name: options.pop(name, None) for name in FITTED}
+    entries = {name: entry for name, entry in entries.items() if entry is not None}
+    arrays = {name: entry_of(adata, "obsm", entry) for name, entry in entries.items()}
     estimator = make(**{"random_state": 0} | options)
     *where, obsp = given.values()
     if obsp is None:
@@ -668,5 +679,6 @@ def fit_to_cells(
     else:
         X = graph(entry_of(adata, "obsp", obsp), names=adata.obs_names)
         estimator.set_params(affinity="precomputed")
-    params = estimator.fit(X).get_params(deep=False) | given | {"neighbors": None}
+    estimator.fit(X, **arrays)
+    params = estimator.get_params(deep=False) | given | entries | {"neighbors": None}
     return estimator, {"method": make.__name__, "version": __version__, "params": params}

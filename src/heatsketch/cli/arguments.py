@@ -86,6 +86,8 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         ("embed", "--intervals", None, "add a column: fraction of certain neighbours (sketches)"),
         ("embed", "--pseudotime", "ID", "add pseudotime with error bars from this root, id or row, "
          "or from several: COLUMN=VALUE"),
+        ("embed", "--places", "FILE", "keep to the places of an earlier picture, joined by id; "
+         "points without a place fit in (heat-embedding); adds a column: who moved"),
         ("embed", "--fit-points", "N", "fit a sample of N points and map all others by blocks, as "
          "files larger than memory: .npy, .parquet, .csv, .h5ad, .zarr, folders of parts"),
         ("embed", "--resume", None, "resume a killed run by blocks (OUTPUT.partial)"),

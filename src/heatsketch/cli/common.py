@@ -104,6 +104,36 @@ def read_picture(
     return np.asarray(Y, dtype=float), line
 
 
+def known_places(args: Namespace, points: io.Table) -> tuple[Array, str]:
+    """Read the places (n, c) of --places, NaN for points of INPUT that are not there, and a line.
+
+    Rows are joined by ids; without any both files have the same rows.
+    """
+    picture = io.formats.read_embedding(args.places, ids=args.ids or ())
+    form = FORMATS.get(suffix_of(picture.source))
+    if form is not None and form.has_columns and not picture.learned:
+        picture = with_coordinates_only(picture, points)
+    Y, n = np.asarray(picture.values, dtype=float), points.values.shape[0]
+    shared = shared_ids(args, points, picture)
+    if shared is None:
+        if len(Y) != n:
+            raise ValueError(
+                f"{args.places} has {len(Y):,} rows, {args.input} {n:,}, and no common ids; "
+                "name a column of ids with --id, or pass the same rows."
+            )
+        warn_of_order(args, points, picture)
+        return Y, f"{n:,} known, joined by row"
+    here, there = set(shared.first), set(shared.second)
+    both = [row for row, name in enumerate(shared.first) if name in there]
+    wanted = [shared.first[row] for row in both]
+    rows_of(shared.first, wanted, args.input)  # refuses ids that are there twice
+    places = np.full((n, Y.shape[1]), np.nan)
+    places[both] = Y[rows_of(shared.second, wanted, args.places)]
+    gone = len(there - here)
+    line = f"{len(both):,} of {n:,} known, joined by {shared.columns}"
+    return places, line + (f"; {gone:,} places are of other points" if gone else "")
+
+
 def shared_ids(args: Namespace, first: io.Table, second: io.Table) -> SharedIds | None:
     """Return the ids by which points of two files can be joined, None without any.
 
@@ -366,8 +396,8 @@ def warn_of_units(options: dict[str, Any], table: io.Table) -> None:
         warn_of_scales(table.values)
 
 
-def fit(args: Namespace, estimator: Any, table: io.Table) -> Array:
-    """Fit an estimator to INPUT, and return the coordinates (n, k).
+def fit(args: Namespace, estimator: Any, table: io.Table, **given: Any) -> Array:
+    """Fit an estimator to INPUT, with what else is given, and return the coordinates (n, k).
 
     Methods that need labels are fitted to the labelled rows; they map all rows.
     """
@@ -378,7 +408,8 @@ def fit(args: Namespace, estimator: Any, table: io.Table) -> Array:
         raise ValueError(
             f"{type(estimator).__name__} is fitted to classes; name their column with --label."
         )
-    return embedded(estimator, table.values if args.graph is None else Graph(table.values), groups)
+    X = table.values if args.graph is None else Graph(table.values)
+    return embedded(estimator, X, groups, **given)
 
 
 # Files that are written

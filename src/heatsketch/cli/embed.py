@@ -13,7 +13,7 @@ from heatsketch._messages import logger
 from heatsketch.cli import common
 from heatsketch.comparison.run import ESTIMATORS
 from heatsketch.distributed import size
-from heatsketch.estimators import HeatSketch
+from heatsketch.estimators import HeatEmbedding, HeatSketch
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.io.files import PIPE, listed, suffix_of
 from heatsketch.io.formats import BLOCK_FORMATS, open_blocks, parts_of
@@ -23,7 +23,7 @@ from heatsketch.io.table import Reading
 from heatsketch.metrics import knn_accuracy
 from heatsketch.reports.facts import parameters, summary
 
-CONFIDENCE = "neighbor_confidence"
+CONFIDENCE, MOVED = "neighbor_confidence", "heat_moved"
 PSEUDOTIME = ("heat_pseudotime", "heat_pseudotime_low", "heat_pseudotime_high")
 _READ_WHOLE_BYTES = 2**27  # smaller files are embedded whole unless a sample is requested
 _SAMPLED = ("heat-embedding", "heat-sketch", "diffusion-map", "mixture-diffusion")  # unasked
@@ -40,13 +40,14 @@ def run(args: Namespace) -> dict[str, str]:
         args.output = Path(args.input)
     if args.output is None:
         args.usage_error("pass -o FILE, or --in-place for an .h5ad file")
-    for option, kind in (("intervals", HeatSketch), ("pseudotime", DiffusionEstimator)):
+    kinds = {"intervals": HeatSketch, "pseudotime": DiffusionEstimator, "places": HeatEmbedding}
+    for option, kind in kinds.items():
         if getattr(args, option) is None:
             continue
         able = [name for name, make in ESTIMATORS.items() if issubclass(make, kind)]
         if args.method not in able:
             args.usage_error(f"--{option} belongs to {', '.join(able)}; leave it out")
-        if suffix_of(args.output) == ".npy":
+        if suffix_of(args.output) == ".npy" and option != "places":
             args.usage_error(f"--{option} adds columns; write them to a file other than .npy")
     common.check_files(args, *io.SUFFIXES, PIPE, method=args.method)
     if _is_by_blocks(args, estimator):
@@ -54,13 +55,19 @@ def run(args: Namespace) -> dict[str, str]:
     table = common.read_points(args)
     root = None if args.pseudotime is None else common.roots_of(args, table)
     added = (CONFIDENCE,) * bool(args.intervals) + PSEUDOTIME * (root is not None)
+    added += (MOVED,) * (args.places is not None)
     twice = [name for name in added if name in table.extra]
     if twice and not (args.in_place and args.force):
         raise ValueError(
             f"{args.input} has a column {twice[0]!r}, which this run adds; give it another name."
         )
-    Y = common.fit(args, estimator, table)
+    given, known = {}, ""
+    if args.places is not None:
+        given["places"], known = common.known_places(args, table)
+    Y = common.fit(args, estimator, table, **given)
     extra, lines, colour = dict(table.extra), described(args, table, estimator, Y), table.label
+    if args.places is not None:
+        extra[MOVED], lines["places"] = estimator.moved_, known
     if args.intervals:
         logger.info("how certain neighbours are")
         colour = CONFIDENCE
@@ -78,9 +85,9 @@ def run(args: Namespace) -> dict[str, str]:
         lines["pseudotime"] = words if width.any() else "exact for these points"
         if lost := np.count_nonzero(~reached):
             lines["pseudotime"] += f"; {lost} point(s) in other components"
-    given, how = estimator.get_params(deep=False), common.reading(args)
+    chosen, how = estimator.get_params(deep=False), common.reading(args)
     time = estimator._time
-    made = {"method": args.method, "parameters": given, "time": time, "reading": how}
+    made = {"method": args.method, "parameters": chosen, "time": time, "reading": how}
     names = common.write_coordinates(args, replace(table, extra=extra), estimator, Y, **made)
     if args.save_model is not None:
         read = {"suffix": suffix_of(table.source), "options": how}
@@ -123,7 +130,7 @@ def _is_by_blocks(args: Namespace, estimator: Any) -> bool:
 
 def _embed_by_blocks(args: Namespace, estimator: Any) -> dict[str, str]:
     """Embed by blocks; return the lines of the summary."""
-    for option in ("plot", "in-place", "pseudotime", "intervals"):
+    for option in ("plot", "in-place", "pseudotime", "intervals", "places"):
         if vars(args)[option.replace("-", "_")] is not None:
             args.usage_error(f"--{option} needs all points at once, but they are read by blocks")
     names = ("fit_points", "resume", "force", "output_key", "cluster")

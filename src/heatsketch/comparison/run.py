@@ -141,11 +141,14 @@ def classes(labels: Any, n: int) -> Array:
     return np.array([*names, None], dtype=object)[codes]
 
 
-def embedded(estimator: Any, X: Any, groups: Array) -> Array:
-    """Fit an estimator to X (n, d), or to the rows with a class if it needs one; map all rows."""
+def embedded(estimator: Any, X: Any, groups: Array, **given: Any) -> Array:
+    """Fit an estimator to X (n, d), or to the rows with a class if it needs one; map all rows.
+
+    What else is `given` is passed to the fit.
+    """
     if not needs_labels(estimator):
         is_usual = hasattr(estimator, "fit_transform")  # else fit returns the coordinates
-        return np.asarray((estimator.fit_transform if is_usual else estimator.fit)(X))
+        return np.asarray((estimator.fit_transform if is_usual else estimator.fit)(X, **given))
     known = groups.astype(bool)
     return np.asarray(estimator.fit(X[known], groups[known].astype(str)).transform(X))
 

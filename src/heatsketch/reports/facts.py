@@ -609,6 +609,8 @@ def of_estimator(est: Any, X: Any, shown: Array) -> dict[str, Any]:
     lines = summary(est, share)
     scaling = None if diffusion is None else diffusion.scaling
     is_weighed = scaling is not None and scaling.weights is not None  # those of rows are not kept
+    if (moved := est._result("moved_")) is not None:
+        columns.append(column("moved against old neighbours", moved, shown))
     again = f"rows = np.loadtxt('rows.txt', dtype=int)\nhs.report(hs.{est!r}.fit(X[rows]), X[rows])"
     return {
         "title": name,
