@@ -307,6 +307,7 @@ class HeatEmbedding(DiffusionEstimator):
     place_weight: float = 0.3
 
     _known = cast("Array | None", None)  # places (n, k) during a fit that is given some
+    _judged = cast(Any, None)
     _states_variance = True
 
     @texts_from(DiffusionEstimator.fit)
@@ -373,14 +374,14 @@ class HeatEmbedding(DiffusionEstimator):
                 self._judged = replace(self._judged, moved=words)
         return self
 
-    def _of_vertices(self, diffusion: Diffusion) -> Array:
+    def _of_vertices(self, diffusion: Diffusion, known: Array) -> Array:
         """Return the known places of the vertices (n, k): means over the points of each."""
-        if len(self._known) != diffusion.n_points:
+        if len(known) != diffusion.n_points:
             raise ValueError(
-                f"places has {len(self._known)} rows but X has {diffusion.n_points} points; pass a "
+                f"places has {len(known)} rows but X has {diffusion.n_points} points; pass a "
                 "row for each, NaN where a point had no place."
             )
-        known = self._known if diffusion.beside is None else self._known[diffusion.beside.counted]
+        known = known if diffusion.beside is None else known[diffusion.beside.counted]
         held = ~np.isnan(known[:, 0])
         at, n = diffusion.vertex[held], diffusion.n
         counts = np.bincount(at, minlength=n)
@@ -391,7 +392,7 @@ class HeatEmbedding(DiffusionEstimator):
             raise ValueError(
                 "place_weight=inf but some equal points have different places; give them one place."
             )
-        return means
+        return cast(Array, means)
 
     def _check_parameters(self, times: list[Any]) -> None:
         check_number(self.n_components, "n_components", low=1, integer=True)
@@ -475,7 +476,7 @@ class HeatEmbedding(DiffusionEstimator):
             neighbor_weight=self.neighbor_weight,
             spread=None if self.spread == "auto" else self.spread,
             path_weight=self.path_weight,
-            known=None if self._known is None else self._of_vertices(diffusion),
+            known=None if self._known is None else self._of_vertices(diffusion, self._known),
             place_weight=float(self.place_weight),
         )
         if math.isnan(self.diagnostics_["misfit"]):  # each part is one place
@@ -563,7 +564,7 @@ class HeatEmbedding(DiffusionEstimator):
 
     def _judge(self, judged_by: Any, gaps: Array | None) -> None:
         """Keep what `embedding_` is judged by: the distances it should keep, and the points."""
-        self._judged: Any = (None, None)
+        self._judged = (None, None)
         if judged_by is None:
             return
         rows, error, ends, held_out_log_L, paths = judged_by
