@@ -63,17 +63,23 @@ def check_number(
     return int(value) if integer else size
 
 
+_FARTHEST = 1e100  # place, whose square is a number
+
+
 def check_places(places: Any, k: int) -> Array:
     """Return places (n, k) of some points, rows of NaN where there is none, or raise."""
-    try:
-        P = np.asarray(places, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"places is no table of numbers ({error}); pass (n, {k}).") from error
+    if hasattr(places, "to_numpy"):  # of a frame; NA is NaN
+        places = places.to_numpy(dtype=np.float64, na_value=np.nan)
+    P = np.ma.filled(np.ma.asarray(places, dtype=None), np.nan)
+    if P.dtype.kind not in "iuf":
+        raise TypeError(f"places is no table of numbers but of {P.dtype}; pass (n_samples, {k}).")
+    P = P.astype(np.float64)
     if P.ndim != 2 or P.shape[1] != k:
         raise ValueError(f"places has shape {P.shape} but n_components={k}; pass (n_samples, {k}).")
-    if np.isinf(P).any():
+    if (np.abs(P) > _FARTHEST).any():
         raise ValueError(
-            "places has infinite entries; pass numbers, NaN where a point had no place."
+            f"places has infinite entries, or some beyond {_FARTHEST:g}; pass other numbers, NaN "
+            "where a point had no place."
         )
     gaps = np.isnan(P)
     if (partly := np.flatnonzero(gaps.any(axis=1) & ~gaps.all(axis=1))).size:

@@ -584,6 +584,8 @@ def _embed(
     adata.obsm[f"X_{key}"] = np.asarray(estimator.embedding_)
     if (moved := estimator._result("moved_")) is not None:
         adata.obs[f"{key}_moved"] = moved
+    elif f"{key}_moved" in adata.obs:  # of an earlier picture of this name
+        del adata.obs[f"{key}_moved"]
     facts["time"] = estimator._time
     facts["eigenvalues"] = estimator._result("eigenvalues_")
     if (found := estimator._result("distortion_")) is not None:
@@ -659,9 +661,10 @@ def fit_to_cells(
 
     The options are those that the caller, a function of `anndata`, was given beside its own.
     """
-    check_parameters(caller.__name__, options, caller, make, also=(*WHERE, *FITTED))
+    fitted = FITTED if make is HeatEmbedding else ()
+    check_parameters(caller.__name__, options, caller, make, also=(*WHERE, *fitted))
     given = {name: options.pop(name, None) for name in WHERE}
-    entries = {name: options.pop(name, None) for name in FITTED}
+    entries = {name: options.pop(name, None) for name in fitted}
     entries = {name: entry for name, entry in entries.items() if entry is not None}
     arrays = {name: entry_of(adata, "obsm", entry) for name, entry in entries.items()}
     estimator = make(**{"random_state": 0} | options)

@@ -116,13 +116,14 @@ def known_places(args: Namespace, points: io.Table) -> tuple[Array, str]:
     Y, n = np.asarray(picture.values, dtype=float), points.values.shape[0]
     shared = shared_ids(args, points, picture)
     if shared is None:
-        if len(Y) != n:
+        named = naming_columns(args, points) and naming_columns(args, picture)
+        if len(Y) != n or named:
             raise ValueError(
-                f"{args.places} has {len(Y):,} rows, {args.input} {n:,}, and no common ids; "
-                "name a column of ids with --id, or pass the same rows."
+                f"{args.places} has {len(Y):,} rows, {args.input} {n:,}, and no ids join them; "
+                "name a column of ids with --id, each there once, or pass the same rows without."
             )
         warn_of_order(args, points, picture)
-        return Y, f"{n:,} known, joined by row"
+        return Y, f"{np.count_nonzero(~np.isnan(Y[:, 0])):,} of {n:,} known, joined by row"
     here, there = set(shared.first), set(shared.second)
     both = [row for row, name in enumerate(shared.first) if name in there]
     wanted = [shared.first[row] for row in both]
@@ -130,7 +131,8 @@ def known_places(args: Namespace, points: io.Table) -> tuple[Array, str]:
     places = np.full((n, Y.shape[1]), np.nan)
     places[both] = Y[rows_of(shared.second, wanted, args.places)]
     gone = len(there - here)
-    line = f"{len(both):,} of {n:,} known, joined by {shared.columns}"
+    known = np.count_nonzero(~np.isnan(places[:, 0]))
+    line = f"{known:,} of {n:,} known, joined by {shared.columns}"
     return places, line + (f"; {gone:,} places are of other points" if gone else "")
 
 

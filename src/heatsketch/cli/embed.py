@@ -67,7 +67,8 @@ def run(args: Namespace) -> dict[str, str]:
     Y = common.fit(args, estimator, table, **given)
     extra, lines, colour = dict(table.extra), described(args, table, estimator, Y), table.label
     if args.places is not None:
-        extra[MOVED], lines["places"] = estimator.moved_, known
+        extra[MOVED] = estimator.moved_
+        lines["places"] = "; ".join(filter(None, [known, estimator.diagnostics_.get("moved")]))
     if args.intervals:
         logger.info("how certain neighbours are")
         colour = CONFIDENCE

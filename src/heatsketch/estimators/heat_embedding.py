@@ -170,9 +170,9 @@ class HeatEmbedding(DiffusionEstimator):
         no place. None without `places`.
     diagnostics_ : dict
         What was chosen and measured: neighbours, components, recall, seconds; "misfit" of a free
-        layout, see Notes (of its largest part, if parts stand side by side); "layout" ("components
-        side by side") if the gaps between components mean nothing; and "judged_by" ("entries that
-        both points have") if `quality_` is not that of filled points.
+        layout, see Notes (of its largest part, if parts stand side by side); "moved", in words;
+        "layout" ("components side by side") if the gaps between components mean nothing; and
+        "judged_by" ("entries that both points have") if `quality_` is not that of filled points.
     diffusion_ : Diffusion
         Operator, stationary measure and rows for new points.
     epsilon_ : float or ndarray of shape (n_samples,)
@@ -362,15 +362,17 @@ class HeatEmbedding(DiffusionEstimator):
         >>> bool(np.median(moves) < 0.01 * np.ptp(before))
         True
         """
-        self._known = None if places is None else check_places(places, self.n_components)
+        known = None if places is None else check_places(places, self.n_components)
+        self._known = None if known is None or np.isnan(known).all() else known
         super().fit(X, y, ids=ids, sample_weight=sample_weight)
+        self.moved_: Array | None = None if known is None else np.full(len(known), np.nan)
         known, self._known = self._known, None
-        self.moved_: Array | None = None
         if known is not None:
             edge = 2 * self._map.s if isinstance(self._map, FreeMap) else 1.0
             self.moved_ = moves_against_neighbors(known, self.embedding_, edge)
+            words = describe_moves(self.moved_, self.embedding_, edge)
+            self.diagnostics_["moved"] = words
             if isinstance(self._judged, Picture):
-                words = describe_moves(self.moved_, self.embedding_, edge)
                 self._judged = replace(self._judged, moved=words)
         return self
 
@@ -381,8 +383,15 @@ class HeatEmbedding(DiffusionEstimator):
                 f"places has {len(known)} rows but X has {diffusion.n_points} points; pass a "
                 "row for each, NaN where a point had no place."
             )
+        every = ~np.isnan(known[:, 0])
         known = known if diffusion.beside is None else known[diffusion.beside.counted]
         held = ~np.isnan(known[:, 0])
+        pinned = np.count_nonzero(every) if self.place_weight == math.inf else 1
+        if np.count_nonzero(held) < pinned:
+            raise ValueError(
+                f"{np.count_nonzero(every) - np.count_nonzero(held)} point(s) of weight 0 have "
+                "places, but are placed beside the others; leave out these places."
+            )
         at, n = diffusion.vertex[held], diffusion.n
         counts = np.bincount(at, minlength=n)
         sums = np.array([np.bincount(at, column, n) for column in known[held].T])
@@ -413,7 +422,7 @@ class HeatEmbedding(DiffusionEstimator):
         check_number(self.spread, "spread", low=0, high=1, rules=("auto",))
         check_number(self.path_weight, "path_weight", low=0, high=1)
         if self.place_weight != math.inf:
-            check_number(self.place_weight, "place_weight", low=0)
+            check_number(self.place_weight, "place_weight", low=0, high=_MOST_WEIGHT)
         is_possible = self.n_components in FREE_DIMENSIONS and self.objective == "most"
         self._tries_free = is_possible and self.layout != "linear"
         if self._known is not None and not self._tries_free:

@@ -658,16 +658,22 @@ def free_layout(
     return Y * math.exp(centre) if known is None else Y / unit
 
 
-def in_frame(Y: Array, known: Array, exactly: bool) -> Array:
-    """Return the layout Y (n, c) shifted and scaled to fit known places (n, c), or with these."""
-    held = ~np.isnan(known[:, 0])
-    middle, centre = Y[held].mean(axis=0), known[held].mean(axis=0)
-    A, B = Y[held] - middle, known[held] - centre
-    if exactly:
-        return np.where(held[:, None], known, Y - middle + centre)
-    size = float(np.square(A).sum())
-    scale = float((A * B).sum()) / size if size > 0 else 1.0
-    return (Y - middle) * scale + centre
+def in_frame(Y: Array, known: Array) -> Array:
+    """Return the layout Y (n, c) shifted, turned and scaled to fit known places (n, c).
+
+    These are NaN where a point has none. Places that fit five times worse than the median do not
+    count. Without a size of the known places, or of Y there, the layout is shifted only.
+    """
+    held = np.flatnonzero(~np.isnan(known[:, 0]))
+    for _ in range(2):
+        middle, centre = Y[held].mean(axis=0), known[held].mean(axis=0)
+        A, B = Y[held] - middle, known[held] - centre
+        U, sizes, V = np.linalg.svd(A.T @ B)
+        scale = sizes.sum() / (np.square(A).sum() or 1.0)
+        turn = scale * (U @ V) if scale > 0 else np.eye(Y.shape[1])
+        off = np.linalg.norm(A @ turn - B, axis=1)
+        held = held[off <= 5 * np.median(off) + 1e-9 * np.abs(B).max()]
+    return np.asarray((Y - middle) @ turn + centre)
 
 
 def with_few_digits(M: Any, start: Array, targets: Array) -> tuple[Any, Array, Array]:

@@ -207,8 +207,10 @@ _FITS = 8  # times the misfit, from which on a start does not fit
 _STEP_ENTRIES = 64  # of a row of `step_graph`, unless several are equal
 _DENSE_ENTRIES = 2**24  # of rows looked at together: 128 MB
 _PLACING = 5  # known points among which a new one starts
+_FLAT = 1e-9  # width of known places next to their length
 _STRANGERS, _FRIENDS = 15, 8  # nearest points of a known one, so many of which shall be near
 _AMONG_STRANGERS = 2.0  # to its place: in units of the distance of its 15th nearest place
+_VOID = 4.0  # which is at most so many medians
 _GAP, _LEAST_GAP = 0.2, 0.1  # between discs: of the median radius, and of the largest
 
 
@@ -429,7 +431,9 @@ def free_map(
         places = own.spread(part, c).placed(c)
         old = None if known is None or np.isnan(known[vertices]).all() else known[vertices]
         if old is not None:
-            places = started(old, rows, math.isinf(place_weight))
+            places = started(old, rows, places, misfit, math.isinf(place_weight))
+            if (places == old).any():  # a known point among strangers is like a new one
+                old = np.where(places == old, old, np.nan)
             middle = np.nanmean(old, axis=0)  # digits are those of the picture, not of its place
             places, old = places - middle, old - middle
         if places.any():  # else the part is one place
@@ -463,9 +467,12 @@ def free_map(
         if old is None:
             Y[vertices] = places - places.mean(axis=0)
         else:
-            Y[vertices] = in_frame(places, cast(Array, known)[vertices], math.isinf(place_weight))
+            theirs = cast(Array, known)[vertices]
+            Y[vertices] = in_frame(places, theirs)
+            if math.isinf(place_weight):
+                Y[vertices] = np.where(np.isnan(theirs), places + middle, theirs)
     if known is not None and len(lengths) > 1:
-        _beside_known(Y, [vertices for vertices, _ in lengths], known)
+        _beside_known(Y, [vertices for vertices, _ in lengths], known, M)
     elif len(lengths) > 1:
         edges = [_median_length(M, vertices, Y) for vertices, _ in lengths]
         for (vertices, _), edge in zip(lengths, edges, strict=True):
@@ -475,37 +482,52 @@ def free_map(
     return FreeMap(Y, diffusion.root, s or 1.0), float(most)
 
 
-def started(known: Array, F: Array, hold: bool) -> Array:
+def started(known: Array, F: Array, scaled: Array, misfit: float, hold: bool) -> Array:
     """Return places (n, c) to start from: known ones, NaN where a point has none, and the others.
 
-    A new point is at the location of the known ones that are nearest by the rows of F (n, r). So is
-    a known point, unless known places `hold`, of whose nearest hardly any is near to its place:
-    there it would stay among strangers, because attraction falls with the distance.
+    A new point is at the location of the known ones that are nearest by the rows of F (n, r), each
+    moved by what lies between them in the scaling (n, c), as far as that fits, so that a strip goes
+    on beyond its old end. So is a known point, unless known places `hold`, of whose nearest fewer
+    than half are near to its place: there it would stay among strangers, because attraction falls
+    with the distance. Where few places are known, or all on a line, the scaling alone counts.
     """
     placed = ~np.isnan(known[:, 0])
-    if not hold and np.count_nonzero(placed) > _STRANGERS:
+    start, scaled = known.copy(), in_frame(scaled, known)
+    spread = np.linalg.svd(known[placed] - known[placed].mean(axis=0), compute_uv=False)
+    is_flat = len(spread) < known.shape[1] or spread[-1] <= _FLAT * spread[0]
+    if is_flat and not hold:
+        placed[:] = False
+    if is_flat or np.count_nonzero(placed) <= _STRANGERS:
+        start[~placed] = scaled[~placed]
+        return start
+    if not hold:
         old = known[placed]
         near = PointSearch(F[placed]).query(None, _STRANGERS + 1)[1][:, 1:]
         apart = np.sort(np.linalg.norm(old[near] - old[:, None], axis=2), axis=1)[:, _FRIENDS - 1]
         around = cKDTree(old).query(old, _STRANGERS + 1)[0][:, -1]
+        around = np.minimum(around, _VOID * np.median(around))  # of a place far from all others
         placed[placed] = apart <= _AMONG_STRANGERS * around
-    start, old = known.copy(), known[placed]
     if placed.all():
         return start
+    old = known[placed]
     far, near = PointSearch(F[placed]).query(F[~placed], min(_PLACING, len(old)))
     weights = np.exp(-np.square(far / (np.median(far, axis=1, keepdims=True) + _DEGENERATE)))
+    between = scaled[~placed][:, None] - scaled[placed][near]
     edges = np.linalg.norm(old[near] - old[near[:, :1]], axis=2)
-    start[~placed] = located(old[near], weights, float(np.median(edges)) / 2 or 1.0)
+    unit = float(np.median(edges)) / 2 or 1.0
+    start[~placed] = located(old[near] + max(0.0, 1 - misfit) * between, weights, unit)
     return start
 
 
-def _beside_known(Y: Array, parts: Sequence[Array], known: Array) -> None:
-    """Move parts of a picture in which no point has a known place to the right of the others."""
+def _beside_known(Y: Array, parts: Sequence[Array], known: Array, M: Any) -> None:
+    """Give parts of a picture in which no place is known edges of the others, at their right."""
     new = [part for part in parts if np.isnan(known[part, 0]).all()]
     rest = np.setdiff1d(np.arange(len(Y)), np.concatenate([*new, np.empty(0, int)]))
     low, high = Y[rest].min(axis=0), Y[rest].max(axis=0)
-    gap = _LEAST_GAP * float((high - low).max())
+    gap, edge = _LEAST_GAP * float((high - low).max()), _median_length(M, rest, Y)
     for part in new:
+        own = _median_length(M, part, Y)
+        Y[part] *= edge / own if edge * own > 0 else 1.0
         Y[part] += (low + high) / 2 - Y[part].mean(axis=0)
         Y[part, 0] += high[0] + gap - Y[part, 0].min()
         high[0] = Y[part, 0].max()

@@ -500,8 +500,9 @@ def moves_against_neighbors(before: Array, after: Array, unit: float) -> Array:
     """Return how far points moved against those that were nearest to them, in a unit (n,).
 
     `before` (n, k) has NaN where a point had no place, and then so has the result. The move of a
-    point is compared with the median move of its 15 nearest before: where a group moves, or a part
-    of the picture is stretched, none of its points moves against the others.
+    point is compared with the median move of its 15 nearest before, and with the one that turns
+    and shifts them best; the nearer one counts. So where a group of more moves as a whole, none of
+    its points moves against the others.
     """
     moved = np.full(len(before), np.nan)
     known = np.flatnonzero(~np.isnan(before[:, 0]))
@@ -510,7 +511,13 @@ def moves_against_neighbors(before: Array, after: Array, unit: float) -> Array:
     if count >= 1:
         moves = after[known] - before[known]
         near = cKDTree(before[known]).query(before[known], count + 1)[1][:, 1:]
-        moved[known] = np.linalg.norm(moves - np.median(moves[near], axis=1), axis=1) / unit
+        shifted = np.linalg.norm(moves - np.median(moves[near], axis=1), axis=1)
+        old, new = before[known], after[known]
+        middle, centre = old[near].mean(axis=1), new[near].mean(axis=1)
+        A, B = old[near] - middle[:, None], new[near] - centre[:, None]
+        U, _, V = np.linalg.svd(np.swapaxes(A, 1, 2) @ B)
+        turned = ((old - middle)[:, None] @ (U @ V))[:, 0] + centre
+        moved[known] = np.minimum(shifted, np.linalg.norm(new - turned, axis=1)) / unit
     return moved
 
 

@@ -617,7 +617,7 @@ def of_estimator(est: Any, X: Any, shown: Array) -> dict[str, Any]:
         "command": f"hs.report(hs.{est!r}.fit(X), X)".replace("\n", " "),
         "verdict": "" if (found := est._result("quality_")) is None else found.describe(),
         "reading": reading(est, 1 if scales is None else scales["components"]),
-        "again": None if is_weighed else again,
+        "again": None if is_weighed or moved is not None else again,
         "lines": {
             "input": f"{len(est.embedding_):,} points",
             "method": f"{name}, {parameters(est)}",
