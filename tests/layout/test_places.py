@@ -289,18 +289,19 @@ def test_the_verdict_says_how_many_moved_and_where_to():
     threes = np.flatnonzero(labels == 3)
     points[group] = X[threes[:20]] + np.random.default_rng(0).normal(0, 0.5, (20, 64))
     found = kept(points=points)
-    words = found.quality_.moved
-    count = np.count_nonzero(found.moved_ > 3)
-    assert words.startswith(f"{count} of 400 known points moved more than 3 edges")
-    assert found.quality_.describe().endswith(words + ".")
-    near = int(words.split("near row ")[1])
+    count, near = found.quality_.moved, found.quality_.moved_to
+    assert count == np.count_nonzero(found.moved_ > 3) >= 10
     assert near in group
-    assert count >= 10
+    words = f"{count:.0f} known points moved more than 3 edges against old neighbours, most of them"
+    assert found.quality_.describe().endswith(f"{words} to near row {near:.0f}.")
 
 
 def test_the_page_and_the_model_have_what_moved(model, tmp_path):
     page = hs.report(model, X)
     assert page.facts["columns"][0]["name"] == "moved against old neighbours"
+    assert page.facts["frames"]["labels"] == ["old places", "new places"]
+    assert len(page.facts["frames"]["positions"]) == 2
+    assert "labels" not in hs.report(clone(model).fit(X), X).facts["frames"]
     hs.save_model(model, tmp_path / "model.hs")
     loaded = hs.load_model(tmp_path / "model.hs")
     assert_array_equal(loaded.moved_, model.moved_)

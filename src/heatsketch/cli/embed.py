@@ -68,7 +68,8 @@ def run(args: Namespace) -> dict[str, str]:
     extra, lines, colour = dict(table.extra), described(args, table, estimator, Y), table.label
     if args.places is not None:
         extra[MOVED] = estimator.moved_
-        lines["places"] = "; ".join(filter(None, [known, estimator.diagnostics_.get("moved")]))
+        count = estimator.diagnostics_.get("moved", 0)
+        lines["places"] = f"{known}; {count:,} moved more than 3 edges against old neighbours"
     if args.intervals:
         logger.info("how certain neighbours are")
         colour = CONFIDENCE

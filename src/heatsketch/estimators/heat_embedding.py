@@ -34,7 +34,7 @@ from heatsketch.markov.coordinates import (
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import N_LEADING, LeadingPairs
 from heatsketch.metrics.distortions import Distortion
-from heatsketch.metrics.neighborhoods import describe_moves, moves_against_neighbors
+from heatsketch.metrics.neighborhoods import far_moves, moves_against_neighbors
 from heatsketch.metrics.picture import Picture, PictureQuality, sampled_geodesics
 from heatsketch.spectral.filters import FILTERS, make_filter
 from heatsketch.spectral.functions import MOST_COLUMNS, check_range, sketch_blocks
@@ -170,9 +170,9 @@ class HeatEmbedding(DiffusionEstimator):
         no place. None without `places`.
     diagnostics_ : dict
         What was chosen and measured: neighbours, components, recall, seconds; "misfit" of a free
-        layout, see Notes (of its largest part, if parts stand side by side); "moved", in words;
-        "layout" ("components side by side") if the gaps between components mean nothing; and
-        "judged_by" ("entries that both points have") if `quality_` is not that of filled points.
+        layout, see Notes (of its largest part, if parts stand side by side); "moved", the number
+        of points with `moved_` above 3; "layout" ("components side by side") if the gaps between
+        components mean nothing; and "judged_by" ("entries that both points have") if `quality_` is not that of filled points.
     diffusion_ : Diffusion
         Operator, stationary measure and rows for new points.
     epsilon_ : float or ndarray of shape (n_samples,)
@@ -307,6 +307,7 @@ class HeatEmbedding(DiffusionEstimator):
     place_weight: float = 0.3
 
     _known = cast("Array | None", None)  # places (n, k) during a fit that is given some
+    _before = cast("Array | None", None)  # the old places, for the page
     _judged = cast(Any, None)
     _states_variance = True
 
@@ -367,13 +368,14 @@ class HeatEmbedding(DiffusionEstimator):
         super().fit(X, y, ids=ids, sample_weight=sample_weight)
         self.moved_: Array | None = None if known is None else np.full(len(known), np.nan)
         known, self._known = self._known, None
+        self._before = known
         if known is not None:
             edge = 2 * self._map.s if isinstance(self._map, FreeMap) else 1.0
             self.moved_ = moves_against_neighbors(known, self.embedding_, edge)
-            words = describe_moves(self.moved_, self.embedding_, edge)
-            self.diagnostics_["moved"] = words
+            found = far_moves(self.moved_, self.embedding_, edge)
+            self.diagnostics_["moved"] = found[0]
             if isinstance(self._judged, Picture):
-                self._judged = replace(self._judged, moved=words)
+                self._judged = replace(self._judged, moved=found)
         return self
 
     def _of_vertices(self, diffusion: Diffusion, known: Array) -> Array:

@@ -21,7 +21,7 @@ from heatsketch.core.kernel import centred
 from heatsketch.neighbors import NeighborIndex, pair_distances
 
 _BEFORE = 15  # neighbours with which a move is compared
-_FAR_MOVE = 3.0  # edges
+FAR_MOVE = 3.0  # edges
 _STABILITY_PAIRS = 100_000  # a rank correlation is then known to 0.003
 
 
@@ -521,22 +521,17 @@ def moves_against_neighbors(before: Array, after: Array, unit: float) -> Array:
     return moved
 
 
-def describe_moves(moved: Array, Y: Array, unit: float) -> str:
-    """Say how many points moved by more than three units, and where most of them are now.
+def far_moves(moved: Array, Y: Array, unit: float) -> tuple[int, float]:
+    """Return how many points moved by more than three units, and a row near which most are now.
 
     Those that are within three units of each other are a group; `moved` (n,) is what
-    `moves_against_neighbors` returns for the places Y (n, k).
+    `moves_against_neighbors` returns for the places Y (n, k). The row is NaN without a group.
     """
-    known, far = np.count_nonzero(~np.isnan(moved)), np.flatnonzero(moved > _FAR_MOVE)
-    said = f"{len(far):,} of {known:,} known points moved more than {_FAR_MOVE:g} edges against "
-    said += "their old neighbours"
+    far = np.flatnonzero(moved > FAR_MOVE)
     if len(far) < 2:
-        return said + (f", row {far[0]}" if len(far) else "")
-    near = cKDTree(Y[far]).sparse_distance_matrix(cKDTree(Y[far]), _FAR_MOVE * unit)
-    groups = connected_components(near, directed=False)[1]
-    largest = np.bincount(groups).argmax()
-    group = far[groups == largest]
-    if len(group) == 1:
-        return said + ", each by itself"
-    middle = group[np.argmin(np.linalg.norm(Y[group] - Y[group].mean(axis=0), axis=1))]
-    return said + f", {len(group):,} of them to near row {middle}"
+        return len(far), np.nan
+    tree = cKDTree(Y[far])
+    groups = connected_components(tree.sparse_distance_matrix(tree, FAR_MOVE * unit), False)[1]
+    group = far[groups == np.bincount(groups).argmax()]
+    middle = np.linalg.norm(Y[group] - Y[group].mean(axis=0), axis=1).argmin()
+    return len(far), float(group[middle]) if len(group) > 1 else np.nan

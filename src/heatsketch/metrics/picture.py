@@ -15,7 +15,7 @@ from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import LeadingPairs
 from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.metrics.distortions import Distortion, distortion_from
-from heatsketch.metrics.neighborhoods import excess_ranks, losses, rank_correlation
+from heatsketch.metrics.neighborhoods import FAR_MOVE, excess_ranks, losses, rank_correlation
 from heatsketch.neighbors.graph import shortest_paths
 
 NEIGHBORS = 15
@@ -74,8 +74,11 @@ class PictureQuality(NamedTuple):
         Of a free layout: 0 if so few dimensions hold all path lengths along the data, so that it
         follows these; 1 if they hold at most half of them, so that it follows diffusion and
         straight distances. NaN for other pictures.
-    moved : str
-        Of a picture that keeps to old places: how many known points went against their neighbours.
+    moved : float
+        Of a picture that keeps to old places: how many known points moved more than three edges
+        against their old neighbours. NaN for other pictures.
+    moved_to : float
+        A row near which the largest group of these is now; NaN without a group.
 
     See Also
     --------
@@ -91,7 +94,8 @@ class PictureQuality(NamedTuple):
     is_free: bool = False
     true_neighbors: float = math.nan
     misfit: float = math.nan
-    moved: str = ""
+    moved: float = math.nan
+    moved_to: float = math.nan
 
     @property
     def verdict(self) -> str:
@@ -136,9 +140,19 @@ class PictureQuality(NamedTuple):
             f"Far points: {self.outside:,} outside the frame" if self.outside else "",
             "Most points are crowded in 1 % of the frame" if self.crowding > _CROWDED else "",
             f"The picture keeps {kept} % of diffusion distances within a factor of {FACTOR:g}",
-            self.moved,
+            self._moves(),
         ]
         return " ".join(f"{sentence}." for sentence in said if sentence)
+
+    def _moves(self) -> str:
+        """Say how many known points moved, and where most of them are."""
+        if math.isnan(self.moved):
+            return ""
+        group = (
+            "" if math.isnan(self.moved_to) else f", most of them to near row {self.moved_to:.0f}"
+        )
+        known = f"{self.moved:,.0f} known point{'s' * (self.moved != 1)} moved"
+        return f"{known} more than {FAR_MOVE:g} edges against old neighbours{group}"
 
     def _grade(self, measure: str) -> int:
         """Return 2 where a measure is good or not known, 1 where it is borderline, else 0."""
@@ -214,8 +228,8 @@ class Picture:
         The entries of the data that were filled.
     misfit : float
         That of a free layout.
-    moved : str
-        What `PictureQuality` says of it.
+    moved : pair of floats
+        Those that `PictureQuality` has.
     """
 
     places: Array
@@ -230,7 +244,7 @@ class Picture:
     geodesics: tuple[Array, Array] | None
     gaps: Array | None
     misfit: float = math.nan
-    moved: str = ""
+    moved: tuple[float, float] = (math.nan, math.nan)
 
     def judged(
         self, diffusion: Diffusion, leading: LeadingPairs
@@ -256,7 +270,9 @@ class Picture:
         quality = picture_quality(
             places, diffusion, distortion, geodesics, is_free=self.is_free, gaps=self.gaps
         )
-        return distortion, quality._replace(misfit=self.misfit, moved=self.moved)
+        return distortion, quality._replace(
+            misfit=self.misfit, moved=self.moved[0], moved_to=self.moved[1]
+        )
 
 
 def sampled_geodesics(

@@ -128,6 +128,8 @@ def frames(
         axes, names = principal_axes(Y, MOST_DIMENSIONS)
     views, sizes = zip(*(scaled((block @ axes)[shown]) for block in blocks), strict=True)
     places = without_means((centres @ axes)[shown]) / sizes[at]
+    if (before := getattr(est, "_before", None)) is not None:
+        return _from_before(before, Y, times[at], shown)
     return {
         "axes": names,
         "times": [None if t is None else float(t) for t in times],
@@ -135,6 +137,22 @@ def frames(
         "sizes": sizes,
         "chosen": at,
         "distances": [one and distortion_facts(one, shown) for one in distances],
+    }
+
+
+def _from_before(before: Array, Y: Array, time: Any, shown: Array) -> dict[str, Any]:
+    """Return frames of the old places, NaN where a point had none, and of the new ones Y (n, k)."""
+    middle = Y[shown].mean(axis=0)
+    size = float(np.sqrt(np.square(Y[shown] - middle).sum(axis=1).mean())) or 1.0
+    blocks = np.where(np.isnan(before), Y, before), Y
+    return {
+        "axes": [f"coordinate {k + 1}" for k in range(Y.shape[1])],
+        "times": [None if time is None else float(time)] * 2,
+        "labels": ["old places", "new places"],
+        "positions": [packed_places((block[shown] - middle) / size) for block in blocks],
+        "sizes": [size, size],
+        "chosen": 1,
+        "distances": [None, None],
     }
 
 
@@ -389,14 +407,15 @@ def report(
 
     The points can be zoomed, rotated (with three or more coordinates), coloured and filtered by any
     column, pointed at to see their ids, and circled to list, name and save them, and to see which
-    columns distinguish them from the others. A slider moves them
-    through diffusion times. Sketches and diffusion maps use the same random numbers, eigenvectors
-    and axes at all times; the picture of a `HeatEmbedding` at each time is rotated to the one
-    before. Each time has a scale of its own, and between times points move on straight lines. A
-    click on a point colours all others by their diffusion distance to it, with its interval under
-    the pointer; a second click shows the path between two points. Beside the picture the page has
-    the distortion of distances with the worst pairs, the Ksum test, the scales of the data, the
-    diffusion variance explained, the components of the graph, parameters and versions.
+    columns distinguish them from the others. A slider moves them through diffusion times, or from
+    the old places that a picture was given to the new ones. Sketches and diffusion maps use the
+    same random numbers, eigenvectors and axes at all times; the picture of a `HeatEmbedding` at
+    each time is rotated to the one before. Each time has a scale of its own, and between times
+    points move on straight lines. A click on a point colours all others by their diffusion distance
+    to it, with its interval under the pointer; a second click shows the path between two points.
+    Beside the picture the page has the distortion of distances with the worst pairs, the Ksum test,
+    the scales of the data, the diffusion variance explained, the components of the graph,
+    parameters and versions.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ function sayFacts() {
   element("verdict").textContent = facts.verdict;
   element("reading").textContent = facts.reading;
   element("hint").textContent = `${facts.frames.axes.join(", ")}. ${facts.sketch ? "Click a point: all others take the colour of their true distance to it. " : ""}Drag to ${d > 2 ? "turn or " : ""}move, wheel or two fingers to zoom` +
-    (times.length > 1 ? "; each time has a scale of its own (the bar is in units of diffusion distance), and between times points move on straight lines." : ".");
+    (facts.frames.labels ? "; the slider moves points from their old places to the new ones." : times.length > 1 ? "; each time has a scale of its own (the bar is in units of diffusion distance), and between times points move on straight lines." : ".");
   pairs(element("lines"), Object.entries(facts.lines));
   pairs(element("parameters"), Object.entries(facts.parameters));
   pairs(element("versions"), Object.entries(facts.versions));

@@ -3,16 +3,19 @@
 // How distances are kept at a time, where that is known.
 const distancesAt = (time) => (time === chosen ? facts.distortion : facts.frames.distances[time]);
 
+const labelled = () => facts.frames.labels; // places before and after, in place of times
+
 function moveTo(at) {
   const before = scatter.now;
   scatter.now = Math.min(times.length - 1, Math.max(0, at));
   element("slider").value = scatter.now;
   const [i, j, part] = scatter.between, near = part < 0.5 ? i : j, still = Math.min(part, 1 - part) < 1e-6;
   let text = still ? `time ${short(times[near])}` : `between ${short(times[i])} and ${short(times[j])}`;
-  if (still && near === chosen) text += ", that of the embedding";
+  if (labelled()) text = still ? labelled()[near] : `between ${labelled()[i]} and ${labelled()[j]}`;
+  if (still && near === chosen && !labelled()) text += ", that of the embedding";
   if (distancesAt(near)) {
     const share = `${Math.round(100 * distancesAt(near).within["1.5"])} % of distances kept within a factor of 1.5`;
-    text += still ? `: ${share}` : `; time ${short(times[near])}: ${share}`;
+    if (still || !labelled()) text += still ? `: ${share}` : `; time ${short(times[near])}: ${share}`;
     showDistances(distancesAt(near), times[near]);
   }
   element("now").value = text;
