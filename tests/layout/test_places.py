@@ -292,8 +292,8 @@ def test_the_verdict_says_how_many_moved_and_where_to():
     count, near = found.quality_.moved, found.quality_.moved_to
     assert count == np.count_nonzero(found.moved_ > 3) >= 10
     assert near in group
-    words = f"{count:.0f} known points moved more than 3 edges against old neighbours, most of them"
-    assert found.quality_.describe().endswith(f"{words} to near row {near:.0f}.")
+    words = f"{count} known points moved more than 3 edges against old neighbours, most of them"
+    assert found.quality_.describe().endswith(f"{words} to near row {near}.")
 
 
 def test_the_page_and_the_model_have_what_moved(model, tmp_path):

@@ -172,7 +172,8 @@ class HeatEmbedding(DiffusionEstimator):
         What was chosen and measured: neighbours, components, recall, seconds; "misfit" of a free
         layout, see Notes (of its largest part, if parts stand side by side); "moved", the number
         of points with `moved_` above 3; "layout" ("components side by side") if the gaps between
-        components mean nothing; and "judged_by" ("entries that both points have") if `quality_` is not that of filled points.
+        components mean nothing; and "judged_by" ("entries that both points have") if `quality_` is
+        not that of filled points.
     diffusion_ : Diffusion
         Operator, stationary measure and rows for new points.
     epsilon_ : float or ndarray of shape (n_samples,)

@@ -521,17 +521,17 @@ def moves_against_neighbors(before: Array, after: Array, unit: float) -> Array:
     return moved
 
 
-def far_moves(moved: Array, Y: Array, unit: float) -> tuple[int, float]:
+def far_moves(moved: Array, Y: Array, unit: float) -> tuple[int, int]:
     """Return how many points moved by more than three units, and a row near which most are now.
 
     Those that are within three units of each other are a group; `moved` (n,) is what
-    `moves_against_neighbors` returns for the places Y (n, k). The row is NaN without a group.
+    `moves_against_neighbors` returns for the places Y (n, k). The row is -1 without a group.
     """
     far = np.flatnonzero(moved > FAR_MOVE)
     if len(far) < 2:
-        return len(far), np.nan
+        return len(far), -1
     tree = cKDTree(Y[far])
     groups = connected_components(tree.sparse_distance_matrix(tree, FAR_MOVE * unit), False)[1]
     group = far[groups == np.bincount(groups).argmax()]
     middle = np.linalg.norm(Y[group] - Y[group].mean(axis=0), axis=1).argmin()
-    return len(far), float(group[middle]) if len(group) > 1 else np.nan
+    return len(far), int(group[middle]) if len(group) > 1 else -1

@@ -74,11 +74,11 @@ class PictureQuality(NamedTuple):
         Of a free layout: 0 if so few dimensions hold all path lengths along the data, so that it
         follows these; 1 if they hold at most half of them, so that it follows diffusion and
         straight distances. NaN for other pictures.
-    moved : float
+    moved : int
         Of a picture that keeps to old places: how many known points moved more than three edges
-        against their old neighbours. NaN for other pictures.
-    moved_to : float
-        A row near which the largest group of these is now; NaN without a group.
+        against their old neighbours. -1 for other pictures.
+    moved_to : int
+        A row near which the largest group of these is now; -1 without a group.
 
     See Also
     --------
@@ -94,8 +94,8 @@ class PictureQuality(NamedTuple):
     is_free: bool = False
     true_neighbors: float = math.nan
     misfit: float = math.nan
-    moved: float = math.nan
-    moved_to: float = math.nan
+    moved: int = -1
+    moved_to: int = -1
 
     @property
     def verdict(self) -> str:
@@ -146,12 +146,10 @@ class PictureQuality(NamedTuple):
 
     def _moves(self) -> str:
         """Say how many known points moved, and where most of them are."""
-        if math.isnan(self.moved):
+        if self.moved < 0:
             return ""
-        group = (
-            "" if math.isnan(self.moved_to) else f", most of them to near row {self.moved_to:.0f}"
-        )
-        known = f"{self.moved:,.0f} known point{'s' * (self.moved != 1)} moved"
+        group = "" if self.moved_to < 0 else f", most of them to near row {self.moved_to}"
+        known = f"{self.moved:,} known point{'s' * (self.moved != 1)} moved"
         return f"{known} more than {FAR_MOVE:g} edges against old neighbours{group}"
 
     def _grade(self, measure: str) -> int:
@@ -228,7 +226,7 @@ class Picture:
         The entries of the data that were filled.
     misfit : float
         That of a free layout.
-    moved : pair of floats
+    moved : pair of int
         Those that `PictureQuality` has.
     """
 
@@ -244,7 +242,7 @@ class Picture:
     geodesics: tuple[Array, Array] | None
     gaps: Array | None
     misfit: float = math.nan
-    moved: tuple[float, float] = (math.nan, math.nan)
+    moved: tuple[int, int] = (-1, -1)
 
     def judged(
         self, diffusion: Diffusion, leading: LeadingPairs
