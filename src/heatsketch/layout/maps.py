@@ -209,8 +209,8 @@ _DENSE_ENTRIES = 2**24  # of rows looked at together: 128 MB
 _PLACING = 5  # known points among which a new one starts
 _FLAT = 1e-9  # width of known places next to their length
 _STRANGERS, _FRIENDS = 15, 8  # nearest points of a known one, so many of which shall be near
-_AMONG_STRANGERS = 2.0  # to its place: in units of the distance of its 15th nearest place
-_VOID = 4.0  # which is at most so many medians
+_AMONG_STRANGERS = 6.0  # to its place: in units of the distance of its 15th nearest place
+_VOID = 2.0  # which is at most so many medians
 _GAP, _LEAST_GAP = 0.2, 0.1  # between discs: of the median radius, and of the largest
 
 
