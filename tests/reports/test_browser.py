@@ -1020,3 +1020,26 @@ def test_a_notebook_shows_the_page_in_a_frame(browser, roll, tmp_path):
     frame.locator("#copy").click()
     until(inside, "element('copy').textContent === 'copied'")
     page.close()
+
+
+def test_the_slider_goes_from_old_places_to_new_ones(browser, roll, tmp_path):
+    places = np.full((400, 2), np.nan)
+    places[:300] = hs.HeatEmbedding(random_state=0).fit_transform(roll[0][:300])
+    model = hs.HeatEmbedding(random_state=0).fit(roll[0], places=places)
+    path = tmp_path / "moved.html"
+    hs.report(model, roll[0], path=path)
+    page = browser.new_page()
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(path.as_uri())
+    page.wait_for_function("element('command').textContent !== ''")
+    assert page.evaluate("element('now').value").startswith("new places: ")
+    page.evaluate("element('slider').value = 0")
+    page.dispatch_event("#slider", "input")
+    assert page.evaluate("element('now').value") == "old places"
+    page.evaluate("element('slider').value = 0.5")
+    page.dispatch_event("#slider", "input")
+    assert page.evaluate("element('now').value") == "between old places and new places"
+    assert "moved against old neighbours" in page.inner_text("body")
+    assert errors == []
+    page.close()
