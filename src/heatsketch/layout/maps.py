@@ -211,6 +211,7 @@ _FLAT = 1e-9  # width of known places next to their length
 _STRANGERS, _FRIENDS = 15, 8  # nearest points of a known one, so many of which shall be near
 _AMONG_STRANGERS = 6.0  # to its place: in units of the distance of its 15th nearest place
 _VOID = 2.0  # which is at most so many medians
+_TOGETHER = 1.5  # within which so many of them shall be elsewhere
 _GAP, _LEAST_GAP = 0.2, 0.1  # between discs: of the median radius, and of the largest
 
 
@@ -487,9 +488,9 @@ def started(known: Array, F: Array, scaled: Array, misfit: float, hold: bool) ->
 
     A new point is at the location of the known ones that are nearest by the rows of F (n, r), each
     moved by what lies between them in the scaling (n, c), as far as that fits, so that a strip goes
-    on beyond its old end. So is a known point, unless known places `hold`, of whose nearest fewer
-    than half are near to its place: there it would stay among strangers, because attraction falls
-    with the distance. Where few places are known, or all on a line, the scaling alone counts.
+    on beyond its old end. So is a known point, unless known places `hold`, of whose nearest half
+    are together elsewhere: it would stay among strangers, because attraction falls with the
+    distance. Where few places are known, or all on a line, the scaling alone counts.
     """
     placed = ~np.isnan(known[:, 0])
     start, scaled = known.copy(), in_frame(scaled, known)
@@ -503,10 +504,15 @@ def started(known: Array, F: Array, scaled: Array, misfit: float, hold: bool) ->
     if not hold:
         old = known[placed]
         near = PointSearch(F[placed]).query(None, _STRANGERS + 1)[1][:, 1:]
-        apart = np.sort(np.linalg.norm(old[near] - old[:, None], axis=2), axis=1)[:, _FRIENDS - 1]
+        centres = old[:, None], np.median(old[near], axis=1)[:, None]
+        apart, together = (
+            np.sort(np.linalg.norm(old[near] - centre, axis=2), axis=1)[:, _FRIENDS - 1]
+            for centre in centres
+        )
         around = cKDTree(old).query(old, _STRANGERS + 1)[0][:, -1]
         around = np.minimum(around, _VOID * np.median(around))  # of a place far from all others
-        placed[placed] = apart <= _AMONG_STRANGERS * around
+        strange = (apart > _AMONG_STRANGERS * around) & (together <= _TOGETHER * around)
+        placed[placed] = ~strange
     if placed.all():
         return start
     old = known[placed]
