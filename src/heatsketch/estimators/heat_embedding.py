@@ -448,8 +448,8 @@ class HeatEmbedding(DiffusionEstimator):
         M = step_graph(diffusion) if self._tries_free else None
         if M is None and (self.layout == "free" or self._known is not None):
             raise ValueError(
-                "layout='free' or places are given but the affinity is an operator whose entries are "
-                "not known; pass a matrix, or layout='linear' without places."
+                "layout='free' or places are given but the affinity is an operator whose entries "
+                "are not known; pass a matrix, or layout='linear' without places."
             )
         if diffusion.diagnostics["is_constant"]:
             self.time_: Any = 1 if times[0] == "auto" else times[0]
