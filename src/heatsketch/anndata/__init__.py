@@ -598,7 +598,6 @@ def _embed(
 # What is read from an AnnData object, and how it is written
 
 WHERE = ("use_rep", "n_pcs", "layer", "obsp")  # of the representation, as in scanpy
-FITTED = ("places",)  # what the fit is given, too
 
 
 def target(adata: Any, copy: bool) -> Any:
@@ -661,14 +660,13 @@ def fit_to_cells(
 
     The options are those that the caller, a function of `anndata`, was given beside its own.
     """
-    fitted = FITTED if make is HeatEmbedding else ()
-    check_parameters(caller.__name__, options, caller, make, also=(*WHERE, *fitted))
+    check_parameters(caller.__name__, options, caller, make, also=WHERE)
     given = {name: options.pop(name, None) for name in WHERE}
-    entries = {name: options.pop(name, None) for name in fitted}
-    entries = {name: entry for name, entry in entries.items() if entry is not None}
-    arrays = {name: entry_of(adata, "obsm", entry) for name, entry in entries.items()}
+    places, fitted = options.pop("places", None), {}
+    if places is not None:
+        given["places"], fitted["places"] = places, entry_of(adata, "obsm", places)
     estimator = make(**{"random_state": 0} | options)
-    *where, obsp = given.values()
+    *where, obsp = (given[name] for name in WHERE)
     if obsp is None:
         X = points_of(adata, *where)
     elif obsp.endswith("distances"):
@@ -682,6 +680,5 @@ def fit_to_cells(
     else:
         X = graph(entry_of(adata, "obsp", obsp), names=adata.obs_names)
         estimator.set_params(affinity="precomputed")
-    estimator.fit(X, **arrays)
-    params = estimator.get_params(deep=False) | given | entries | {"neighbors": None}
+    params = estimator.fit(X, **fitted).get_params(deep=False) | given | {"neighbors": None}
     return estimator, {"method": make.__name__, "version": __version__, "params": params}

@@ -61,9 +61,7 @@ def coordinates(
     Rows are matched by ids if both files have them, else by their order. A `name` of all
     coordinates stands for those of each.
     """
-    form = FORMATS.get(suffix_of(mapped.source))
-    if form is not None and form.has_columns and not mapped.learned:  # else the columns are known
-        mapped = with_coordinates_only(mapped, points)
+    mapped = _coordinates_of(mapped, points)
     Y = np.asarray(mapped.values)
     if Record(mapped.metadata).is_single:  # text of float32 reads as float64
         Y = Y.astype(np.float32)
@@ -90,6 +88,13 @@ def coordinates(
     return Y, f"{named}; joined by {shared.columns}{unused}"
 
 
+def _coordinates_of(mapped: io.Table, points: io.Table) -> io.Table:
+    """Return a file of a picture without columns that are not coordinates, where that is open."""
+    form = FORMATS.get(suffix_of(mapped.source))
+    is_open = form is not None and form.has_columns and not mapped.learned
+    return with_coordinates_only(mapped, points) if is_open else mapped
+
+
 def read_picture(
     args: Namespace, points: io.Table, name: str, columns: Sequence[str] = ()
 ) -> tuple[Array, str]:
@@ -110,9 +115,7 @@ def known_places(args: Namespace, points: io.Table) -> tuple[Array, str]:
     Rows are joined by ids; without any both files have the same rows.
     """
     picture = io.formats.read_embedding(args.places, ids=args.ids or ())
-    form = FORMATS.get(suffix_of(picture.source))
-    if form is not None and form.has_columns and not picture.learned:
-        picture = with_coordinates_only(picture, points)
+    picture = _coordinates_of(picture, points)
     Y, n = np.asarray(picture.values, dtype=float), points.values.shape[0]
     shared = shared_ids(args, points, picture)
     if shared is None:

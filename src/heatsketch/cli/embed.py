@@ -21,6 +21,7 @@ from heatsketch.io.metadata import write_metadata
 from heatsketch.io.models import write_model
 from heatsketch.io.table import Reading
 from heatsketch.metrics import knn_accuracy
+from heatsketch.metrics.neighborhoods import FAR_MOVE
 from heatsketch.reports.facts import parameters, summary
 
 CONFIDENCE, MOVED = "neighbor_confidence", "heat_moved"
@@ -68,8 +69,10 @@ def run(args: Namespace) -> dict[str, str]:
     extra, lines, colour = dict(table.extra), described(args, table, estimator, Y), table.label
     if args.places is not None:
         extra[MOVED] = estimator.moved_
-        count = estimator.diagnostics_.get("moved", 0)
-        lines["places"] = f"{known}; {count:,} moved more than 3 edges against old neighbours"
+        count = np.count_nonzero(estimator.moved_ > FAR_MOVE)
+        lines["places"] = (
+            f"{known}; {count:,} moved more than {FAR_MOVE:g} edges against old neighbours"
+        )
     if args.intervals:
         logger.info("how certain neighbours are")
         colour = CONFIDENCE

@@ -165,15 +165,14 @@ class HeatEmbedding(DiffusionEstimator):
         The numbers of directions by which ``time="auto"`` chose; `heatsketch.plot.time_curve` draws
         them. None for a given time, and in a free layout.
     moved_ : ndarray of shape (n_samples,) or None
-        After a fit with `places`: how far each point moved against the median move of its 15
-        nearest neighbours in the old picture, in units of the median edge; NaN for points that had
-        no place. None without `places`.
+        After a fit with `places`: how far each point moved against its 15 nearest neighbours in the
+        old picture, beyond their median move, and beyond the shift and turn that fit them best, in
+        units of the median edge; NaN for points that had no place. None without `places`.
     diagnostics_ : dict
         What was chosen and measured: neighbours, components, recall, seconds; "misfit" of a free
-        layout, see Notes (of its largest part, if parts stand side by side); "moved", the number
-        of points with `moved_` above 3; "layout" ("components side by side") if the gaps between
-        components mean nothing; and "judged_by" ("entries that both points have") if `quality_` is
-        not that of filled points.
+        layout, see Notes (of its largest part, if parts stand side by side); "layout" ("components
+        side by side") if the gaps between components mean nothing; and "judged_by" ("entries that
+        both points have") if `quality_` is not that of filled points.
     diffusion_ : Diffusion
         Operator, stationary measure and rows for new points.
     epsilon_ : float or ndarray of shape (n_samples,)
@@ -233,8 +232,8 @@ class HeatEmbedding(DiffusionEstimator):
 
     *Places.* A fit with places p_i of m known points adds `place_weight` / m Σ huber(|y_i -
     p_i| / 2s), starts from them, and does not make the density more even again. A known point of
-    which fewer than half of the 15 nearest points by diffusion distance have places near to its own
-    one starts among those, like a new point.
+    which half of the 15 nearest points by diffusion distance have places that are together, and far
+    from its own one, starts among those, like a new point.
 
     *New points.* A new point x is at a minimum of Σ_j w_j log(1 + |y - y_j|² / s²) over its 15
     nearest training points, with w_j = K(x, x_j): where the attraction of q alone would bring it.
@@ -307,8 +306,7 @@ class HeatEmbedding(DiffusionEstimator):
     path_weight: float = 0.3
     place_weight: float = 0.3
 
-    _known = cast("Array | None", None)  # places (n, k) during a fit that is given some
-    _before = cast("Array | None", None)  # the old places, for the page
+    _before = cast("Array | None", None)  # places (n, k) that the fit was given
     _judged = cast(Any, None)
     _states_variance = True
 
@@ -365,17 +363,14 @@ class HeatEmbedding(DiffusionEstimator):
         True
         """
         known = None if places is None else check_places(places, self.n_components)
-        self._known = None if known is None or np.isnan(known).all() else known
+        self._before = None if known is None or np.isnan(known).all() else known
         super().fit(X, y, ids=ids, sample_weight=sample_weight)
         self.moved_: Array | None = None if known is None else np.full(len(known), np.nan)
-        known, self._known = self._known, None
-        self._before = known
-        if known is not None:
+        if self._before is not None:
             edge = 2 * self._map.s if isinstance(self._map, FreeMap) else 1.0
-            self.moved_ = moves_against_neighbors(known, self.embedding_, edge)
-            found = far_moves(self.moved_, self.embedding_, edge)
-            self.diagnostics_["moved"] = found[0]
+            self.moved_ = moves_against_neighbors(self._before, self.embedding_, edge)
             if isinstance(self._judged, Picture):
+                found = far_moves(self.moved_, self.embedding_, edge)
                 self._judged = replace(self._judged, moved=found)
         return self
 
@@ -428,7 +423,7 @@ class HeatEmbedding(DiffusionEstimator):
             check_number(self.place_weight, "place_weight", low=0, high=_MOST_WEIGHT)
         is_possible = self.n_components in FREE_DIMENSIONS and self.objective == "most"
         self._tries_free = is_possible and self.layout != "linear"
-        if self._known is not None and not self._tries_free:
+        if self._before is not None and not self._tries_free:
             raise ValueError(
                 f"places are for a free layout, but layout={self.layout!r}, n_components="
                 f"{self.n_components} and objective={self.objective!r}; pass layout='free', 2 or 3 "
@@ -446,7 +441,7 @@ class HeatEmbedding(DiffusionEstimator):
         check_n_components(k, n - 1, f"there are {n} distinct points")
         self.time_curve_: TimeCurve | None = None
         M = step_graph(diffusion) if self._tries_free else None
-        if M is None and (self.layout == "free" or self._known is not None):
+        if M is None and (self.layout == "free" or self._before is not None):
             raise ValueError(
                 "layout='free' or places are given but the affinity is an operator whose entries "
                 "are not known; pass a matrix, or layout='linear' without places."
@@ -488,7 +483,7 @@ class HeatEmbedding(DiffusionEstimator):
             neighbor_weight=self.neighbor_weight,
             spread=None if self.spread == "auto" else self.spread,
             path_weight=self.path_weight,
-            known=None if self._known is None else self._of_vertices(diffusion, self._known),
+            known=None if self._before is None else self._of_vertices(diffusion, self._before),
             place_weight=float(self.place_weight),
         )
         if math.isnan(self.diagnostics_["misfit"]):  # each part is one place

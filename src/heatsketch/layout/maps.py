@@ -465,13 +465,13 @@ def free_map(
                 places = evened(places, _EVENED * part)
         if diffusion.directed_step is None:  # equal points have a vertex each, but one place
             places = places[first_equal(rows / (np.abs(rows).max() or 1.0))]
-        if old is None:
+        theirs = None if old is None else cast(Array, known)[vertices]
+        if theirs is None:
             Y[vertices] = places - places.mean(axis=0)
+        elif math.isinf(place_weight):
+            Y[vertices] = np.where(np.isnan(theirs), places + middle, theirs)
         else:
-            theirs = cast(Array, known)[vertices]
             Y[vertices] = in_frame(places, theirs)
-            if math.isinf(place_weight):
-                Y[vertices] = np.where(np.isnan(theirs), places + middle, theirs)
     if known is not None and len(lengths) > 1:
         _beside_known(Y, [vertices for vertices, _ in lengths], known, M)
     elif len(lengths) > 1:

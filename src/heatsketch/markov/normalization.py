@@ -393,7 +393,7 @@ def _by_newton(
     each other. An iteration is a product.
     """
     Kt = K.product(t)
-    energy = _energy(w, t, Kt)
+    energy, slack = _energy(w, t, Kt), 1e-11 * K.n
     xp = blocks_of(t).xp
     while used < max_iter:
         sums = t * Kt
@@ -416,7 +416,6 @@ def _by_newton(
             before, square = square, float((residual * z).sum())
             direction = z + square / before * direction
         size = min(1.0, _LONGEST / (float(abs(step).max()) or 1.0))
-        slack = 1e-11 * K.n
         while used < max_iter:
             trial = t * xp.exp(size * step)
             K_trial = K.product(trial)

@@ -118,6 +118,8 @@ def frames(
     at = list(times).index(fit_times_of(est)[0])
     distances: Sequence[Distortion | None] = [None] * len(times)
     Y = np.asarray(Y, dtype=float)
+    if (before := getattr(est, "_before", None)) is not None:
+        return _from_before(before, Y, times[at], shown)
     blocks, centres = Y[None], np.zeros_like(Y)
     if len(times) > 1 and isinstance(est, HeatEmbedding):
         blocks, centres, distances = _mapped(est, times, at, leading)
@@ -128,8 +130,6 @@ def frames(
         axes, names = principal_axes(Y, MOST_DIMENSIONS)
     views, sizes = zip(*(scaled((block @ axes)[shown]) for block in blocks), strict=True)
     places = without_means((centres @ axes)[shown]) / sizes[at]
-    if (before := getattr(est, "_before", None)) is not None:
-        return _from_before(before, Y, times[at], shown)
     return {
         "axes": names,
         "times": [None if t is None else float(t) for t in times],
@@ -142,14 +142,13 @@ def frames(
 
 def _from_before(before: Array, Y: Array, time: Any, shown: Array) -> dict[str, Any]:
     """Return frames of the old places, NaN where a point had none, and of the new ones Y (n, k)."""
-    middle = Y[shown].mean(axis=0)
-    size = float(np.sqrt(np.square(Y[shown] - middle).sum(axis=1).mean())) or 1.0
-    blocks = np.where(np.isnan(before), Y, before), Y
+    new, size = scaled(Y[shown])
+    moves = np.where(np.isnan(before), 0.0, before - Y)[shown] / size
     return {
         "axes": [f"coordinate {k + 1}" for k in range(Y.shape[1])],
         "times": [None if time is None else float(time)] * 2,
         "labels": ["old places", "new places"],
-        "positions": [packed_places((block[shown] - middle) / size) for block in blocks],
+        "positions": [packed_places(view) for view in (new + moves, new)],
         "sizes": [size, size],
         "chosen": 1,
         "distances": [None, None],
