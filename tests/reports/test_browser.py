@@ -1032,7 +1032,7 @@ def test_the_slider_goes_from_old_places_to_new_ones(browser, roll, tmp_path):
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(path.as_uri())
-    page.wait_for_function("element('command').textContent !== ''")
+    until(page, "element('command').textContent !== ''")
     assert page.evaluate("element('now').value").startswith("new places: ")
     page.evaluate("element('slider').value = 0")
     page.dispatch_event("#slider", "input")
