@@ -102,8 +102,13 @@ def _docstrings(package):
     found = importlib.util.find_spec(package)
     if found is None or found.origin is None:
         return []
+    return docstrings_of(Path(found.origin).parent, SHORTEST_TEXT)
+
+
+def docstrings_of(folder, shortest):
+    """Return the docstrings of at least so many words in a folder, each once, in order."""
     texts = {}
-    for path in sorted(Path(found.origin).parent.rglob("*.py")):
+    for path in sorted(folder.rglob("*.py")):
         if "tests" in path.parts:
             continue
         try:
@@ -113,7 +118,7 @@ def _docstrings(package):
         for node in ast.walk(tree):
             if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Module)):
                 said = ast.get_docstring(node) or ""
-                if len(said.split()) >= SHORTEST_TEXT:
+                if len(said.split()) >= shortest:
                     texts[said] = None
     return list(texts)
 

@@ -1,19 +1,23 @@
 """Nearest neighbours of all points: seconds against recall, beside other libraries.
 
 Run: python benchmarks/neighbors.py [--mnist FOLDER] [--data roll] [--only faiss] [--small]
+     python benchmarks/neighbors.py --vectors FILE.npy ...  # neighbors_wide.csv
 
 The 30 nearest neighbours of every point and the point itself, from array to indices: building an
 index counts. Data: those of end_to_end.py. Recall: the share of the neighbours found that are no
 farther than the true 30th, on 1,000 random points, whose true neighbours are found by comparing all
 distances in float64. Every setting runs in a process of its own, after 17,000 points of the same
-data. hnswlib, faiss and pynndescent are asked for all threads.
+data. hnswlib, faiss, pynndescent and usearch are asked for all threads. `--vectors` searches the
+vectors in files instead, such as those that vectors.py makes.
 """
+
+from pathlib import Path
 
 import _harness as harness
 import numpy as np
 from sklearn.metrics import pairwise_distances
 
-PACKAGES = (*harness.PACKAGES, "faiss-cpu", "hnswlib", "pynndescent")
+PACKAGES = (*harness.PACKAGES, "faiss-cpu", "hnswlib", "pynndescent", "usearch")
 K, SAMPLE = 31, 1_000  # 30 and the point itself
 SIZES = {"overlapping": 100_000, "roll": 50_000, "images": 10_000}
 SMALL = 3_000
@@ -70,6 +74,16 @@ def pynndescent(X):
     return package.NNDescent(X, n_neighbors=K, n_jobs=-1, random_state=0).neighbor_graph[0]
 
 
+def usearch(X, search):
+    from usearch.index import Index
+
+    index = Index(
+        ndim=X.shape[1], metric="l2sq", dtype="f32", connectivity=16, expansion_search=search
+    )
+    index.add(np.arange(len(X)), X, threads=harness.n_threads())
+    return index.search(X, K, threads=harness.n_threads()).keys.astype(np.int64)
+
+
 def sklearn(X, method):
     from sklearn.neighbors import NearestNeighbors
 
@@ -99,6 +113,7 @@ METHODS = {
     },
     **{f"faiss HNSW, ef {ef}": (faiss_hnsw, {"search": ef}, None) for ef in (48, 100, 200)},
     **{f"hnswlib, ef {ef}": (hnswlib, {"search": ef}, None) for ef in (50, 100, 200)},
+    **{f"usearch, ef {ef}": (usearch, {"search": ef}, None) for ef in (50, 100, 200)},
     "pynndescent": (pynndescent, {}, None),
     "scikit-learn k-d tree": (sklearn, {"method": "kd_tree"}, 15),
     "scikit-learn brute": (sklearn, {"method": "brute"}, None),
@@ -115,8 +130,15 @@ def recall(X, indices, rows):
     return float(np.mean(found <= limit[:, None] * (1 + 1e-6)))
 
 
+def drawn(data, n, folder):
+    """Return n points of a data set, or the first n vectors of a file."""
+    if data.endswith(".npy"):
+        return np.load(data)[:n]
+    return harness.draw(data, n, folder)[0]
+
+
 def measure(method, data, n, folder, turn):
-    X, _ = harness.draw(data, n, folder)
+    X = drawn(data, n, folder)
     search, options, _ = METHODS[method]
     search(X[: harness.MANY], **options)
     before = harness.peak_memory()
@@ -138,14 +160,16 @@ def main():
     options = harness.parser(__doc__)
     options.add_argument("--mnist", help="folder with the test images of MNIST as IDX files")
     options.add_argument("--data", nargs="+", choices=SIZES, default=list(SIZES))
+    options.add_argument("--vectors", nargs="+", help="files of vectors (.npy), instead of --data")
     arguments = options.parse_args()
     rows, table = [], ""
-    for data in arguments.data:
+    for data in arguments.vectors or arguments.data:
         if data == "images" and not arguments.mnist:
             harness.say("images: left out, for want of --mnist FOLDER")
             continue
-        n = SMALL if arguments.small else SIZES[data]
-        dimension = harness.draw(data, 40, arguments.mnist)[0].shape[1]
+        n = len(np.load(data, mmap_mode="r")) if data.endswith(".npy") else SIZES[data]
+        n = SMALL if arguments.small else n
+        dimension = drawn(data, 40, arguments.mnist).shape[1]
         tasks = {
             method: (measure, method, data, n, arguments.mnist)
             for method in harness.chosen(METHODS, arguments.only)
@@ -153,8 +177,12 @@ def main():
         }
         found = harness.repeated(tasks, arguments, data)
         for method, results in found.items():
-            rows.append({"data": data, "points": n, "method": method} | harness.medians(results))
-        table = harness.save("neighbors", rows, arguments, PACKAGES)
+            rows.append(
+                {"data": Path(data).stem, "points": n, "method": method} | harness.medians(results)
+            )
+        table = harness.save(
+            "neighbors_wide" if arguments.vectors else "neighbors", rows, arguments, PACKAGES
+        )
     print(table)
 
 

@@ -36,7 +36,7 @@ exclude_patterns = ["_build", "_ext", "gallery/**/*.ipynb", "gallery/**/*.py", "
 templates_path = ["_templates"]
 
 html_theme = "furo"
-html_title = "heatsketch"
+html_title = f"heatsketch {release}"
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["tables.css"]
