@@ -20,6 +20,7 @@ DOCS = ROOT / "docs"
 FOLDERS = ("howto", "explanation", "tutorials")
 PAGES = sorted([*DOCS.glob("*.md"), *(page for f in FOLDERS for page in DOCS.glob(f"{f}/*.md"))])
 WITH_CODE = [page for page in PAGES if "```python" in page.read_text("utf-8")]
+BESIDE = [ROOT / name for name in ("README.md", "papers/README.md", "tests/bad-inputs.md")]
 RUN = [page for page in PAGES if any(mark == "" for _, mark, _ in blocks_of(page))]
 THEIR_OWN = {"adata", "array"}  # what readers have, of kinds that the text before names
 COMMANDS = {
@@ -120,7 +121,7 @@ def test_commands_of_the_pages_are_understood(line):
     assert "--version" in words or parser_of().parse_args(words).verb == words[0]
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*BESIDE, *PAGES], ids=lambda page: page.stem)
 def test_links_of_a_page_lead_somewhere(page):
     text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text("utf-8"), flags=re.DOTALL)
     for target, anchor in LINK.findall(text):
@@ -133,7 +134,7 @@ def test_links_of_a_page_lead_somewhere(page):
 
 
 def test_scripts_that_pages_name_are_there():
-    pages = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+    pages = [*PAGES, *BESIDE, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
     text = "\n".join(page.read_text("utf-8") for page in pages)
     scripts = set(
         re.findall(r"\b(?:benchmarks|docs|examples|papers|tests|tools)/[\w/]+\.py\b", text)
