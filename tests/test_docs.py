@@ -20,7 +20,8 @@ DOCS = ROOT / "docs"
 FOLDERS = ("howto", "explanation", "tutorials")
 PAGES = sorted([*DOCS.glob("*.md"), *(page for f in FOLDERS for page in DOCS.glob(f"{f}/*.md"))])
 WITH_CODE = [page for page in PAGES if "```python" in page.read_text("utf-8")]
-BESIDE = [ROOT / name for name in ("README.md", "benchmarks/README.md", "papers/README.md", "tests/bad-inputs.md")]
+OTHERS = "README.md DESIGN.md benchmarks/README.md papers/README.md tests/bad-inputs.md"
+BESIDE = [ROOT / name for name in OTHERS.split()]
 RUN = [page for page in PAGES if any(mark == "" for _, mark, _ in blocks_of(page))]
 THEIR_OWN = {"adata", "array"}  # what readers have, of kinds that the text before names
 COMMANDS = {
@@ -149,7 +150,7 @@ def test_every_page_is_in_the_table_of_contents():
 
 
 def test_the_tour_passes_every_folder_by_names_that_are_there():
-    page, package = (DOCS / "design.md").read_text("utf-8"), ROOT / "src" / "heatsketch"
+    page, package = (ROOT / "DESIGN.md").read_text("utf-8"), ROOT / "src" / "heatsketch"
     paths = set(re.findall(r"`([\w/]+(?:\.py|/))`", page)) - {"tests/", "papers/"}
     missing = [path for path in paths if not any((r / path).exists() for r in (package, ROOT))]
     folders = {init.parent.name for init in package.glob("*/__init__.py")}
