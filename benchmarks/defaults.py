@@ -1,6 +1,6 @@
 """Which defaults? Bandwidths, times, columns, neighbours and normalisations on four data sets.
 
-Run: python benchmarks/defaults.py [--mnist IDX_FOLDER] [--seeds 3] [-o docs/benchmarks/defaults.csv]
+Run: python benchmarks/defaults.py [--mnist IDX_FOLDER] [--seeds 3] [-o FILE]
 
 Quality is the share of points whose label agrees with the majority of their 10 nearest neighbours
 in the embedding (leave one out); on the Swiss roll, which has no labels, the share of the 10
