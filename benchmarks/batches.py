@@ -1,4 +1,4 @@
-"""What does a picture of two samples say about them? The numbers of docs/howto/batches.md.
+"""What does a picture of two samples say about them? Tables of benchmarks/README.md.
 
 Run: python benchmarks/batches.py [--seeds 3] [--nulls 400] [-o DIR]
 Needs: pip install --no-deps scfates harmonypy; and anndata.

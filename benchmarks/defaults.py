@@ -1,6 +1,6 @@
 """Which defaults? Bandwidths, times, columns, neighbours and normalisations on four data sets.
 
-Run: python benchmarks/defaults.py [--mnist IDX_FOLDER] [--seeds 3] [-o docs/defaults.csv]
+Run: python benchmarks/defaults.py [--mnist IDX_FOLDER] [--seeds 3] [-o FILE]
 
 Quality is the share of points whose label agrees with the majority of their 10 nearest neighbours
 in the embedding (leave one out); on the Swiss roll, which has no labels, the share of the 10
@@ -150,7 +150,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mnist", help="folder with MNIST's IDX files")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("-o", "--output", default="docs/defaults.csv")
+    parser.add_argument("-o", "--output", default="docs/benchmarks/defaults.csv")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")  # disconnected settings are part of the question
     table = run(arguments)

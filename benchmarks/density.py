@@ -1,6 +1,6 @@
 """Which affinity takes the density of the sample out? Uneven samples of a circle, sphere and torus.
 
-Run: python benchmarks/density.py [--seeds 5] [-o docs/density.csv]
+Run: python benchmarks/density.py [--seeds 5] [-o docs/benchmarks/density.csv]
 
 The densest place has 19 times the density of the sparsest. Measured is how far the leading
 coordinates of a diffusion map (α = 1) are from the first eigenfunctions of the Laplace-Beltrami

@@ -1,6 +1,6 @@
 """Do learned directions hold for new points? Held-out log L on a torus and a Klein bottle.
 
-Run: python benchmarks/new_points.py [--seeds 3] [-o docs/new-points.csv]
+Run: python benchmarks/new_points.py [--seeds 3] [-o docs/benchmarks/new_points.csv]
 
 80 % of the points fit, 20 % are mapped by `transform`. log L is taken over all pairs with at least
 one held-out point. The distance to keep is that between deflated rows of A^p, exactly: for a point
@@ -159,7 +159,7 @@ def markdown(table):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("-o", "--output", default="docs/new-points.csv")
+    parser.add_argument("-o", "--output", default="docs/benchmarks/new_points.csv")
     arguments = parser.parse_args()
     table = run(arguments.seeds, arguments.output)
     print(

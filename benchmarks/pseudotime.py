@@ -1,4 +1,4 @@
-"""Does `pseudotime` order cells as well as scanpy's `sc.tl.dpt`? The tables of docs/pseudotime.md.
+"""Does `pseudotime` order cells as well as scanpy's `sc.tl.dpt`? For benchmarks/README.md.
 
 Run: python benchmarks/pseudotime.py [--seeds 100 101 102 103 104] [--points 1000] [-o DIR]
 

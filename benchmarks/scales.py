@@ -1,4 +1,4 @@
-"""Which dimension, at which scale? The table of docs/scales.md.
+"""Which dimension, at which scale? For benchmarks/README.md.
 
 Run: python benchmarks/scales.py [--points 4000]
 

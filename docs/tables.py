@@ -1,4 +1,4 @@
-"""Fill the tables of the pages from docs/benchmarks/*.csv.
+"""Fill the tables of the pages, and of benchmarks/README.md, from docs/benchmarks/*.csv.
 
 Run: python docs/tables.py
 
@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
+PAGES = [*sorted(DOCS.glob("**/*.md")), DOCS.parent / "benchmarks" / "README.md"]
 TABLE = re.compile(r"(<!-- table: (\w+) \|(.*?)\|(.*?)-->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -33,7 +34,7 @@ def filled(text):
 
 
 if __name__ == "__main__":
-    for page in DOCS.glob("**/*.md"):
+    for page in PAGES:
         text = page.read_text(encoding="utf-8")
         if filled(text) != text:
             page.write_text(filled(text), encoding="utf-8")

@@ -20,6 +20,8 @@ DOCS = ROOT / "docs"
 FOLDERS = ("howto", "explanation", "tutorials")
 PAGES = sorted([*DOCS.glob("*.md"), *(page for f in FOLDERS for page in DOCS.glob(f"{f}/*.md"))])
 WITH_CODE = [page for page in PAGES if "```python" in page.read_text("utf-8")]
+OTHERS = "README.md DESIGN.md benchmarks/README.md papers/README.md tests/bad-inputs.md"
+BESIDE = [ROOT / name for name in OTHERS.split()]
 RUN = [page for page in PAGES if any(mark == "" for _, mark, _ in blocks_of(page))]
 THEIR_OWN = {"adata", "array"}  # what readers have, of kinds that the text before names
 COMMANDS = {
@@ -29,7 +31,7 @@ COMMANDS = {
     for line in block.splitlines()
     if kind == "sh" and line.startswith("heatsketch ")
 }
-QUICK = {"density", "diffusion-distance", "gpu", "million-points", "sketch", "uncertainty"}
+QUICK = {"diffusion-distance", "gpu", "million-points", "sketch", "uncertainty"}
 PEERS = {"igraph", "phate", "pydiffmap", "scFates", "scanpy", "torch", "umap"}
 PEERS |= {"MDAnalysis", "MDAnalysisTests", "deeptime"}
 ROOMS = "anndata classical comparison datasets distributed io metrics mixture plot "
@@ -120,7 +122,7 @@ def test_commands_of_the_pages_are_understood(line):
     assert "--version" in words or parser_of().parse_args(words).verb == words[0]
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*BESIDE, *PAGES], ids=lambda page: page.stem)
 def test_links_of_a_page_lead_somewhere(page):
     text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text("utf-8"), flags=re.DOTALL)
     for target, anchor in LINK.findall(text):
@@ -133,7 +135,7 @@ def test_links_of_a_page_lead_somewhere(page):
 
 
 def test_scripts_that_pages_name_are_there():
-    pages = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+    pages = [*PAGES, *BESIDE, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
     text = "\n".join(page.read_text("utf-8") for page in pages)
     scripts = set(
         re.findall(r"\b(?:benchmarks|docs|examples|papers|tests|tools)/[\w/]+\.py\b", text)
@@ -148,7 +150,7 @@ def test_every_page_is_in_the_table_of_contents():
 
 
 def test_the_tour_passes_every_folder_by_names_that_are_there():
-    page, package = (DOCS / "design.md").read_text("utf-8"), ROOT / "src" / "heatsketch"
+    page, package = (ROOT / "DESIGN.md").read_text("utf-8"), ROOT / "src" / "heatsketch"
     paths = set(re.findall(r"`([\w/]+(?:\.py|/))`", page)) - {"tests/", "papers/"}
     missing = [path for path in paths if not any((r / path).exists() for r in (package, ROOT))]
     folders = {init.parent.name for init in package.glob("*/__init__.py")}
@@ -169,13 +171,13 @@ def test_every_public_name_is_in_the_reference_once():
 
 
 def test_tables_are_those_of_the_files():
-    filled = runpy.run_path(DOCS / "tables.py")["filled"]
-    texts = {page: page.read_text("utf-8") for page in PAGES}
-    assert [page.name for page, text in texts.items() if filled(text) != text] == []
+    tables = runpy.run_path(DOCS / "tables.py")
+    texts = {page: page.read_text("utf-8") for page in tables["PAGES"]}
+    assert [page for page, text in texts.items() if tables["filled"](text) != text] == []
 
 
 def test_every_measurement_is_named_by_the_page_of_benchmarks():
-    page = (DOCS / "benchmarks.md").read_text("utf-8")
+    page = (ROOT / "benchmarks" / "README.md").read_text("utf-8")
     files = [path.stem for path in (DOCS / "benchmarks").glob("*.csv")]
     assert [name for name in files if not re.search(rf"\b{name}\b", page)] == []
 

@@ -1,1 +1,1 @@
-"""Bad inputs and what comes of each: the tests and docs/bad-inputs.md read the same cases."""
+"""Bad inputs and what comes of each: the tests and tests/bad-inputs.md read the same cases."""

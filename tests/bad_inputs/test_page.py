@@ -1,4 +1,4 @@
-"""Every case raises what it says; the tables of docs/bad-inputs.md have its first words."""
+"""Every case raises what it says; the tables of tests/bad-inputs.md have its first words."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from bad_inputs.test_affinities import MATRICES
 from bad_inputs.test_points import OTHER_FORMS, UNUSABLE
 from bad_inputs.test_scales import OTHERS, SCALES
 
-PAGE = Path(__file__).parents[2] / "docs" / "bad-inputs.md"
+PAGE = Path(__file__).parents[1] / "bad-inputs.md"
 WRITTEN = dict(re.findall(r"(?s)<!-- cases: (.+?) -->\n(.*?)<!-- end -->", PAGE.read_text("utf-8")))
 TABLES = {"points": UNUSABLE, "scales": SCALES, "affinities": MATRICES}
 

@@ -139,7 +139,7 @@ def outside_fraction(
 
     The value is the mean of 1 - exp(-(ℓ - c)²/2w²), with the centre c at which it is least and the
     width w = 2 log `factor`. A width of 1.25 log `factor` would keep 1-3 % more pairs within
-    `factor`, but other pairs would coincide in the picture (docs/embeddings.md). `log_L_weight`
+    `factor`, but other pairs would coincide in the picture (benchmarks/README.md). `log_L_weight`
     times J_16 is added, so that no two points coincide.
     """
     width = _WIDTH * math.log(factor)

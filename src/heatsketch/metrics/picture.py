@@ -24,7 +24,7 @@ _JUDGED, _SOURCES, _LEAST_SOURCES = 300, 50, 5  # points whose neighbours, geode
 _ENTRIES, _VISITS = 30_000_000, 1_000_000  # of distances to judged points; of steps from sources
 LEAST_JUDGED = 50  # points
 _POOR = 0.75  # trustworthiness below which neighbours in the picture are hardly neighbours
-_LIMITS = {  # of borderline and of good measures, which docs/howto/read-distortion.md explains
+_LIMITS = {  # of borderline and of good measures, which docs/howto/believe-my-umap.md explains
     "neighbors": (0.85, 0.9),
     "true_neighbors": (NEIGHBORS / 5, NEIGHBORS / 4),
     "distances": (0.6, 0.7),

@@ -71,7 +71,7 @@ def refitted(mixture: Any, X: Array) -> Any:
         return again.fit(X)
 
 
-MAX_DIRECTIONS = 10  # chosen by experiment: docs/mixture.md
+MAX_DIRECTIONS = 10  # chosen by experiment: benchmarks/README.md
 _LEAST_FRACTION = 1e-6  # of the mean variance, for the rest if the points do not vary in it
 
 
