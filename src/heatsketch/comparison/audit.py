@@ -597,7 +597,7 @@ class Audit:
         )
 
     @cached_property
-    def _quality(self) -> PictureQuality | None:
+    def quality(self) -> PictureQuality | None:
         """How far the picture can be believed as a whole; None if no points are known."""
         diffusion = self.model._current_diffusion()
         if not is_measurable(diffusion):

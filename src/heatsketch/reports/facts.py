@@ -588,7 +588,7 @@ def of_audit(audit: Audit, shown: Array) -> dict[str, Any]:
     place[shown] = np.arange(len(shown))
     groups = {"torn": audit.torn, "merged": audit.merged}
     lines = dict(zip(("trust", "neighbours", "groups"), audit.describe().splitlines(), strict=True))
-    if (quality := audit._quality) is not None:
+    if (quality := audit.quality) is not None:
         lines["verdict"] = quality.describe()
     measures = {name.replace("_", " "): getattr(audit, name) for name in AUDITED}
     measures["dubious"] = np.where(audit.undecided, "undecided", audit.dubious.astype(str))
