@@ -1,6 +1,6 @@
 """Make the real vectors of many dimensions that `neighbors.py --vectors` searches.
 
-Run: python benchmarks/vectors.py FOLDER [--small]
+Run: python benchmarks/vectors.py FOLDER [--only words] [--small]
 
 It writes three files of unit vectors, float32:
 sentences-384.npy, a sentence model (all-MiniLM-L6-v2) of the docstrings of all installed packages;
@@ -14,11 +14,12 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
+import _harness as harness
 import numpy as np
 from _data import docstrings_of
 from sklearn.preprocessing import normalize
 
-MOST, SMALL = 50_000, 2_000
+MOST, SMALL = 20_000, 2_000
 PHOTOGRAPHS = ("astronaut", "cat", "chelsea", "coffee", "rocket", "retina", "hubble_deep_field")
 
 
@@ -71,17 +72,19 @@ def patches(most, side=16):
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("folder", type=Path)
+    options.add_argument("--only", nargs="+", help="names of files, or parts of them")
     options.add_argument("--small", action="store_true")
     arguments = options.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     most = SMALL if arguments.small else MOST
     documents = texts(most)
-    for name, make in {
+    makers = {
         "patches-768": lambda: patches(most),
         "words-1536": lambda: words(documents),
         "sentences-384": lambda: sentences(documents),
-    }.items():
-        X = np.ascontiguousarray(make(), np.float32)
+    }
+    for name in harness.chosen(makers, arguments.only):
+        X = np.ascontiguousarray(makers[name](), np.float32)
         np.save(arguments.folder / f"{name}.npy", X)
         print(name, X.shape, flush=True)
 
