@@ -71,10 +71,10 @@ def landed(value: Any, done: dict[int, Any] | None = None) -> Any:
 
 
 def stacked_lists(column: Any, width: int = 0) -> tuple[Array, Array]:
-    """Return an Arrow column of lists as an array (n, d), and the rows whose lists have other sizes.
+    """Return an Arrow column of lists as an array (n, d), and the rows with lists of other sizes.
 
     It is float32 (from float32 or float16) or float64, NaN where a list or an entry is missing, and
-    shares the memory of Arrow where that is one piece. The size d is `width`, if that is known, else
+    shares the memory of Arrow where that is one piece. The size d is `width` if that is known, else
     that of the first list. With rows of other sizes the array is empty.
     """
     import pyarrow as pa

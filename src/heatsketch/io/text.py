@@ -35,8 +35,8 @@ from heatsketch.io.table import (
     are_row_numbers,
     check_names,
     coded_labels,
-    entry_names,
     encoding,
+    entry_names,
     in_numbers,
     is_id,
     is_label,
@@ -157,14 +157,14 @@ def table_of(
     check_names(how.exclude + (() if vectors else how.features), table.column_names, path)
     left_out = [f.name for f in table.schema if pa.types.is_nested(f.type) and f.name != vectors]
     without = [f"{name} ({table.schema.field(name).type})" for name in left_out]
-    left = [f"left out: {listed(without)}, not one value a row"] if left_out else []
-    if vectors:
-        found = _table_of_vectors(table.drop_columns(left_out), vectors, width, how, path, place)
-        return replace(found, lists=(vectors, *left_out), notes=(*found.notes, *left))
+    left = [f"{_LEFT_OUT} {listed(without)}, not one value a row"] if left_out else []
     table = table.drop_columns(left_out)
+    if vectors:
+        points = _table_of_vectors(table, vectors, width, how, path, place)
+        return replace(points, lists=(vectors, *left_out), notes=(*points.notes, *left))
     names = table.column_names
     passed = [name for name in names if name in how.others or is_id(name) or is_label(name)]
-    columns, extra, notes = {}, {}, left
+    columns, extra, notes = {}, {}, [*left]
     mixed: dict[str, Any] = {}  # columns that are no numbers, to be encoded
     faults: dict[str, list[str]] = {}  # by what to do
     foreign = []
@@ -220,12 +220,15 @@ def table_of(
     if how.encode:
         every = columns | mixed
         used = {name: every[name] for name in how.features or names if name in every}
-        points = np.empty((table.num_rows, 0))
-        return Table(points, tuple(used), extra, label, str(path), notes=tuple(notes), mixed=used)
+        nothing = np.empty((table.num_rows, 0))
+        numbers = Table(
+            nothing, tuple(used), extra, label, str(path), notes=tuple(notes), mixed=used
+        )
+        return replace(numbers, lists=tuple(left_out))
     values = np.stack([*columns.values()], axis=1)
-    table = Table(values, tuple(columns), extra, label, str(path), notes=tuple(notes))
+    numbers = Table(values, tuple(columns), extra, label, str(path), notes=tuple(notes))
     others = [name for name in extra if name not in passed and extra[name].dtype.kind in "OU"]
-    return replace(table, passed_over=tuple(others))
+    return replace(numbers, passed_over=tuple(others), lists=tuple(left_out))
 
 
 def _column_of_vectors(schema: Any, how: Reading, path: Path) -> tuple[str, int]:
@@ -260,6 +263,12 @@ def _column_of_vectors(schema: Any, how: Reading, path: Path) -> tuple[str, int]
     if len(free) > 1:
         do = f"name one by features={free[0]!r} (--features {free[0]})"
         raise ValueError(f"{path} has several columns of lists: {listed(free)}; {do}.")
+    for name in asked:
+        if name in schema.names and name not in lists and types.is_nested(schema.field(name).type):
+            what = f"{path}: column {name!r} holds {schema.field(name).type}"
+            raise ValueError(
+                f"{what}, not numbers; name features that are numbers, or lists of them."
+            )
     if len(named) and len(asked) > 1:
         do = "name it alone, or leave it out"
         raise ValueError(f"{path}: the lists of {named[0]!r} are points by themselves; {do}.")
@@ -314,7 +323,8 @@ _NO_FEATURES: dict[Callable[[dict[str, Array]], list[str]], str] = {
     coded_labels: "labels, for it holds few whole numbers",
     _counters: "an id, for it holds whole numbers in equal steps, all different",
 }
-_ASIDE, _VECTORS = "labels are no features", "points are the lists of"
+_ASIDE = "labels are no features"
+_VECTORS, _LEFT_OUT = "points are the lists of", "left out:"
 _UNLESS_NAMED = "(to embed it, name all features: --features)"
 
 
@@ -432,7 +442,8 @@ def blocks_of(
     head = pa.Table.from_batches([*islice(batches(0), 1)], schema)
     first = table_of(head, how, path)
     like_it = replace(how, features=first.columns, exclude=())
-    notes = tuple(n for n in first.notes if n.endswith(_UNLESS_NAMED) or n.startswith((_ASIDE, _VECTORS)))
+    of_choice = _ASIDE, _VECTORS, _LEFT_OUT
+    notes = [n for n in first.notes if n.endswith(_UNLESS_NAMED) or n.startswith(of_choice)]
     learned: Learned = {}
     if how.encode:
         columns = first.columns
@@ -444,7 +455,7 @@ def blocks_of(
         learned = {"columns": columns, "encoder": encoder}
         like_it = replace(like_it, texts=encoder._texts)
         first = in_numbers(table_of(head, like_it, path), learned)
-        notes = (*notes, first.notes[-1])
+        notes.append(first.notes[-1])
 
     def tables(start: int) -> Iterator[Table]:
         for batch in batches(start):
@@ -454,7 +465,7 @@ def blocks_of(
             yield replace(found, notes=(), learned=learned)
             start += batch.num_rows
 
-    return Blocks(n, first.columns, first.values.dtype, str(path), tables, notes=notes)
+    return Blocks(n, first.columns, first.values.dtype, str(path), tables, notes=tuple(notes))
 
 
 def _whole(batches: Any, how: Reading, path: Path, names: Names) -> dict[str, Any]:
