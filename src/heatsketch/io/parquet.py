@@ -28,8 +28,7 @@ def blocks(path: Path, how: Reading) -> Blocks:
     with _opened(path) as file:
         facts, schema = file.metadata, file.schema_arrow
     counts = [facts.row_group(group).num_rows for group in range(facts.num_row_groups)]
-    ends = np.cumsum([0, *counts])
-    rows = rows_in(BLOCK_BYTES, _cells(facts) // max(1, facts.num_rows))
+    ends, rows = np.cumsum([0, *counts]), _rows_of_a_block(facts)
 
     def batches(start: int, included: Names = ()) -> Iterator[Any]:
         first_group = int(np.searchsorted(ends[1:], start, side="right"))
@@ -63,10 +62,17 @@ def _cells(facts: Any) -> int:
     return found
 
 
+def _rows_of_a_block(facts: Any) -> int:
+    return rows_in(BLOCK_BYTES, _cells(facts) // max(1, facts.num_rows))
+
+
 def read_columns(path: Path) -> Any:
     """Read all columns as they are, into an Arrow table."""
     with _opened(path) as file:
-        return file.read()
+        if _cells(file.metadata) == file.metadata.num_rows * file.metadata.num_columns:
+            return file.read()
+        batches = file.iter_batches(_rows_of_a_block(file.metadata))  # lists take twice as much
+        return need("pyarrow", path).Table.from_batches(batches, file.schema_arrow)
 
 
 def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:
