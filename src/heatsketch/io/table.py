@@ -416,7 +416,9 @@ def in_numbers(table: Table, learned: Learned, first_row: int = 0) -> Table:
 
 
 def in_units_of_source(table: Table) -> Any:
-    """Return the values (n, d) as they were before they were standardised."""
+    """Return the values (n, d) as they were before they were standardised or encoded."""
+    if "encoder" in table.learned:
+        return table.learned["encoder"]._in_units(table.values)
     if "scale" not in table.learned or sparse.issparse(table.values):
         return table.values
     return table.values * table.learned["scale"] + table.learned["mean"]

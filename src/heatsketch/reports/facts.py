@@ -499,7 +499,7 @@ def report(
             f"est has the coordinates of {len(fit_times_of(est))} times side by side; fit it with "
             "one time, the report moves through others."
         )
-    X = as_floats(column, "X") if holds_vectors(column := column_of_vectors(X)) else X
+    X = as_floats(vectors, "X") if holds_vectors(vectors := column_of_vectors(X)) else X
     features = names_of_columns(X)
     if features is None and not is_audit:
         features = est._result("feature_names_in_")
