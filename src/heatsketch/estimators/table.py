@@ -171,7 +171,7 @@ class Column:
         return np.where(np.arange(len(shares)) == shares.argmax(), 1 / self.scale, 0.0)
 
     def in_units(self, numbers: Array) -> Array:
-        """Return numbers (n, w) in the unit of the column: 0 or 1 for categories, dates in years."""
+        """Return numbers (n, w) in the unit of the column; a date in years, a category as 0, 1."""
         plain = numbers * self.scale + self.mean
         if self.quantiles is not None:
             plain = np.interp(plain, np.linspace(0, 1, len(self.quantiles)), self.quantiles)
