@@ -567,7 +567,10 @@ def deciding(shares: Array) -> Array:
     effective = 1 / np.square(shares).sum() if varying else 0.0
     are_components = bool((np.diff(shares) <= 0).all())
     are_few = effective < min(_FEW, varying / _FEW_OF) and not are_components
-    few = np.argsort(-shares, kind="stable")[: round(effective)]
+    largest = np.argsort(-shares, kind="stable")
+    few = largest[: round(effective)]
+    if len(few) < effective and shares[few].sum() < MOST_OF_VARIANCE:
+        few = largest[: len(few) + 1]
     decide = are_few and shares[few].sum() >= MOST_OF_VARIANCE  # not beside many small ones
     return few if varying >= 2 and (decide or shares.max() >= _DOMINANT) else few[:0]
 
