@@ -376,7 +376,7 @@ def holds_vectors(column: Any) -> bool:
     kind = str(getattr(column, "type", getattr(column, "dtype", "")))
     if kind != "object":
         return kind.startswith(_LISTS)
-    there = (x for x in np.asarray(column).ravel() if x is not None)
+    there = (x for x in np.asarray(column).ravel() if not isinstance(x, float | None))
     return isinstance(next(there, None), np.ndarray | list | tuple)
 
 
@@ -389,7 +389,7 @@ def column_of_vectors(X: Any) -> Any:
 def _stacked(X: Any, name: str) -> Array:
     """Return np.asarray(X), a column whose entries are arrays of one size as (n, d)."""
     X = column_of_vectors(X)
-    if np.ndim(X) != 1 or not holds_vectors(X):
+    if not holds_vectors(X) or getattr(X, "ndim", 1) != 1:
         return read_array(X, name)
     if type(X).__module__.startswith("polars"):
         with suppress(ImportError):  # of pyarrow, which takes less memory

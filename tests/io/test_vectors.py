@@ -239,8 +239,10 @@ def test_a_frame_with_one_column_of_arrays_is_that_column(make):
 def test_columns_of_arrays_of_other_sizes_are_refused_with_the_row():
     ragged, gap = [*X], [*X]
     ragged[7], gap[7] = X[7, :2], None
-    for column in (pd.Series(ragged), pd.Series(gap), pa.array([*map(np.ndarray.tolist, ragged)])):
-        with pytest.raises(ValueError, match="not of one size: row 7 differs"):
+    lists = pa.array([*map(np.ndarray.tolist, ragged)])
+    for column in (pd.Series(ragged), pd.Series(gap), lists, pd.Series([np.nan, *X])):
+        row = 0 if len(column) > N else 7
+        with pytest.raises(ValueError, match=f"not of one size: row {row} differs"):
             SKETCH.fit(column)
     with pytest.raises(ValueError, match=r"'vector' holds arrays, .* pass X\['vector'\]"):
         SKETCH.fit(pd.DataFrame({"vector": [*X], "year": YEARS}))

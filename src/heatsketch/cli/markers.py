@@ -66,6 +66,7 @@ def _read(args: Namespace) -> Table:
             table = common.read_points(args)
             if not table.passed_over:
                 return table
-            args.label = args.label or [table.label]
+            if table.label is not None:  # text is a label here, but a feature where it is encoded
+                args.label = [table.label]
     args.encode = True
     return common.read_points(args)
