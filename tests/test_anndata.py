@@ -9,6 +9,9 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
 import heatsketch as hs
+from heatsketch import io
+from heatsketch.cli import main
+from heatsketch.io.metadata import Record
 
 pytestmark = pytest.mark.usefixtures("short_search")
 N, GENES = 90, 60
@@ -303,3 +306,36 @@ def test_a_picture_of_cells_keeps_to_an_entry_of_obsm():
         hs.anndata.heat_embedding(adata, places="X_other")
     with pytest.raises(TypeError, match="places"):
         hs.anndata.diffusion_map(adata, places="X_heat_old")
+
+
+@pytest.mark.parametrize("rep", [None, "X_logs"])
+def test_a_file_has_the_record_that_the_command_writes(rep, tmp_path):
+    adata, made = cells(), tmp_path / "python.h5ad"
+    adata.obsm["X_logs"] = adata.layers["logs"]
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    hs.anndata.heat_sketch(adata, 4, use_rep=rep, n_neighbors=20, key_added="heat")
+    adata.write_h5ad(made)
+    own = tmp_path / "command.h5ad"
+    how = ["-m", "heat-sketch", "--n-components", "4", "--n-neighbors", "20", "--read"]
+    how += ["key=X_pca" if rep is None else f"key={rep}", "--output-key", "X_heat", "-q"]
+    assert main(["embed", str(tmp_path / "cells.h5ad"), "-o", str(own), *how]) == 0
+    read = [io.formats.read_embedding(path) for path in (made, own)]
+    first, second = (Record(table.metadata) for table in read)
+    assert first.parameters == second.parameters
+    assert first.parameters["n_neighbors"] == 20
+    assert first.columns == second.columns
+    assert first.metadata["data"] == second.metadata["data"]
+    assert_array_equal(read[0].values, read[1].values)
+    for table in read:
+        key = Record(table.metadata).reading.get("key", "X_pca")
+        points = io.read_table(tmp_path / "cells.h5ad", key=key)
+        assert first.may_be_of(io.data_hash(points.values))
+
+
+def test_a_record_that_is_no_longer_true_goes(tmp_path):
+    adata = cells()
+    hs.anndata.heat_embedding(adata)
+    assert [*adata.uns["heatsketch"]] == ["X_heat"]
+    hs.anndata.heat_sketch(adata, 4)
+    hs.anndata.heat_embedding(adata, obsp="connectivities", layout="linear")
+    assert [*adata.uns["heatsketch"]] == ["X_heat_sketch"]

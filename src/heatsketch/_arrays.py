@@ -70,6 +70,42 @@ def landed(value: Any, done: dict[int, Any] | None = None) -> Any:
     return found
 
 
+def stacked_lists(column: Any, width: int = 0) -> tuple[Array, Array]:
+    """Return an Arrow column of lists as an array (n, d), and the rows with lists of other sizes.
+
+    It is float32 (from float32 or float16) or float64, NaN where a list or an entry is missing, and
+    shares the memory of Arrow where that is one piece. The size d is `width` if that is known, else
+    that of the first list. With rows of other sizes the array is empty.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    chunks = [column] if isinstance(column, pa.Array) else column.chunks
+    kind = column.type
+    lengths = pc.list_value_length(column)
+    known = lengths.drop_null().slice(0, 1).to_pylist()
+    d = width or getattr(kind, "list_size", 0) or (known[0] if known else 0)
+    others = np.flatnonzero(lengths.fill_null(d).to_numpy() != d)
+    is_single = pa.types.is_float32(kind.value_type) or pa.types.is_float16(kind.value_type)
+    dtype = np.float32 if is_single else np.float64
+    if len(others) or not d:
+        return np.empty((0, d), dtype), others
+
+    def entries(chunk: Any) -> Array:  # flatten, but not values, knows of slices and missing lists
+        numbers: Array = chunk.flatten().to_numpy(zero_copy_only=False)
+        return numbers.astype(dtype, copy=False).reshape(-1, d)
+
+    if len(chunks) == 1 and not column.null_count:
+        return entries(chunks[0]), others
+    found = np.full((len(column), d), np.nan, dtype)
+    at = 0
+    for chunk in chunks:
+        there = chunk.is_valid().to_numpy(zero_copy_only=False)
+        found[at : at + len(chunk)][there] = entries(chunk)
+        at += len(chunk)
+    return found, others
+
+
 def device_of(X: Any) -> Any:
     """Return the device of a tensor that is not on the CPU, else None."""
     return X.device if is_tensor(X) and X.device.type != "cpu" else None

@@ -19,12 +19,13 @@ from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_array, validate_data
 
-from heatsketch._arrays import Array, Points, on_host
+from heatsketch._arrays import Array, Points, on_host, stacked_lists
 from heatsketch._messages import ScaleWarning, name_rows, warn
 from heatsketch._random import data_hash
 from heatsketch._threads import row_tiles
 from heatsketch._words import did_you_mean, no_parameter
 
+_LISTS = ("list", "large_list", "fixed_size_list", "List", "Array")  # how Arrow, polars name them
 _SMALLEST, _LARGEST = 1e-60, 1e60  # so that no ratio of squares leaves float64
 
 
@@ -242,6 +243,8 @@ def read_points(
     estimator gets the number and names of the features; otherwise X must have the same.
     """
     names = names_of_columns(X)
+    if names is not None and (column := column_of_vectors(X)) is not X:
+        X, names = column, None
     points = check_points(
         X if names is None else _read_frame(X, names),
         min_rows=2 if reset else 1,
@@ -318,7 +321,7 @@ def as_floats(X: Any, name: str, *, accept_sparse: bool = True) -> Any:
             f"heat_embedding({name}), or its points, such as {name}.obsm['X_pca']."
         )
     X = on_host(X)
-    X = as_csr(X) if sparse.issparse(X) else read_array(X, name)
+    X = as_csr(X) if sparse.issparse(X) else _stacked(X, name)
     values = X.data if sparse.issparse(X) else X
     if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}.")
@@ -365,8 +368,45 @@ def read_array(X: Any, name: str, **form: Any) -> Array:
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         reason = str(error).rstrip(".")
-        do = f"np.stack({name})" if reason.endswith("with a sequence") else "a numeric array"
-        raise kind(f"{name} cannot be read as numbers: {reason}; pass {do}.") from error
+        raise kind(f"{name} cannot be read as numbers: {reason}; pass a numeric array.") from error
+
+
+def holds_vectors(column: Any) -> bool:
+    """Return whether a column, as an array or of pandas, polars or Arrow, has arrays as entries."""
+    kind = str(getattr(column, "type", getattr(column, "dtype", "")))
+    if kind != "object":
+        return kind.startswith(_LISTS)
+    there = (x for x in np.asarray(column).ravel() if not isinstance(x, float | None))
+    return isinstance(next(there, None), np.ndarray | list | tuple)
+
+
+def column_of_vectors(X: Any) -> Any:
+    """Return the only column of a data frame, if its entries are arrays; anything else as it is."""
+    names = names_of_columns(X) or ()
+    return X[names[0]] if len(names) == 1 and holds_vectors(X[names[0]]) else X
+
+
+def _stacked(X: Any, name: str) -> Array:
+    """Return np.asarray(X), a column whose entries are arrays of one size as (n, d)."""
+    X = column_of_vectors(X)
+    if not holds_vectors(X) or getattr(X, "ndim", 1) != 1:
+        return read_array(X, name)
+    if type(X).__module__.startswith("polars"):
+        with suppress(ImportError):  # of pyarrow, which takes less memory
+            X = X.to_arrow()
+    if hasattr(X, "type"):
+        found, others = stacked_lists(X)
+    else:
+        X = np.asarray(X)
+        sizes = np.array([len(x) if np.ndim(x) == 1 else -1 for x in X])
+        others = np.flatnonzero(sizes != sizes.max(initial=0))
+        found = X if len(others) else np.concatenate(X).reshape(len(X), -1)
+    if len(others):
+        raise ValueError(
+            f"{name} holds arrays, but not of one size: row {others[0]} differs (rows count from "
+            "0); pass one array of numbers for each row, all of one size."
+        )
+    return found
 
 
 def names_of_columns(X: Any) -> list[Any] | None:
@@ -388,9 +428,16 @@ def _read_frame(X: Any, names: list[Any]) -> Array:
         try:
             if str(getattr(X[name], "dtype", "")) == "category":
                 raise TypeError("names, even 1 and 2")
+            if holds_vectors(X[name]):
+                raise TypeError("several numbers")
             columns.append(as_floats(np.asarray(X[name]), str(name)))
         except (TypeError, ValueError):
             bad.append(str(name))
+    if vectors := [name for name in names if str(name) in bad and holds_vectors(X[name])]:
+        raise ValueError(
+            f"Column {str(vectors[0])!r} holds arrays, which are points by themselves; pass "
+            f"X[{vectors[0]!r}]."
+        )
     if bad:
         raise ValueError(
             f"Column(s) {', '.join(map(repr, bad[:5]))} are not numeric or have missing values "
@@ -520,7 +567,10 @@ def deciding(shares: Array) -> Array:
     effective = 1 / np.square(shares).sum() if varying else 0.0
     are_components = bool((np.diff(shares) <= 0).all())
     are_few = effective < min(_FEW, varying / _FEW_OF) and not are_components
-    few = np.argsort(-shares, kind="stable")[: round(effective)]
+    largest = np.argsort(-shares, kind="stable")
+    few = largest[: round(effective)]
+    if len(few) < effective and shares[few].sum() < MOST_OF_VARIANCE:
+        few = largest[: len(few) + 1]
     decide = are_few and shares[few].sum() >= MOST_OF_VARIANCE  # not beside many small ones
     return few if varying >= 2 and (decide or shares.max() >= _DOMINANT) else few[:0]
 

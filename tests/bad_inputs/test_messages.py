@@ -58,9 +58,7 @@ CALLS = {  # by words of the message
     "The embedding is not finite": steps_of_no_numbers,
     "more than float32 has digits for": lambda: hs.sketch(LONG_PATH, hs.Heat(1e6), 2, rng=0),
     "cannot be reduced; pass Power(p)": lambda: hs.Heat(5.0).reduced().reduced(),
-    "setting an array element with a sequence; pass np.stack(X)": lambda: hs.HeatSketch(2).fit(
-        pd.Series(list(X))
-    ),
+    "not of one size: row 1 differs": lambda: hs.HeatSketch(2).fit(pd.Series([X[0], X[0, :1]])),
     "adata has no X; pass use_rep": lambda: hs.anndata.heat_sketch(NO_X),
     "A cell has no neighbours among the distances": lambda: hs.anndata.heat_sketch(
         CELLS_APART, obsp="distances"

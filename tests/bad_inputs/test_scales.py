@@ -167,6 +167,12 @@ def test_k_features_of_d_decide_where_they_are_fewer_than_four_and_a_quarter(k, 
     assert len(deciding(falling / falling.sum())) == (k == 1)
 
 
+def test_a_third_feature_counts_where_two_hold_nearly_all():
+    shares = np.full(24, 0.18 / 21)
+    shares[[5, 9, 20]] = 0.63, 0.12, 0.07  # 2.4 features by 1 / Σ share²
+    assert_array_equal(np.sort(deciding(shares)), [5, 9, 20])
+
+
 @pytest.mark.parametrize(("d", "largest"), [(8, 0.74), (40, 0.5), (100, 0.55)])
 def test_one_feature_beside_many_that_have_a_part_together_does_not_decide(d, largest):
     shares = np.full(d, (1 - largest) / (d - 1))

@@ -49,3 +49,22 @@ def test_labels_that_are_not_there_are_named(run, clouds):
     write_csv("plain.csv", X, "xyz")
     assert "pass --label" in run("markers", "plain.csv", code=1).err
     assert "row" in run("markers", clouds, "--group", "a", "--against", "a", code=1).err
+
+
+def test_columns_of_other_types_are_compared_and_medians_are_in_their_units(run):
+    minutes, carrier = 60 + 40 * X[:, 0], np.where(X[:, 1] > 2, "UA", "AA")
+    dates = [f"2024-03-{1 + day:02}" for day in np.arange(60) % 20]
+    columns = {"minutes": minutes, "carrier": carrier, "day": dates, "group": GROUPS}
+    write_csv("flights.csv", np.empty((60, 0)), "", **columns)
+    said = run("markers", "flights.csv", "--label", "group", "--group", "b", "-o", "m.csv")
+    assert "labels are no features: group" in said.lines["changed"]
+    rows = [line.split(",") for line in Path("m.csv").read_text().splitlines()[1:]]
+    found = {row[1]: [float(cell) for cell in row[2:5]] for row in rows}
+    assert {*found} == {"minutes", "carrier=AA", "carrier=UA", "day"}
+    own = GROUPS == "b"
+    for name, values in {"minutes": minutes, "carrier=UA": carrier == "UA"}.items():
+        expected = hs.markers(np.stack([values, values], 1).astype(float), own)
+        assert found[name][0] == pytest.approx(expected.area[0], rel=1e-5)
+        medians = np.median(values[own]), np.median(values[~own])
+        assert found[name][1:] == pytest.approx(medians, rel=1e-5)
+    assert found["day"][1] == pytest.approx(2024 + 70 / 366, abs=0.01)  # a date is a year

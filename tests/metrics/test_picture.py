@@ -192,10 +192,13 @@ def test_the_verdict_is_in_words_of_neighbours_and_path_lengths():
     )
 
 
-@pytest.mark.parametrize(("misfit", "held"), [(0.08, "all"), (0.5, "some"), (1.0, "few")])
+STRETCHED = [(0.08, "with little"), (0.5, "only with some"), (1.0, "only with much")]
+
+
+@pytest.mark.parametrize(("misfit", "held"), STRETCHED)
 def test_the_verdict_says_what_the_dimensions_hold(misfit, held):
     found = PictureQuality(0.97, 0.92, 0, 0.89, is_free=True, misfit=misfit).describe()
-    assert f". So few dimensions show {held} path lengths along the data (misfit " in found
+    assert f". The data fit into so few dimensions {held} stretching (misfit " in found
     assert "misfit" not in PictureQuality(math.nan, math.nan, 0, 0.9, misfit=misfit).describe()
 
 

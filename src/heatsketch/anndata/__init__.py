@@ -20,6 +20,7 @@ from heatsketch.comparison.audit import audit as audit_picture
 from heatsketch.core.graph import graph
 from heatsketch.estimators import DiffusionMap, HeatEmbedding, HeatSketch
 from heatsketch.io.anndata_files import default_array
+from heatsketch.io.metadata import KEY, encoded
 from heatsketch.io.table import check_names, column_with
 from heatsketch.markov.affinity import knn_affinity
 from heatsketch.metrics.markers import Markers, having
@@ -90,7 +91,8 @@ def heat_embedding(
     AnnData or None
         A copy with the results if `copy`, else None. ``obsm["X_heat"]`` has the embedding, of shape
         (n_samples, n_components), ``uns["heat"]`` the method, its parameters, the version, the time
-        used and the distortion of distances.
+        used and the distortion of distances, ``uns["heatsketch"]`` the record of these that the
+        command ``heatsketch score`` reads from a file.
 
     Raises
     ------
@@ -592,7 +594,37 @@ def _embed(
         within = {f"{factor:g}": fraction for factor, fraction in found.within.items()}
         facts["distortion"] = {"log_L": found.log_L, "within": within, "words": found.describe()}
     adata.uns[key] = storable(facts)
+    _keep_record(adata, f"X_{key}", estimator, facts)
     return adata if copy else None
+
+
+def _keep_record(adata: Any, name: str, estimator: Any, facts: dict[str, Any]) -> None:
+    """Keep the record that the command writes, too, so that `heatsketch score` reads it.
+
+    There is none of a graph or of some columns of an entry, which the command does not read.
+    """
+    records = {**adata.uns.get(KEY, {})}
+    records.pop(name, None)  # of an earlier picture
+    made = facts["params"]
+    if made["obsp"] is None and not made["n_pcs"]:
+        rep, layer = made["use_rep"], made["layer"]
+        entry = rep if rep in (None, "X") else f"obsm/{rep}"
+        entry = entry if layer is None else f"layers/{layer}"
+        Y = estimator.embedding_
+        records[name] = encoded(
+            {
+                "version": __version__,
+                "method": facts["method"],
+                "parameters": estimator.get_params(deep=False),
+                "time": estimator._time,
+                "reading": {} if entry is None else {"key": entry},
+                "dtype": str(Y.dtype),
+                "columns": estimator.get_feature_names_out().tolist(),
+                "data": estimator._data_hash,
+            }
+        )
+    if records or KEY in adata.uns:
+        adata.uns[KEY] = records
 
 
 # What is read from an AnnData object, and how it is written

@@ -28,6 +28,7 @@ CONFIDENCE, MOVED = "neighbor_confidence", "heat_moved"
 PSEUDOTIME = ("heat_pseudotime", "heat_pseudotime_low", "heat_pseudotime_high")
 _READ_WHOLE_BYTES = 2**27  # smaller files are embedded whole unless a sample is requested
 _SAMPLED = ("heat-embedding", "heat-sketch", "diffusion-map", "mixture-diffusion")  # unasked
+_FREE = "a free layout: do not read areas or densities from it"
 _LEAST_SAMPLE = 20_000  # if memory holds fewer, the fit fails for lack of memory
 AGREEMENT_MAX_POINTS = 20_000  # beyond, neighbours in the input take longer than the embedding
 
@@ -102,7 +103,9 @@ def run(args: Namespace) -> dict[str, str]:
         labels = None if colour is None else extra[colour]
         title = f"{Path(table.source).name}: {args.method}"
         title += "" if time is None else f", time {time}"
-        shown = None if estimator._has_free_layout else names
+        shown = names
+        if estimator._has_free_layout:  # whose axes mean nothing
+            shown = (_FREE, *[""] * (len(names) - 1))
         plot.scatter(Y, labels, title=title, names=shown, path=args.plot, whole=args.whole)
     return lines
 

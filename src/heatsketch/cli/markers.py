@@ -1,6 +1,7 @@
 """heatsketch markers: the features that distinguish the points with a label from others."""
 
 from argparse import Namespace
+from contextlib import suppress
 
 import numpy as np
 
@@ -8,6 +9,8 @@ from heatsketch._checks import feature_names
 from heatsketch.cli import common
 from heatsketch.cli.common import WITH_OBSM
 from heatsketch.io.files import PIPE, suffix_of, write_rows
+from heatsketch.io.formats import FORMATS
+from heatsketch.io.table import Table, in_units_of_source
 from heatsketch.metrics.markers import having, markers
 
 
@@ -17,7 +20,8 @@ def run(args: Namespace) -> dict[str, str]:
     args.missing = "keep"  # gaps are left out, feature by feature
     if suffix_of(args.input) in WITH_OBSM:  # genes, not components
         args.read.setdefault("key", "X")
-    table = common.read_points(args)
+    table = _read(args)
+    values = in_units_of_source(table)
     feature_names.set(table.columns)
     groups = common.groups_of(table)
     known = sorted({str(group) for group in groups.tolist() if group is not None})
@@ -33,7 +37,7 @@ def run(args: Namespace) -> dict[str, str]:
         others = labelled & ~inside if against is None else against
         if args.group is None and against is not None and (inside & others).any():
             continue  # those that the others are compared with
-        found = markers(table.values, inside, others, names=table.columns)
+        found = markers(values, inside, others, names=table.columns)
         columns = found.columns()
         header = ["group", *columns]
         name = "+".join(turn)
@@ -50,3 +54,19 @@ def run(args: Namespace) -> dict[str, str]:
         "groups": ", ".join(sizes),
         "p-values": "too small for groups that were drawn in, or clustered by, these features",
     }
+
+
+def _read(args: Namespace) -> Table:
+    """Read INPUT; where it has columns of other types than numbers, these are features, too."""
+    form = FORMATS.get(suffix_of(args.input))  # None for a built-in set
+    if args.input != PIPE and not (form and form.has_columns):
+        return common.read_points(args)
+    if args.input != PIPE:  # which can be read once
+        with suppress(ValueError):  # such as that there are no numbers
+            table = common.read_points(args)
+            if not table.passed_over:
+                return table
+            if table.label is not None:  # text is a label here, but a feature where it is encoded
+                args.label = [table.label]
+    args.encode = True
+    return common.read_points(args)

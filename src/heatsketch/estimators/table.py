@@ -170,6 +170,15 @@ class Column:
         shares = np.nanmean(numbers, axis=0)
         return np.where(np.arange(len(shares)) == shares.argmax(), 1 / self.scale, 0.0)
 
+    def in_units(self, numbers: Array) -> Array:
+        """Return numbers (n, w) in the unit of the column; a date in years, a category as 0, 1."""
+        plain = numbers * self.scale + self.mean
+        if self.quantiles is not None:
+            plain = np.interp(plain, np.linspace(0, 1, len(self.quantiles)), self.quantiles)
+        if self.dtype in SPANS and self.kind in ("number", "rank", "date"):
+            return plain / 1e6 if self.dtype == "m" else 1970 + plain / _YEAR
+        return plain
+
     def values(self, numbers: Array) -> Array:
         """Return the values (n,) of numbers (n, w), the nearest that there are."""
         missing: Array = np.isnan(numbers.sum(axis=1))
@@ -335,6 +344,7 @@ def _of_categories(name: Any, kind: str, there: Array, order: Any, least: int) -
     return Column(name, kind, "", dtype, found, counts, least, scale=scale)
 
 
+_YEAR = 365.2425 * 86_400e6  # in µs
 SPANS = {"M": "datetime64[us]", "m": "timedelta64[us]"}  # by the letter of the dtype
 _PLAIN = {"i": "i8", "u": "u8", "f": "f8", "b": "?"}
 _LISTED = (nw.String, nw.Int128, nw.UInt128)  # NumPy or Arrow lack functions for some of them
@@ -986,6 +996,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Return the median, or the most frequent category, of each column, as numbers."""
         parts = [(c, x) for c, x in zip(self.columns_.values(), self._blocks(numbers), strict=True)]
         return np.concatenate([c.middle(x) for c, x in parts if c.kind != "left out"])
+
+    def _in_units(self, numbers: Array) -> Array:
+        """Return numbers (n, d) in the units of the columns."""
+        pairs = zip(self.columns_.values(), self._blocks(numbers), strict=True)
+        return np.hstack([column.in_units(x) for column, x in pairs if column.kind != "left out"])
 
     def _blocks(self, numbers: Array) -> list[Array]:
         """Return the numbers of each column."""

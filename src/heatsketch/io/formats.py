@@ -139,9 +139,12 @@ def read_table(
     -------
     Table
         In tables of named columns the numeric and boolean columns are the features; all others are
-        passed through, unless `encode` is true. Text without header gets columns x0, x1, …; a first
-        row 0, 1, 2, …, which pandas writes for columns without names, is a header. Lines at the top
-        that begin with # are comments; the last of them is the header if the rows have none.
+        passed through, unless `encode` is true. A column of lists of numbers in .parquet, all of
+        one size, is points by itself: its entries are the features, and numbers beside it are
+        passed through. `features` names one of several such columns, `exclude` leaves it out. Text
+        without header gets columns x0, x1, …; a first row 0, 1, 2, …, which pandas writes for
+        columns without names, is a header. Lines at the top that begin with # are comments; the
+        last of them is the header if the rows have none.
         `metadata` is the record that `write_table` stored of how the values were made, unchecked.
         `notes` lists the changes by reading.
 

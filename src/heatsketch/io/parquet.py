@@ -28,7 +28,7 @@ def blocks(path: Path, how: Reading) -> Blocks:
     with _opened(path) as file:
         facts, schema = file.metadata, file.schema_arrow
     counts = [facts.row_group(group).num_rows for group in range(facts.num_row_groups)]
-    ends, rows = np.cumsum([0, *counts]), rows_in(BLOCK_BYTES, facts.num_columns)
+    ends, rows = np.cumsum([0, *counts]), _rows_of_a_block(facts)
 
     def batches(start: int, included: Names = ()) -> Iterator[Any]:
         first_group = int(np.searchsorted(ends[1:], start, side="right"))
@@ -48,14 +48,31 @@ def _opened(path: Path, **options: Any) -> Iterator[Any]:
     with need("pyarrow.parquet", path).ParquetFile(path, **options) as file:
         facts = file.metadata
         refuse_repeated(file.schema_arrow.names, path)
-        check_budget(8 * facts.num_rows * facts.num_columns, path.stat().st_size, str(path))
+        check_budget(8 * _cells(facts), path.stat().st_size, str(path))
         yield file
+
+
+def _cells(facts: Any) -> int:
+    """Return the number of entries of a file, those of its lists included."""
+    columns = range(facts.num_columns)
+    nested = [j for j in columns if facts.schema.column(j).max_repetition_level]
+    found: int = facts.num_rows * (facts.num_columns - len(nested))
+    for group in range(facts.num_row_groups):
+        found += sum(facts.row_group(group).column(j).num_values for j in nested)
+    return found
+
+
+def _rows_of_a_block(facts: Any) -> int:
+    return rows_in(BLOCK_BYTES, _cells(facts) // max(1, facts.num_rows))
 
 
 def read_columns(path: Path) -> Any:
     """Read all columns as they are, into an Arrow table."""
     with _opened(path) as file:
-        return file.read()
+        if _cells(file.metadata) == file.metadata.num_rows * file.metadata.num_columns:
+            return file.read()
+        batches = file.iter_batches(_rows_of_a_block(file.metadata))  # lists take twice as much
+        return need("pyarrow", path).Table.from_batches(batches, file.schema_arrow)
 
 
 def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:

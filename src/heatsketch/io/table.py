@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._arrays import Array
-from heatsketch._checks import check_choice, check_finite
+from heatsketch._checks import check_choice, check_finite, precision_of
 from heatsketch._messages import name_rows
 from heatsketch._random import data_hash
 from heatsketch._words import did_you_mean
@@ -71,6 +71,9 @@ class Table:
         Columns of all types while they are not encoded yet.
     passed_over : tuple of str
         Columns of `extra` that would be features if they were encoded.
+    lists : tuple of str
+        Columns of lists: first the one whose entries are the features, if there is one; the others
+        are left out.
 
     See Also
     --------
@@ -89,6 +92,7 @@ class Table:
     rows: Array | None = None  # their numbers in the source, where some were left out
     mixed: dict[str, Any] | None = None  # columns of all types, which are to be encoded
     passed_over: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
 
     def take(self, rows: Any) -> "Table":
         """Return the rows of a mask, a slice or an array of numbers."""
@@ -238,6 +242,11 @@ def default_names(values: Any) -> Names:
     return tuple(f"x{j}" for j in range(values.shape[1]))
 
 
+def entry_names(column: str, d: int) -> Names:
+    """Return names for the d entries of the lists in a column: vector[0], vector[1], …"""
+    return tuple(f"{column}[{j}]" for j in range(d))
+
+
 def column_with(entry: str, columns: Mapping[str, Any]) -> str | None:
     """Return the name of the first column (n,) that has an entry, as text; None without one."""
     return next((name for name, x in columns.items() if entry in map(str, x)), None)
@@ -267,13 +276,8 @@ def refuse_repeated(names: Sequence[str], source: Any) -> None:
         raise ValueError(f"{source} has {what}; rename them.")
 
 
-def float_type(dtype: Any) -> np.dtype:
-    """Return float32 for float32 in any byte order, and float64 for all other types."""
-    return np.dtype("f4" if np.dtype(dtype).newbyteorder("=") == np.float32 else "f8")
-
-
 def as_float(values: Any, what: Any, path: Path | None = None) -> Any:
-    """Return an array or sparse matrix as native float32 if it is float32, else as float64.
+    """Return an array or sparse matrix as native float32 if it is that or float16, else as float64.
 
     Every index of a sparse one is checked before it is used. It becomes CSR, if the file at `path`
     is not much smaller.
@@ -284,7 +288,7 @@ def as_float(values: Any, what: Any, path: Path | None = None) -> Any:
     if values.dtype.kind not in "biuf":
         raise ValueError(f"{what} has dtype {values.dtype}; pass real numbers.")
     if not sparse.issparse(values):
-        return np.asarray(values, dtype=float_type(values.dtype))
+        return np.asarray(values, dtype=precision_of(values))
     if path is not None:
         # A small file may claim any number of empty columns (csc: rows), without space in it.
         shape = f"its {values.shape[0]} × {values.shape[1]} matrix"
@@ -292,7 +296,7 @@ def as_float(values: Any, what: Any, path: Path | None = None) -> Any:
     if hasattr(values, "check_format"):
         values.check_format(full_check=True)
     # Entries of coo that repeat are added as floats, for small integers overflow.
-    return sparse.csr_matrix(values.astype(float_type(values.dtype), copy=False))
+    return sparse.csr_matrix(values.astype(precision_of(values), copy=False))
 
 
 def refuse_merged(name: str, numbers: Array, cells: Any, place: Callable[[int], str]) -> None:
@@ -365,12 +369,13 @@ def refined(
 
 def _with_features(table: Table, how: Reading) -> Table:
     """Return the table with the requested features."""
-    check_names(how.features, table.columns, table.source)
-    check_names(how.exclude, [*table.columns, *table.extra], table.source)
+    check_names(how.features, [*table.columns, *table.lists], table.source)
+    check_names(how.exclude, [*table.columns, *table.extra, *table.lists], table.source)
     columns = how.features or tuple(name for name in table.columns if name not in how.exclude)
     if not columns:
         raise ValueError(f"all columns of {table.source} are excluded; leave one as a feature.")
-    if columns == table.columns:  # readers of named columns have chosen already
+    # Readers of named columns have chosen already.
+    if columns == table.columns or columns == table.lists[:1]:
         return table
     position = {name: j for j, name in enumerate(table.columns)}
     values = table.values[:, [position[name] for name in columns]]
@@ -411,7 +416,9 @@ def in_numbers(table: Table, learned: Learned, first_row: int = 0) -> Table:
 
 
 def in_units_of_source(table: Table) -> Any:
-    """Return the values (n, d) as they were before they were standardised."""
+    """Return the values (n, d) as they were before they were standardised or encoded."""
+    if "encoder" in table.learned:
+        return table.learned["encoder"]._in_units(table.values)
     if "scale" not in table.learned or sparse.issparse(table.values):
         return table.values
     return table.values * table.learned["scale"] + table.learned["mean"]
@@ -528,7 +535,7 @@ def of_array(X: Any) -> Blocks:
         hashes = [data_hash(as_float(X[row : row + 1], "X")) for row in rows]
         return {"shape": [int(n), int(d)], "dtype": str(X.dtype), "sha256": hashes}
 
-    return Blocks(n, columns, float_type(X.dtype), "X", tables, stamp=stamp)
+    return Blocks(n, columns, precision_of(X), "X", tables, stamp=stamp)
 
 
 def of_parts(parts: list[Blocks], folder: Path) -> Blocks:

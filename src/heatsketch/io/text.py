@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 
 from heatsketch import _threads
-from heatsketch._arrays import Array
+from heatsketch._arrays import Array, stacked_lists
 from heatsketch._checks import is_counter
 from heatsketch.estimators.table import TableEncoder
 from heatsketch.io.files import PIPE, blame, check_archive, check_budget, listed, need, suffix_of
 from heatsketch.io.table import (
+    EXACT,
     Blocks,
     Learned,
     Names,
@@ -35,6 +36,7 @@ from heatsketch.io.table import (
     check_names,
     coded_labels,
     encoding,
+    entry_names,
     in_numbers,
     is_id,
     is_label,
@@ -151,17 +153,18 @@ def table_of(
     import pyarrow as pa
 
     place = text_place or (lambda row: f"row {first_row + row}")
+    vectors, width = _column_of_vectors(table.schema, how, path)
+    check_names(how.exclude + (() if vectors else how.features), table.column_names, path)
+    left_out = [f.name for f in table.schema if pa.types.is_nested(f.type) and f.name != vectors]
+    without = [f"{name} ({table.schema.field(name).type})" for name in left_out]
+    left = [f"{_LEFT_OUT} {listed(without)}, not one value a row"] if left_out else []
+    table = table.drop_columns(left_out)
+    if vectors:
+        points = _table_of_vectors(table, vectors, width, how, path, place)
+        return replace(points, lists=(vectors, *left_out), notes=(*points.notes, *left))
     names = table.column_names
-    check_names(how.features + how.exclude, names, path)
-    for name in names:
-        kind = table.schema.field(name).type
-        if pa.types.is_nested(kind):
-            raise ValueError(
-                f"{path}: column {name!r} holds {kind}, not one value a row; store its entries in "
-                f"columns of their own, or as an array: np.save('{name}.npy', np.stack(column))."
-            )
     passed = [name for name in names if name in how.others or is_id(name) or is_label(name)]
-    columns, extra, notes = {}, {}, []
+    columns, extra, notes = {}, {}, [*left]
     mixed: dict[str, Any] = {}  # columns that are no numbers, to be encoded
     faults: dict[str, list[str]] = {}  # by what to do
     foreign = []
@@ -201,6 +204,7 @@ def table_of(
     if not columns and not mixed:
         reason = f"no numeric column to use as a feature; its columns are {listed(names)}"
         reason += "" if how.encode else ", of which encode=True (--encode) makes numbers"
+        reason += f"; {left[0]}" if left else ""
         reason = reason if table.num_rows else "no rows below its header; pass a table with some"
         raise ValueError(f"{path} has {reason}.")
     for name in [name for name in names if name not in columns and name not in mixed]:
@@ -216,12 +220,98 @@ def table_of(
     if how.encode:
         every = columns | mixed
         used = {name: every[name] for name in how.features or names if name in every}
-        points = np.empty((table.num_rows, 0))
-        return Table(points, tuple(used), extra, label, str(path), notes=tuple(notes), mixed=used)
+        nothing = np.empty((table.num_rows, 0))
+        numbers = Table(
+            nothing, tuple(used), extra, label, str(path), notes=tuple(notes), mixed=used
+        )
+        return replace(numbers, lists=tuple(left_out))
     values = np.stack([*columns.values()], axis=1)
-    table = Table(values, tuple(columns), extra, label, str(path), notes=tuple(notes))
+    numbers = Table(values, tuple(columns), extra, label, str(path), notes=tuple(notes))
     others = [name for name in extra if name not in passed and extra[name].dtype.kind in "OU"]
-    return replace(table, passed_over=tuple(others))
+    return replace(numbers, passed_over=tuple(others), lists=tuple(left_out))
+
+
+def _column_of_vectors(schema: Any, how: Reading, path: Path) -> tuple[str, int]:
+    """Return the column whose lists of numbers are the points, "" without one, and their size.
+
+    It is the one that `features` names, by itself or by all its entries, which say the size; else
+    the only one. In the file of a picture lists are the points only where they are named.
+    """
+    from pyarrow import types
+
+    lists = [
+        field.name
+        for field in schema
+        if types.is_list(field.type)
+        or types.is_large_list(field.type)
+        or types.is_fixed_size_list(field.type)
+        if types.is_floating(field.type.value_type)
+        or types.is_integer(field.type.value_type)
+        or types.is_decimal(field.type.value_type)
+    ]
+    asked, width = how.features, 0
+    if asked and asked[0] not in schema.names:
+        column = asked[0].removesuffix("[0]")
+        if asked == entry_names(column, len(asked)):
+            check_names([column], schema.names, path)
+            asked, width = (column,), len(asked)
+            if column not in lists:
+                what = f"{path}: column {column!r} holds {schema.field(column).type}"
+                raise ValueError(f"{what}, not lists of {width} numbers; pass a file with these.")
+    named = [name for name in asked if name in lists]
+    free = [] if asked or not how.strict else [name for name in lists if name not in how.others]
+    if len(free) > 1:
+        do = f"name one by features={free[0]!r} (--features {free[0]})"
+        raise ValueError(f"{path} has several columns of lists: {listed(free)}; {do}.")
+    for name in asked:
+        if name in schema.names and name not in lists and types.is_nested(schema.field(name).type):
+            what = f"{path}: column {name!r} holds {schema.field(name).type}"
+            raise ValueError(
+                f"{what}, not numbers; name features that are numbers, or lists of them."
+            )
+    if len(named) and len(asked) > 1:
+        do = "name it alone, or leave it out"
+        raise ValueError(f"{path}: the lists of {named[0]!r} are points by themselves; {do}.")
+    found = next(iter(named or free), "")
+    if found and how.encode:
+        what = f"{path}: column {found!r} holds lists, which are points, not one value a row"
+        do = f"leave out encode=True (--encode), or pass exclude={found!r} (--exclude {found})"
+        raise ValueError(f"{what}; {do}.")
+    return found, width
+
+
+def _table_of_vectors(
+    table: Any, name: str, width: int, how: Reading, path: Path, place: Place
+) -> Table:
+    """Return the lists of a column as points, with the other columns as ids and labels."""
+    column = table[name]
+    values, others = stacked_lists(column, width)
+    d = values.shape[1]
+    if len(others):
+        row = int(others[0])
+        what = f"column {name!r} holds {len(column[row])} numbers in {place(row)}, not {d}"
+        do = f"pass lists of one size, or exclude the column (--exclude {name})"
+        raise ValueError(f"{path}: {what}; {do}.")
+    if not d:
+        what = "no numbers in its lists" if table.num_rows else "no rows below its header"
+        raise ValueError(f"{path} has {what}; pass a table with some.")
+    if str(column.type.value_type) in ("int64", "uint64"):
+        merged = np.flatnonzero((np.abs(values) >= EXACT).any(axis=1))
+        if len(merged):
+            what = f"column {name!r} holds integers in {place(int(merged[0]))}, which float64"
+            raise ValueError(f"{path}: {what} does not tell from the next; store them as float64.")
+    extra = {other: _typed(table[other]) for other in table.column_names if other != name}
+    numbers = [
+        other
+        for other, x in extra.items()
+        if x.dtype.kind in "biuf" and not (other in how.others or is_id(other) or is_label(other))
+    ]
+    note = f"{_VECTORS} {name!r}"
+    if numbers:
+        note += f"; the numbers beside them are passed through: {listed(numbers, 5)} (to embed "
+        note += f"these: --exclude {name})"
+    label = how.choose_label(extra)
+    return Table(values, entry_names(name, d), extra, label, str(path), notes=(note,))
 
 
 def _counters(columns: dict[str, Array]) -> list[str]:
@@ -234,6 +324,7 @@ _NO_FEATURES: dict[Callable[[dict[str, Array]], list[str]], str] = {
     _counters: "an id, for it holds whole numbers in equal steps, all different",
 }
 _ASIDE = "labels are no features"
+_VECTORS, _LEFT_OUT = "points are the lists of", "left out:"
 _UNLESS_NAMED = "(to embed it, name all features: --features)"
 
 
@@ -252,7 +343,8 @@ def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array 
         numeric_types = (types.is_floating, types.is_integer, types.is_decimal, types.is_boolean)
         if not any(holds(kind) for holds in numeric_types):
             return None, ""
-        column = column.cast("float32" if kind == "float32" else "float64", safe=False)
+        is_single = types.is_float32(kind) or types.is_float16(kind)
+        column = column.cast("float32" if is_single else "float64", safe=False)
         return column.to_numpy(zero_copy_only=False), ""
     is_text = not asked and len(column) > 0 and kind_of(column[0].as_py() or "") == "text"
     if is_text and not pc.any(pc.match_substring_regex(column, _PERHAPS)).as_py():
@@ -350,7 +442,8 @@ def blocks_of(
     head = pa.Table.from_batches([*islice(batches(0), 1)], schema)
     first = table_of(head, how, path)
     like_it = replace(how, features=first.columns, exclude=())
-    notes = tuple(n for n in first.notes if n.endswith(_UNLESS_NAMED) or n.startswith(_ASIDE))
+    of_choice = _ASIDE, _VECTORS, _LEFT_OUT
+    notes = [n for n in first.notes if n.endswith(_UNLESS_NAMED) or n.startswith(of_choice)]
     learned: Learned = {}
     if how.encode:
         columns = first.columns
@@ -362,7 +455,7 @@ def blocks_of(
         learned = {"columns": columns, "encoder": encoder}
         like_it = replace(like_it, texts=encoder._texts)
         first = in_numbers(table_of(head, like_it, path), learned)
-        notes = (*notes, first.notes[-1])
+        notes.append(first.notes[-1])
 
     def tables(start: int) -> Iterator[Table]:
         for batch in batches(start):
@@ -372,7 +465,7 @@ def blocks_of(
             yield replace(found, notes=(), learned=learned)
             start += batch.num_rows
 
-    return Blocks(n, first.columns, first.values.dtype, str(path), tables, notes=notes)
+    return Blocks(n, first.columns, first.values.dtype, str(path), tables, notes=tuple(notes))
 
 
 def _whole(batches: Any, how: Reading, path: Path, names: Names) -> dict[str, Any]:

@@ -70,8 +70,9 @@ def refuse_weights(normalization: str, weighable: bool) -> None:
         )
     if not weighable:
         raise ValueError(
-            "The points of this diffusion cannot be weighed: its affinity is not one of pairs "
-            "alone; pass one of affinity 'knn', 'dense', 'radius' or 'precomputed'."
+            "The points of this diffusion cannot be weighed: affinities of pairs depend on other "
+            "points, as in affinity='variable'; fit 'knn', 'dense', 'radius' or 'precomputed', or "
+            "compare fits of parts of the data."
         )
 
 

@@ -30,6 +30,7 @@ _LIMITS = {  # of borderline and of good measures, which docs/howto/believe-my-u
     "distances": (0.6, 0.7),
 }
 _HELD = (2 / 3, 1 / 3)  # misfits up to which some path lengths are held, and all
+_STRETCHED = ("only with much stretching", "only with some stretching", "with little stretching")
 _GRADES = ("Rough", "Borderline", "Good")
 _GOOD_WITHIN = 0.8
 _FRAME, _FAR = 0.98, 2.0  # central fraction of the points; distance in units of its radius
@@ -130,13 +131,13 @@ class PictureQuality(NamedTuple):
             known += [text + (limit if self._grade(name) == 1 else "") for text in words]
         word, use = self._judged()
         kept = math.floor(100 * self.within + 1e-9)
-        misfit, held = ", ".join(shown({"misfit": self.misfit})), ""
+        misfit, stretched = ", ".join(shown({"misfit": self.misfit})), ""
         if misfit and use:
-            held = ("few", "some", "all")[sum(self.misfit <= limit for limit in _HELD)]
+            stretched = _STRETCHED[sum(self.misfit <= limit for limit in _HELD)]
         said = [
             f"{word}: {', '.join(known)}" if known else word,
             use,
-            f"So few dimensions show {held} path lengths along the data ({misfit})" if held else "",
+            f"The data fit into so few dimensions {stretched} ({misfit})" if stretched else "",
             f"Far points: {self.outside:,} outside the frame" if self.outside else "",
             "Most points are crowded in 1 % of the frame" if self.crowding > _CROWDED else "",
             f"The picture keeps {kept} % of diffusion distances within a factor of {FACTOR:g}",

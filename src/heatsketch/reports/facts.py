@@ -24,7 +24,7 @@ from sklearn.utils import _safe_indexing
 
 from heatsketch import __version__
 from heatsketch._arrays import Array
-from heatsketch._checks import names_of_columns
+from heatsketch._checks import as_floats, column_of_vectors, holds_vectors, names_of_columns
 from heatsketch._messages import logger
 from heatsketch.comparison.audit import Audit
 from heatsketch.comparison.run import defaults
@@ -499,6 +499,7 @@ def report(
             f"est has the coordinates of {len(fit_times_of(est))} times side by side; fit it with "
             "one time, the report moves through others."
         )
+    X = as_floats(vectors, "X") if holds_vectors(vectors := column_of_vectors(X)) else X
     features = names_of_columns(X)
     if features is None and not is_audit:
         features = est._result("feature_names_in_")

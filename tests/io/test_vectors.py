@@ -1,0 +1,248 @@
+"""A column of vectors is points: the same numbers as the array, in whatever pieces it comes."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from scipy import sparse
+
+import heatsketch as hs
+from heatsketch import io
+from heatsketch.cli import main
+from heatsketch.distributed import embed
+from heatsketch.io.formats import open_blocks, read_like
+from heatsketch.io.table import Reading, joined
+from problems.clouds import cloud
+
+N, D = 120, 5
+X = cloud(N, D)
+LISTS = pa.list_(pa.float64())
+IDS, YEARS = [f"r{i}" for i in range(N)], 0.5 + np.arange(N) ** 2
+SKETCH = hs.HeatSketch(8, random_state=0, affinity="dense")
+
+
+def pieces(values, kind, count):
+    """Return lists in `count` chunks, each a slice of a longer array with an offset."""
+    found = []
+    for part in np.array_split(values, count):
+        flat = pa.array(np.pad(part, ((2, 1), (0, 0))).ravel())
+        ends = D * np.arange(len(part) + 4)
+        if kind == "fixed":
+            made = pa.FixedSizeListArray.from_arrays(flat, D)
+        elif kind == "large":
+            made = pa.LargeListArray.from_arrays(ends, flat)
+        else:
+            made = pa.ListArray.from_arrays(ends.astype("i4"), flat)
+        found.append(made.slice(2, len(part)))
+    return pa.chunked_array(found)
+
+
+def saved(path, vectors, more=None, **options):
+    columns = {"id": IDS, "vector": vectors, "year": YEARS} if more is None else more
+    parquet.write_table(pa.table(columns), path, **options)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["list", "large", "fixed"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "i8", "u2"])
+@pytest.mark.parametrize("count", [1, 4])
+def test_lists_are_the_rows_of_the_array(tmp_path, kind, dtype, count):
+    values = (20 * X).astype(dtype)
+    np.save(tmp_path / "x.npy", values)
+    path = saved(tmp_path / "x.parquet", pieces(values, kind, count), row_group_size=50)
+    want, table = io.read_table(tmp_path / "x.npy"), io.read_table(path)
+    assert table.values.dtype == want.values.dtype == (np.float64 if dtype in "f8i1i8u2" else "f4")
+    assert np.array_equal(table.values, want.values)
+    assert table.columns == tuple(f"vector[{j}]" for j in range(D))
+    assert table.extra["id"].tolist() == IDS
+    assert table.extra["year"].tolist() == YEARS.tolist()
+    column = pieces(values, kind, count)
+    for given in (column, column.combine_chunks()):
+        assert np.array_equal(SKETCH.fit_transform(given), SKETCH.fit_transform(values))
+
+
+@pytest.mark.parametrize("kind", ["list", "fixed"])
+@pytest.mark.parametrize("start", [0, 33, N - 1])
+def test_blocks_are_the_rows_of_the_whole_table(tmp_path, limits, kind, start):
+    limits(block_bytes=400)  # some rows
+    path = saved(tmp_path / "x.parquet", pieces(X, kind, 3), row_group_size=50)
+    found = open_blocks(path, Reading())
+    assert (found.n, found.dtype) == (N, X.dtype)
+    tables = list(found.read(start))
+    assert max(len(table.values) for table in tables) < N / 4  # lists count with all their entries
+    table = joined(list(found.tables(7, start)))
+    assert np.array_equal(table.values, X[start:])
+    assert table.extra["id"].tolist() == IDS[start:]
+
+
+def test_a_source_by_blocks_is_mapped_as_its_array_and_keeps_its_columns(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    saved(tmp_path / "x.parquet", pieces(X, "list", 3), row_group_size=50)
+    for name in ("x.npy", "x.parquet"):
+        embed(tmp_path / name, tmp_path / f"out-{name}", SKETCH, fit_points=100, block_rows=40)
+    out = parquet.read_table(tmp_path / "out-x.parquet")
+    assert out.column_names[:2] == ["id", "year"]
+    assert out["id"].to_pylist() == IDS
+    Y = np.stack([out[name].to_numpy() for name in out.column_names[2:]], axis=1)
+    assert np.array_equal(Y, np.load(tmp_path / "out-x.npy"))
+
+
+def test_parts_of_a_folder_are_alike_even_if_one_is_empty(tmp_path):
+    for number, rows in enumerate((slice(0, 50), slice(50, 50), slice(50, None))):
+        lists = pa.array(X[rows].tolist(), LISTS)
+        saved(tmp_path / f"part-{number}.parquet", None, {"vector": lists})
+    found = open_blocks(tmp_path, Reading())
+    assert np.array_equal(joined(list(found.tables(N))).values, X)
+
+
+def test_numbers_beside_lists_are_passed_through_unless_the_lists_are_excluded(tmp_path):
+    path = saved(tmp_path / "x.parquet", pieces(X, "list", 1))
+    table = io.read_table(path)
+    assert "passed through: year (to embed these: --exclude vector)" in table.notes[0]
+    assert np.array_equal(io.read_table(path, features="vector").values, X)
+    for options in ({"exclude": "vector"}, {"features": "year"}):
+        table = io.read_table(path, **options)
+        assert table.columns == ("year",)
+        assert "left out: vector (list<" in table.notes[0]
+
+
+REFUSED = {
+    "two columns": ({"a": X, "b": X}, {}, r"several columns of lists: a, b; name .*--features a"),
+    "with others": ({"a": X, "n": YEARS}, {"features": ["a", "n"]}, "'a' are points by themselves"),
+    "encoded": ({"a": X}, {"encode": True}, "leave out encode=True .*--exclude a"),
+    "empty lists": ({"a": X[:, :0]}, {}, "no numbers in its lists"),
+    "no rows": ({"a": X[:0]}, {}, "no rows below its header"),
+    "other size": ({"a": [*X, X[0, :2]]}, {}, f"'a' holds 2 numbers in row {N}, not {D}"),
+    "integers": ({"a": [[1], [2**53 + 1]]}, {}, r"'a' holds integers in row 1, .* float64"),
+    "no numbers": (
+        {"a": [["b"], ["c"]], "n": [1, 2]},
+        {"features": "a"},
+        "'a' holds list<.*string",
+    ),
+    "of text": ({"a": [["b"], ["c"]]}, {}, r"no numeric column .*; left out: a \(list<.*string"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_point_is_refused_by_name_and_row(tmp_path, name):
+    columns, options, words = REFUSED[name]
+    arrow = {key: pa.array(list(x)) for key, x in columns.items()}
+    arrow = {key: x.cast(LISTS) if x.type == pa.null() else x for key, x in arrow.items()}
+    path = saved(tmp_path / "x.parquet", None, arrow)
+    with pytest.raises(ValueError, match=words):
+        io.read_table(path, **options)
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+def test_missing_lists_and_entries_are_gaps_of_their_rows(tmp_path, limits, blocks):
+    limits(block_bytes=400)
+    lists = X.tolist()
+    lists[3], lists[77][2] = None, None
+    for kind in (LISTS, pa.list_(pa.float64(), D)):
+        path = saved(tmp_path / "x.parquet", pa.array(lists, kind))
+        if blocks:
+            table = joined(list(open_blocks(path, Reading()).tables(N)))
+        else:
+            table = io.read_table(path)
+            dropped = io.read_table(path, missing="drop")
+            assert np.array_equal(dropped.values, np.delete(X, [3, 77], axis=0))
+            with pytest.raises(ValueError, match=r"first in row 3, column 'vector\[0\]'"):
+                io.read_table(path, missing="error")
+        gaps = np.isnan(table.values)
+        assert gaps[3].all()
+        assert gaps[77].tolist() == [False, False, True, False, False]
+        assert gaps.sum() == D + 1
+        assert np.array_equal(table.values[~gaps], X[~gaps])
+
+
+def test_new_rows_have_the_same_column_and_size(tmp_path):
+    learned = io.read_table(saved(tmp_path / "x.parquet", pieces(X, "list", 2))).learned
+    more = {"year": YEARS, "other": pieces(2 * X, "fixed", 1), "vector": pieces(X, "fixed", 1)}
+    new = saved(tmp_path / "new.parquet", None, more)
+    assert np.array_equal(read_like(new, learned).values, X)
+    cases = {
+        "no column 'vector'": {"other": pieces(X, "fixed", 1)},
+        "holds 4 numbers in row 0, not 5": {"vector": pa.array(X[:, :4].tolist())},
+        "holds double, not lists of 5 numbers": {"vector": X[:, 0]},
+    }
+    for words, columns in cases.items():
+        with pytest.raises(ValueError, match=words):
+            read_like(saved(tmp_path / "new.parquet", None, columns), learned)
+
+
+def test_commands_keep_the_columns_beside_lists_and_map_new_rows_alike(tmp_path):
+    path, np_path = saved(tmp_path / "x.parquet", pieces(X, "fixed", 2)), tmp_path / "x.npy"
+    np.save(np_path, X)
+    how = ["-q", "-m", "heat-sketch", "--n-components", "4"]
+    model, out, new = (str(tmp_path / name) for name in ("my.model", "out.parquet", "new.parquet"))
+    assert main(["embed", str(path), "-o", out, "--save-model", model, *how]) == 0
+    assert main(["embed", str(np_path), "-o", str(tmp_path / "y.npy"), *how]) == 0
+    assert main(["transform", model, str(path), "-o", new, "-q"]) == 0
+    for name in (out, new):
+        table = parquet.read_table(name)
+        assert table["id"].to_pylist() == IDS
+        Y = np.stack([table[name].to_numpy() for name in table.column_names[-4:]], axis=1)
+        assert np.array_equal(Y, np.load(tmp_path / "y.npy"))
+
+
+def test_lists_are_no_picture_unless_they_are_named(tmp_path):
+    xy = {"umap_1": X[:, 0], "umap_2": X[:, 1], "vector": pieces(X, "list", 1)}
+    path = saved(tmp_path / "picture.parquet", None, xy)
+    assert io.formats.read_embedding(path).columns == ("umap_1", "umap_2")
+    found = io.formats.read_embedding(path, coordinates=["vector"])
+    assert np.array_equal(found.values, X)
+
+
+def test_half_precision_is_read_as_single(tmp_path):
+    half = X.astype("f2")
+    path = saved(tmp_path / "x.parquet", None, {f"x{j}": half[:, j] for j in range(D)})
+    table = io.read_table(path)
+    assert table.values.dtype == np.float32
+    assert np.array_equal(table.values, half)
+    A = sparse.csr_matrix(half.astype("f4"))
+    A.data = A.data.astype("f2")  # SciPy makes none by itself
+    assert np.array_equal(SKETCH.fit_transform(A), SKETCH.fit_transform(A.astype("f4")))
+
+
+FORMS = {
+    "pandas, arrays": lambda: pd.Series([*X], index=range(5, N + 5)),
+    "pandas, lists": lambda: pd.Series(X.tolist()),
+    "pandas, Arrow": lambda: pd.Series(pieces(X, "list", 2), dtype=pd.ArrowDtype(LISTS)),
+    "polars, lists": lambda: pl.Series(X.tolist()),
+    "polars, arrays": lambda: pl.Series(X, dtype=pl.Array(pl.Float64, D)),
+    "Arrow": lambda: pieces(X, "list", 3),
+    "objects": lambda: np.array([*X, None], object)[:-1],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_column_of_arrays_is_an_array_in_python(form):
+    column, expected = FORMS[form](), SKETCH.fit_transform(X)
+    model = SKETCH.fit(column)
+    assert np.array_equal(model.embedding_, expected)
+    assert np.array_equal(model.transform(column), model.transform(X))
+    assert hs.ksum(column).epsilon == hs.ksum(X).epsilon
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_a_frame_with_one_column_of_arrays_is_that_column(make):
+    frame = make({"vector": pl.Series(X.tolist()) if make is pl.DataFrame else X.tolist()})
+    model = SKETCH.fit(frame)
+    assert np.array_equal(model.embedding_, SKETCH.fit_transform(X))
+    assert np.array_equal(model.transform(frame), model.transform(X))
+    features = [one["name"] for one in hs.report(model, frame).facts["columns"]]
+    assert features == [one["name"] for one in hs.report(model, X).facts["columns"]]
+
+
+def test_columns_of_arrays_of_other_sizes_are_refused_with_the_row():
+    ragged, gap = [*X], [*X]
+    ragged[7], gap[7] = X[7, :2], None
+    lists = pa.array([*map(np.ndarray.tolist, ragged)])
+    for column in (pd.Series(ragged), pd.Series(gap), lists, pd.Series([np.nan, *X])):
+        row = 0 if len(column) > N else 7
+        with pytest.raises(ValueError, match=f"not of one size: row {row} differs"):
+            SKETCH.fit(column)
+    with pytest.raises(ValueError, match=r"'vector' holds arrays, .* pass X\['vector'\]"):
+        SKETCH.fit(pd.DataFrame({"vector": [*X], "year": YEARS}))
