@@ -97,3 +97,18 @@ def test_notebooks_show_estimators_as_those_of_scikit_learn(make):
     assert make.__name__ in html
     assert "Not fitted" in html
     assert "href=" not in html
+
+
+@pytest.mark.slow
+def test_two_threads_may_fit_at_once_where_nothing_is_compiled(tmp_path):
+    """As in a server with two callers: the bits are those of one fit after the other."""
+    code = (
+        "import numpy as np, heatsketch as hs\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "draws = [np.random.default_rng(i).normal(size=(700, 5)) for i in range(2)]\n"
+        "fit = lambda X: hs.HeatEmbedding(random_state=0).fit_transform(X)\n"
+        "with ThreadPoolExecutor(2) as pool:\n"
+        "    at_once = list(pool.map(fit, draws))\n"
+        "print(all(np.array_equal(Y, fit(X)) for X, Y in zip(draws, at_once)))\n"
+    )
+    assert run("-c", code, NUMBA_CACHE_DIR=str(tmp_path)) == "True\n"
