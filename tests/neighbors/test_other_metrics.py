@@ -137,6 +137,7 @@ FALSE_ZERO[3, 8] = FALSE_ZERO[8, 3] = 0.0
     [
         (sparse.csr_matrix(WORDS), {"metric": "hamming"}, "metric='hamming' but X is sparse"),
         (np.triu(CASES["manhattan"][1]), {"metric": "precomputed"}, "not symmetric"),
+        (sparse.csr_matrix(FALSE_ZERO), {"metric": "precomputed"}, "neighbors=X, or weights"),
         (POINTS, {"metric": lambda x, y: -1.0}, "negative or not finite"),
         (POINTS, {"metric": "manhatten"}, "metric"),
         (POINTS, {"metric": "manhattan", "neighbors": sparse.eye(70).tocsr()}, "are both given"),

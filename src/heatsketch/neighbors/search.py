@@ -73,6 +73,12 @@ class Distances:
 
     def points(self, X: Points, *, training: bool = False) -> Points:
         """Return points as they are compared, or raise if the metric does not take them."""
+        if sparse.issparse(X) and self.precomputed:
+            raise ValueError(
+                "metric='precomputed' but X is sparse, and what it does not hold is no distance of "
+                "0; pass all distances, or points with neighbors=X, or weights of the edges with "
+                "affinity='precomputed'."
+            )
         if sparse.issparse(X) and self.metric != "manhattan":
             raise ValueError(f"metric={self.metric!r} but X is sparse; pass X.toarray().")
         if self.precomputed and training:
