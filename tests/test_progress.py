@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 
+import numba
 import numpy as np
 import pytest
 from numba.core import event
@@ -231,3 +232,13 @@ def test_an_interrupt_ends_a_run_at_once_and_leaves_no_file(tmp_path):
     assert run.returncode == 130
     assert printed.endswith("heatsketch: interrupted; no file was left half-written\n")
     assert [path.name for path in tmp_path.iterdir()] == ["points.npy"]
+
+
+def test_functions_of_others_without_a_module_are_compiled_as_if_we_were_not_there():
+    """As pynndescent 0.7 generates them: numba tells every listener of every function."""
+    scope = {}
+    exec("def twice(x):\n    return 2 * x", scope)
+    scope["twice"].__module__ = None
+    import heatsketch._compile  # noqa: F401  (it listens from now on)
+
+    assert numba.njit(scope["twice"])(3) == 6

@@ -44,7 +44,7 @@ class _Compilation(event.Listener):
     def on_start(self, event: Any) -> None:
         """Report a function of this package, at its first call on this machine."""
         function = event.data["dispatcher"].py_func
-        if function.__module__.startswith("heatsketch."):
+        if (function.__module__ or "").startswith("heatsketch."):  # generated code has no module
             logger.info("compiling %s, once", function.__qualname__)
         if self._depth == 0:
             self._started = time.time()

@@ -412,11 +412,13 @@ class DiffusionEstimator(Embedder, Weighed):
         "knn": the graph of nearest neighbours. "variable": the same graph with weights that remove
         the density of the sample. "dense": all pairs. "radius": pairs closer than 5 √(ε/2).
         "precomputed": X is a symmetric affinity, or a graph of any library (`heatsketch.graph`).
-    neighbors : NeighborIndex, transformer or sparse matrix, default=None
+    neighbors : NeighborIndex, transformer, sparse matrix or "pynndescent", default=None
         Neighbours for "knn" and "variable": a `heatsketch.neighbors.NeighborIndex`, a scikit-learn
         `KNeighborsTransformer` or another transformer that returns sparse graphs of distances, or
         the distances to the neighbours, a sparse matrix of shape (n_samples, n_samples). None: they
-        are searched; if the search is not exact, its recall is measured.
+        are searched; if the search is not exact, its recall is measured. "pynndescent": that
+        library searches, which is faster for many points of hundreds of features; the graph is
+        then another for another order of the rows, and its recall is not known.
     memory : str or joblib.Memory, default=None
         Folder of a cache of diffusions. Fits to the same points that differ only in time, columns
         or seed then build one graph, for example in ``GridSearchCV`` over `time`.

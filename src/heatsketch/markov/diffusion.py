@@ -340,7 +340,8 @@ class Diffusion:
             least 0.98 (`diagnostics["recall"]`); `NeighborIndex(X, recall=1)` is always exact. A
             KNeighborsTransformer, or any transformer that returns sparse graphs of distances, is
             fitted to X (or its directions). A sparse matrix of distances, of shape
-            (n_samples, n_samples), has none to new points.
+            (n_samples, n_samples), has none to new points. "pynndescent": as in
+            `DiffusionEstimator`.
         normalization : {"markov", "symmetric", "bistochastic"}, default="markov"
             Matrix whose rows are compared: Pᵗ with weights 1/√π, Aᵗ of the symmetric form, or Bᵗ of
             the bistochastic form.

@@ -21,6 +21,7 @@ from heatsketch._random import seed_entropy
 from heatsketch._threads import filled, for_each_tile, row_tiles, track
 from heatsketch.core.blocks import blocks_of, inverse_permutation, is_large, permuted
 from heatsketch.neighbors import Distances, NeighborIndex, Neighbors, Search, ordered_search
+from heatsketch.neighbors.search import search_by_name
 
 HARDLY_ANY = 1e-6  # affinity at the scale of the training points
 _MIN_DISTANCE = float(np.finfo(float).tiny)  # of equal points: sparse sums would drop a zero
@@ -146,7 +147,7 @@ def neighborhood_graph(
         Neighbours k of each point; with a warning n - 1 where there are fewer.
     radius : float, optional
         Join points up to this distance instead.
-    neighbors : None, NeighborIndex, transformer or CSR matrix (n, n)
+    neighbors : None, NeighborIndex, transformer, CSR matrix (n, n) or "pynndescent"
         The search to use: see `neighbors.ordered_search`.
     merge : bool, default True
         Whether points with equal coordinates share a vertex; those of a given graph never do.
@@ -162,6 +163,8 @@ def neighborhood_graph(
         radius = check_number(radius, "radius", low=0, open_low=True)
     else:
         n_neighbors = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
+    if isinstance(neighbors, str):
+        neighbors = search_by_name(neighbors, min(int(n_neighbors or 0), len(X) - 1))
     search, _, place = ordered_search(neighbors, X, join=merge)
     # Vertex v is the point order[v] of the search, whose points are in the order of their content.
     order = search.order() if is_large(search.n) else None

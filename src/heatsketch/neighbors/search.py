@@ -918,6 +918,18 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> tuple[Sea
     return search, rows, place
 
 
+def search_by_name(name: str, n_neighbors: int) -> Any:
+    """Return the transformer of another library that finds this many neighbours."""
+    check_choice(name, "neighbors", ("pynndescent",))
+    try:
+        from pynndescent import PyNNDescentTransformer
+    except ImportError as error:
+        raise ImportError(
+            "neighbors='pynndescent' needs that library; run pip install pynndescent."
+        ) from error
+    return PyNNDescentTransformer(n_neighbors=n_neighbors + 1, random_state=0)
+
+
 def are_equal(a: Points, b: Points) -> bool:
     """Say whether two arrays or two CSR matrices hold the same numbers."""
     if a is b:
