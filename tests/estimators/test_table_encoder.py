@@ -614,3 +614,22 @@ def test_a_rank_of_spans_says_that_it_is_one():
     spans = np.arange(9).astype("m8[h]")
     assert hs.TableEncoder({"x": "rank"}).fit({"x": spans}).describe() == "x: rank"
     assert hs.TableEncoder().fit({"x": spans}).describe() == "x: span of time"
+
+
+ASKED = {**ORDER, "whole": "rank", "wait": "category"}
+
+
+@pytest.mark.parametrize("by_parts", [False, True])
+def test_the_order_of_rows_changes_no_bit(by_parts):
+    p = np.random.default_rng(3).permutation(N)
+    permuted = {name: np.asarray(column)[p] for name, column in COLUMNS.items()}
+
+    def fitted(table):
+        if by_parts:
+            return hs.TableEncoder._of_parts({name: x} for name, x in table.items())
+        return hs.TableEncoder(ASKED).fit(table)
+
+    one, other = fitted(COLUMNS), fitted(permuted)
+    Z = one.transform(COLUMNS)
+    assert_array_equal(other.transform(permuted), Z[p])
+    assert_array_equal(other._middle(Z[p]), one._middle(Z))

@@ -167,8 +167,8 @@ class Column:
         """Return the median of rows (n, w), or the most frequent category, as numbers (w,)."""
         if self.kind != "category":
             return np.nanmedian(numbers, axis=0)  # type: ignore[no-any-return]
-        shares = np.nanmean(numbers, axis=0)
-        return np.where(np.arange(len(shares)) == shares.argmax(), 1 / self.scale, 0.0)
+        counts = np.count_nonzero(numbers > 0, axis=0)  # in the own one it is positive
+        return np.where(np.arange(len(counts)) == counts.argmax(), 1 / self.scale, 0.0)
 
     def in_units(self, numbers: Array) -> Array:
         """Return numbers (n, w) in the unit of the column; a date in years, a category as 0, 1."""
@@ -285,7 +285,7 @@ def fitted_column(name: Any, column: Any, asked: Any, least: int) -> Column:
         )
     if there.min() == there.max():
         return Column(name, "left out", "constant", dtype)
-    numbers = as_numbers(there, name)
+    numbers = np.sort(as_numbers(there, name))  # so that sums do not depend on the order of rows
     with np.errstate(over="ignore", invalid="ignore"):
         mean = float(numbers.mean())
         scale = float((numbers - mean).std())  # also where a mean beside 2^53 is rounded
@@ -329,7 +329,7 @@ def _of_categories(name: Any, kind: str, there: Array, order: Any, least: int) -
                     f"{there.tolist()[0]!r}; pass each of its categories once, in their order."
                 )
         column = Column(name, kind, "", dtype, found, np.ones(len(found), int))
-        ranks = column._plain(there)
+        ranks = np.sort(column._plain(there), axis=0)  # so that sums do not depend on the order
         scale = float(ranks.std())
         if not scale:
             return Column(name, "left out", "constant", dtype)

@@ -354,7 +354,7 @@ def refined(
     if given is None and how.standardize:
         from sklearn.preprocessing import StandardScaler
 
-        scaler = StandardScaler(with_mean=not is_sparse).fit(values)
+        scaler = StandardScaler(with_mean=not is_sparse).fit(_with_sorted_columns(values))
         learned |= {"mean": 0.0 if is_sparse else scaler.mean_, "scale": scaler.scale_}
     if "scale" in learned:  # constant columns become 0; sparse ones are not centred
         mean, scale = learned["mean"], learned["scale"]
@@ -365,6 +365,17 @@ def refined(
         values = scaled.astype(values.dtype, copy=False)
         table = replace(table, values=values, notes=(*table.notes, "columns standardised"))
     return replace(table, learned=learned)
+
+
+def _with_sorted_columns(values: Any) -> Any:
+    """Return points with each column sorted, so that sums do not depend on the order of rows."""
+    if not sparse.issparse(values):
+        return np.sort(values, axis=0)
+    columns = values.tocsc(copy=True)
+    columns.sum_duplicates()
+    place = np.repeat(np.arange(columns.shape[1]), np.diff(columns.indptr))
+    columns.data = columns.data[np.lexsort((columns.data, place))]
+    return columns
 
 
 def _with_features(table: Table, how: Reading) -> Table:
