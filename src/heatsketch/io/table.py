@@ -420,9 +420,12 @@ def in_numbers(table: Table, learned: Learned, first_row: int = 0) -> Table:
         encoder = learned["encoder"]
         values = encoder.transform(columns)
     names = tuple(encoder.get_feature_names_out())
-    without = [f"{n} ({one.why})" for n, one in encoder.columns_.items() if one.kind == "left out"]
+    told = {n: one for n, one in encoder.columns_.items() if one.why}
+    without = [f"{n} ({one.why})" for n, one in told.items() if one.kind == "left out"]
     note = f"{len(names)} features of {len(columns) - len(without)} columns"
     note += f"; left out: {listed(without, _TOLD)}" if without else ""
+    odd = [f"{n} ({one.why})" for n, one in told.items() if one.kind != "left out"]
+    note += f"; categories: {listed(odd, _TOLD)}" if odd else ""
     return replace(table, values=values, columns=names, notes=(*table.notes, note), mixed=None)
 
 
