@@ -245,3 +245,24 @@ def test_places_that_cannot_be_joined_or_used_are_refused(run, grown):
     other = ("-m", "heat-sketch", "-o", "b.csv")
     refused = run("embed", "new.csv", "--places", "old-map.csv", *other, code=2)
     assert "--places belongs to heat-embedding" in refused.err
+
+
+@pytest.mark.parametrize("how", [("--encode",), ("--encode", "--missing", "median"), ()])
+@pytest.mark.parametrize("ids", ["text", "numbers"])
+def test_features_that_never_repeat_join_files_in_another_order(run, how, ids):
+    """With --encode names are features that are left out, and numbers are features anyway."""
+    rng = np.random.default_rng(4)
+    p, numbers = rng.permutation(60), rng.choice(10**6, 60, replace=False)
+    fid = numbers if ids == "numbers" else [f"F{number:06d}" for number in numbers]
+    points = frame(X, ["g1", "g2", "g3"], fid=fid, colour=["red", "green"] * 30)
+    points.iloc[p].to_csv("points.csv", index=False)
+    points[["g1", "g2", "g3", "colour"]].iloc[p].to_csv("bare.csv", index=False)
+    frame(X[:, :2], ["PC1", "PC2"], fid=fid).to_csv("picture.csv", index=False)
+    frame(X[p, :2], ["PC1", "PC2"], fid=np.asarray(fid)[p]).to_csv("ordered.csv", index=False)
+    said = run("score", "points.csv", "picture.csv", *TIME, *how)
+    assert said.lines["embedding"] == "picture.csv: PC1, PC2; joined by 'fid'"
+    assert log_L(said) == log_L(run("score", "points.csv", "ordered.csv", *TIME, *how))
+    audited = run("audit", "points.csv", "picture.csv", "-o", "page.html", *how)
+    assert audited.lines["picture"].endswith("joined by 'fid'")
+    by_row = run("score", "bare.csv", "ordered.csv", *TIME, *how)
+    assert by_row.lines["embedding"].endswith("joined by row")

@@ -19,6 +19,7 @@ CASES = {  # points or affinities, and options
     "heat": (X, "--filter heat --time 2.5"),
     "bistochastic": (X, "--normalization bistochastic --time 3 --n-neighbors 7"),
     "duplicates": (np.vstack([X[:20], X]), ""),
+    "gaps": (np.where(np.random.default_rng(2).random(X.shape) < 0.1, np.nan, X), "--missing keep"),
     "given": (hs.gaussian_affinity(X, epsilon=1.0), "--affinity precomputed --alpha 0.5"),
 }
 

@@ -294,6 +294,19 @@ def test_estimators_graphs_and_points_are_audited_alike():
     assert hs.audit(graph, Y, random_state=0).trust.mean() > 0.7
 
 
+def test_an_audit_does_not_know_a_layout_whose_distances_can_be_compared_by_eye():
+    X = hs.datasets.circle(300, rng=0)[0]
+    said = {}
+    for layout in ("linear", "free"):
+        picture = hs.HeatEmbedding(layout=layout, random_state=0).fit(X)
+        said[layout] = picture.quality_.describe()
+        audited = hs.audit(X, picture.embedding_, random_state=0).quality
+        assert audited.within >= 0.8
+        assert "compared by eye" not in audited.describe()
+    assert "compared by eye" in said["linear"]
+    assert "compared by eye" not in said["free"]
+
+
 def blobs(count=8, size=60, seed=0):
     """Return separate blobs on a circle, and the number of the blob of each point."""
     blob = np.repeat(np.arange(count), size)

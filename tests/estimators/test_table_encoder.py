@@ -136,9 +136,9 @@ def test_rare_categories_are_pooled_and_names_left_out():
     names = [f"person {i}" for i in range(200)]
     encoder = hs.TableEncoder().fit({"word": words, "name": names, "one": [1] * 200})
     assert encoder.get_feature_names_out().tolist() == ["word=a", "word=b", "word=(rare)"]
-    Z = encoder.transform(
-        {"word": ["rare 0", "rare 3", "never seen"], "name": names[:3], "one": [1, 1, 1]}
-    )
+    rows = {"word": ["rare 0", "rare 3", "never seen"], "name": names[:3], "one": [1, 1, 1]}
+    with pytest.warns(hs.ScaleWarning, match="rows 2.*'never seen'"):
+        Z = encoder.transform(rows)
     assert len(np.unique(Z, axis=0)) == 1
     assert encoder.inverse_transform(Z)["word"].tolist() == [None] * 3
     said = encoder.describe()
@@ -150,7 +150,8 @@ def test_rare_categories_are_pooled_and_names_left_out():
 def test_a_new_category_without_a_pool_is_equally_far_from_all():
     encoder = hs.TableEncoder().fit({"word": ["a", "b", "c"] * 9})
     known = encoder.transform({"word": ["a", "b", "c"]})
-    new = encoder.transform({"word": ["d"]})
+    with pytest.warns(hs.ScaleWarning, match="column 'word' 'd' in 1 row"):
+        new = encoder.transform({"word": ["d"]})
     assert_allclose(cdist(new, known), cdist(new, known)[0, 0])
 
 
@@ -565,7 +566,8 @@ def test_spans_of_pandas_in_objects_keep_nanoseconds():
 
 def test_a_span_between_categories_is_none_of_them():
     encoder = hs.TableEncoder({"x": "category"}).fit({"x": np.array([1, 2, 3] * 3, "m8[us]")})
-    Z = encoder.transform({"x": np.array([1500, 2000], "m8[ns]")})
+    with pytest.warns(hs.ScaleWarning, match="rows 0"):
+        Z = encoder.transform({"x": np.array([1500, 2000], "m8[ns]")})
     assert_array_equal(Z > 0, [[False, False, False], [False, True, False]])
 
 
@@ -614,3 +616,58 @@ def test_a_rank_of_spans_says_that_it_is_one():
     spans = np.arange(9).astype("m8[h]")
     assert hs.TableEncoder({"x": "rank"}).fit({"x": spans}).describe() == "x: rank"
     assert hs.TableEncoder().fit({"x": spans}).describe() == "x: span of time"
+
+
+ASKED = {**ORDER, "whole": "rank", "wait": "category"}
+
+
+@pytest.mark.parametrize("by_parts", [False, True])
+def test_the_order_of_rows_changes_no_bit(by_parts):
+    p = np.random.default_rng(3).permutation(N)
+    permuted = {name: np.asarray(column)[p] for name, column in COLUMNS.items()}
+
+    def fitted(table):
+        if by_parts:
+            return hs.TableEncoder._of_parts({name: x} for name, x in table.items())
+        return hs.TableEncoder(ASKED).fit(table)
+
+    one, other = fitted(COLUMNS), fitted(permuted)
+    Z = one.transform(COLUMNS)
+    assert_array_equal(other.transform(permuted), Z[p])
+    assert_array_equal(other._middle(Z[p]), one._middle(Z))
+
+
+def test_new_categories_are_named_once_with_their_rows():
+    encoder = hs.TableEncoder().fit({"word": list("aab") * 9, "size": list("xyz") * 9})
+    new = {"word": ["a", "q", None, "q", "r"], "size": ["w", "x", "y", "z", ""]}
+    with pytest.warns(hs.ScaleWarning) as found:
+        encoder.transform(new)
+    (warning,) = found
+    assert warning.message.about[0].tolist() == [0, 1, 3, 4]
+    text = str(warning.message)
+    assert "column 'word' 'q', 'r' in 3 row(s); column 'size' 'w' in 1 row(s)" in text
+
+
+def test_text_that_looks_numeric_is_named():
+    ages = [*map(str, range(20, 60)), "?", "-", "unknown", "?"]
+    with pytest.warns(UserWarning, match=r"'age' holds '\?' in row 40 \(4 such cells\).*looks num"):
+        hs.TableEncoder(min_frequency=1).fit({"age": ages, "x": range(len(ages))})
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (["1", "2", "3"] * 9, None),  # codes
+        (["1", "a", "b"] * 9, None),
+        (["1", "2", "?"] * 9, "category"),
+        (["1", "2", ""] * 9, None),
+    ],
+)
+def test_text_that_holds_numbers_alone_or_few_or_is_declared_is_not_named(column, kind, recwarn):
+    hs.TableEncoder(kind and {"code": kind}).fit({"code": column})
+    assert not recwarn
+
+
+def test_a_single_category_beside_rare_ones_is_no_plural():
+    encoder = hs.TableEncoder(min_frequency=5).fit({"word": ["a"] * 20 + list("bc")})
+    assert encoder.describe() == "word: 1 category (a; 2 rare ones pooled)"

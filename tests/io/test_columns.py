@@ -4,11 +4,13 @@ import numpy as np
 import openpyxl
 import pyarrow as pa
 import pytest
+from numpy.testing import assert_array_equal
 from pyarrow import parquet
 from scipy import sparse
 
 from heatsketch import io
 from heatsketch.io.formats import read_like
+from heatsketch.io.table import Reading, Table, refined
 from problems.messy_tables import X, saved, text
 
 
@@ -145,3 +147,17 @@ def test_scales_of_sparse_points_are_those_of_the_same_points_in_an_array(tmp_pa
     centred = io.read_table(tmp_path / "t.npy", standardize=True).learned
     with pytest.raises(ValueError, match=r"t\.npz is sparse, but .* centred .* a dense array"):
         read_like(tmp_path / "t.npz", centred)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix, sparse.csc_matrix])
+def test_the_order_of_rows_changes_no_bit_of_standardised_columns(make):
+    rng = np.random.default_rng(5)
+    X = rng.normal(3, 20, (900, 4)) * (rng.random((900, 4)) < 0.6)
+    p = rng.permutation(900)
+
+    def standardised(X):
+        table = Table(make(X), tuple("abcd"), {}, None, "X")
+        values = refined(table, Reading(standardize=True)).values
+        return values.toarray() if sparse.issparse(values) else values
+
+    assert_array_equal(standardised(X[p]), standardised(X)[p])

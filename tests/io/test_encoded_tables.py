@@ -246,3 +246,12 @@ def test_a_column_of_lists_is_not_encoded(kind, tmp_path):
         io.read_table(tmp_path / "t.parquet", encode=True)
     found = io.read_table(tmp_path / "t.parquet", encode=True, exclude="lists")
     assert found.columns == ("x",)
+
+
+def test_dates_that_are_read_as_categories_are_named(tmp_path):
+    days = [f"{11 + i % 4}/0{1 + i % 4}/2024" for i in range(N)]
+    table = io.read_table(write(tmp_path / "days.csv", born=days), label="outcome", encode=True)
+    *_, named = table.notes[-1].partition("; categories: ")
+    assert named.startswith("born (looks like dates, day or month first?")
+    plain = io.read_table(write(tmp_path / "plain.csv"), label="outcome", encode=True)
+    assert "day or month first?" not in "".join(plain.notes)

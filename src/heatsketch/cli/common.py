@@ -145,11 +145,12 @@ def shared_ids(args: Namespace, first: io.Table, second: io.Table) -> SharedIds 
     Columns of the same name need common entries; texts of other names most entries of the smaller
     file; numbers of rows, and columns of numbers that are not called ids, all of them.
     """
-    found, theirs = [], naming_columns(args, second)
-    for one, a in naming_columns(args, first).items():
-        for other, b in theirs.items():
+    ours, theirs = first.names | first.extra, second.names | second.extra
+    found, others = [], naming_columns(args, second, ours)
+    for one, a in naming_columns(args, first, theirs).items():
+        for other, b in others.items():
             same = one == other or (is_id(one) and is_id(other))
-            columns = first.extra[one], second.extra[other]
+            columns = ours[one], theirs[other]
             are_texts = all(column.dtype.kind in "OU" for column in columns)
             if not (same or are_texts):
                 continue
@@ -165,9 +166,10 @@ def shared_ids(args: Namespace, first: io.Table, second: io.Table) -> SharedIds 
 
 def warn_of_order(args: Namespace, first: io.Table, second: io.Table) -> None:
     """Warn if rows of two files are joined by their order, but a column of both says otherwise."""
-    ids = {*naming_columns(args, first)} & {*naming_columns(args, second)}
-    for name in [name for name in first.extra if name in second.extra]:
-        a, b = entries(first.extra[name]), entries(second.extra[name])
+    ours, theirs = first.names | first.extra, second.names | second.extra
+    ids = {*naming_columns(args, first, theirs)} & {*naming_columns(args, second, ours)}
+    for name in [name for name in ours if name in theirs]:
+        a, b = entries(ours[name]), entries(theirs[name])
         disagree = name in ids and not (are_row_numbers(a) or are_row_numbers(b))
         if a != b and len(a) == len(b) and (disagree or sorted(a) == sorted(b)):
             row = next(row for row, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
@@ -180,14 +182,18 @@ def warn_of_order(args: Namespace, first: io.Table, second: io.Table) -> None:
             return
 
 
-def naming_columns(args: Namespace, table: io.Table) -> dict[str, list[str]]:
+def naming_columns(
+    args: Namespace, table: io.Table, others: Collection[str] = ()
+) -> dict[str, list[str]]:
     """Return the columns that may name points, as text: those given by --id, if there are any.
 
-    Else these are columns called ids, then texts and whole numbers without a repetition or gap.
+    Else these are columns called ids, then texts and whole numbers without a repetition or gap;
+    features among them if they are among the `others`, the columns of another file.
     """
     found = {name: entries(column) for name, column in id_columns(args, table).items()}
     asked = {*found} & {*(args.ids or ())}
-    for name, column in () if asked else table.extra.items():
+    features = {name: column for name, column in table.names.items() if name in others}
+    for name, column in () if asked else (table.extra | features).items():
         words = entries(column) if column.dtype.kind in "OUiu" else []
         if len(words) > 1 and len({*words, "None", ""}) == len(words) + 2:
             found.setdefault(name, words)

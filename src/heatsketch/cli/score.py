@@ -4,6 +4,9 @@ from argparse import Namespace
 from functools import cache
 from typing import Any
 
+import numpy as np
+from scipy.sparse import issparse
+
 import heatsketch as hs
 from heatsketch import io
 from heatsketch._messages import warn
@@ -16,6 +19,7 @@ from heatsketch.io.metadata import Record, read_metadata
 from heatsketch.markov.rows import leading_pairs
 from heatsketch.metrics.distances import DiffusionDistances
 from heatsketch.metrics.distortions import distortion_from
+from heatsketch.neighbors.missing import Donors
 from heatsketch.reports.facts import kept
 from heatsketch.spectral.filters import FILTERS
 
@@ -43,7 +47,12 @@ def run(args: Namespace) -> dict[str, str] | None:
     precomputed = options.get("affinity") == "precomputed"
     make: Any = hs.Diffusion.from_affinity if precomputed else hs.Diffusion.from_points
     known = {name: options[name] for name in defaults(make) if name in options}
-    diffusion = make(table.values, **known)
+    points, notes = table.values, list(table.notes)
+    if not precomputed and not issparse(points) and np.isnan(points).any():  # as in a fit
+        donors = Donors.of(points, known.get("n_neighbors", defaults(make)["n_neighbors"]))
+        points = donors.fill(points)
+        notes.append("gaps filled by the nearest rows, as embed does")
+    diffusion = make(points, **known)
     leading = cache(leading_pairs)  # the choice of the time and the distances need the same
     time = resolve_time(diffusion, time, filter=filter, leading=leading)
     wanted = DiffusionDistances.from_operator(
@@ -59,7 +68,7 @@ def run(args: Namespace) -> dict[str, str] | None:
     stretched, shrunk = (f"{names[i]} and {names[j]}" for i, j in worst)
     quantiles = ", ".join(f"{level}: {ratio:.3g}" for level, ratio in result.quantiles.items())
     return {
-        "changed": "; ".join(table.notes),
+        "changed": "; ".join(notes),
         "embedding": shown,
         "time": f"{time:g} ({whence})",
         "pairs": f"{result.n_pairs:,}: {result.looked_at} (seed {seed})",

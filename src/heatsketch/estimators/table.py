@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from heatsketch._arrays import Array
 from heatsketch._checks import check_choice, check_number, is_missing, read_array
+from heatsketch._messages import warn, warn_of_rows
 from heatsketch._state import at_once
 from heatsketch._words import did_you_mean
 
@@ -115,15 +116,19 @@ class Column:
             return "span of time" if (self.kind, self.dtype) == ("number", "m") else self.kind
         said = [", ".join(_few(self.kept.tolist()))]
         said += [f"{len(self.rare):,} rare ones pooled"] if len(self.rare) else []
-        return f"{len(self.kept)} categories ({'; '.join([*said, *[self.why] * bool(self.why)])})"
+        noun = "category" if len(self.kept) == 1 else "categories"
+        return f"{len(self.kept)} {noun} ({'; '.join([*said, *[self.why] * bool(self.why)])})"
 
-    def read(self, column: Any) -> Array:
-        """Return the numbers (n, w) of the values of a column; NaN where they are missing."""
+    def read(self, column: Any) -> tuple[Array, dict[int, Any]]:
+        """Return the numbers (n, w) of the values of a column; NaN where they are missing.
+
+        Also returned are new categories, which the fit did not see, by their rows.
+        """
         values, missing, _ = read_column(column, self.name, as_text=self.dtype == "O")
         there = values[~missing]
         found = np.full((len(values), len(self.names)), np.nan)
         if not len(there):
-            return found
+            return found, {}
         if not _are_alike(letter_of(there), self.dtype):
             are_dates = self.dtype == "M"
             other = next(x for x in there.tolist() if not (are_dates and ISO_DATE.match(str(x))))
@@ -132,7 +137,12 @@ class Column:
                 "now; pass values of the same type."
             )
         found[~missing] = (self._plain(there) - self.mean) / self.scale
-        return found
+        if self.kind != "category":
+            return found, {}
+        is_own = found[:, : len(self.kept)].any(axis=1)  # NaN, too
+        rows = np.flatnonzero(~is_own)
+        new = rows[self.codes(values[rows]) < 0]
+        return found, dict(zip(new.tolist(), values[new].tolist(), strict=True))
 
     def _plain(self, there: Array) -> Array:
         """Return what values (n,) are before they are scaled, (n, w)."""
@@ -167,8 +177,8 @@ class Column:
         """Return the median of rows (n, w), or the most frequent category, as numbers (w,)."""
         if self.kind != "category":
             return np.nanmedian(numbers, axis=0)  # type: ignore[no-any-return]
-        shares = np.nanmean(numbers, axis=0)
-        return np.where(np.arange(len(shares)) == shares.argmax(), 1 / self.scale, 0.0)
+        counts = np.count_nonzero(numbers > 0, axis=0)  # in the own one it is positive
+        return np.where(np.arange(len(counts)) == counts.argmax(), 1 / self.scale, 0.0)
 
     def in_units(self, numbers: Array) -> Array:
         """Return numbers (n, w) in the unit of the column; a date in years, a category as 0, 1."""
@@ -264,6 +274,8 @@ def fitted_column(name: Any, column: Any, asked: Any, least: int) -> Column:
         return Column(name, "left out", "no value", dtype)
     if kind is None:
         kind = _KIND_OF[dtype] if order is None else "ordered" if order else "category"
+    if asked is None and order is None and dtype == "O":
+        _warn_of_numbers(values, missing, name)
     if kind in ("ordered", "category"):
         order = order if isinstance(asked, str | None) else list(asked)
         made = _of_categories(name, kind, there, order, least)
@@ -285,7 +297,7 @@ def fitted_column(name: Any, column: Any, asked: Any, least: int) -> Column:
         )
     if there.min() == there.max():
         return Column(name, "left out", "constant", dtype)
-    numbers = as_numbers(there, name)
+    numbers = np.sort(as_numbers(there, name))  # so that sums do not depend on the order of rows
     with np.errstate(over="ignore", invalid="ignore"):
         mean = float(numbers.mean())
         scale = float((numbers - mean).std())  # also where a mean beside 2^53 is rounded
@@ -309,6 +321,30 @@ def fitted_column(name: Any, column: Any, asked: Any, least: int) -> Column:
     return Column(name, kind, "", dtype, quantiles=quantiles, mean=mean, scale=scale)
 
 
+def _warn_of_numbers(values: Array, missing: Array, name: Any) -> None:
+    """Warn of a column of text in which at least half of the cells are numbers, but not all."""
+    counts = Counter(values[~missing].tolist())
+    others = [word for word in counts if not _is_number(word)]
+    n_cells = sum(counts[word] for word in others)
+    half = 2 * n_cells <= counts.total() or 2 * len(others) <= len(counts)
+    if others and half:
+        row = values.tolist().index(others[0])
+        warn(
+            UserWarning,
+            f"column {name!r} holds {others[0][:80]!r} in row {row} ({n_cells:,} such cells); the "
+            "column looks numeric but this is not a number, so that all its values are "
+            "categories. Make such cells missing and the others numbers; or, if these are "
+            f"categories, pass columns={{{name!r}: 'category'}}.",
+        )
+
+
+def _is_number(word: str) -> bool:
+    with suppress(ValueError):
+        float(word)
+        return True
+    return False
+
+
 def _of_categories(name: Any, kind: str, there: Array, order: Any, least: int) -> Column:
     """Return a column of categories, without those that do not occur unless they are ordered."""
     dtype = letter_of(there)
@@ -329,7 +365,7 @@ def _of_categories(name: Any, kind: str, there: Array, order: Any, least: int) -
                     f"{there.tolist()[0]!r}; pass each of its categories once, in their order."
                 )
         column = Column(name, kind, "", dtype, found, np.ones(len(found), int))
-        ranks = column._plain(there)
+        ranks = np.sort(column._plain(there), axis=0)  # so that sums do not depend on the order
         scale = float(ranks.std())
         if not scale:
             return Column(name, "left out", "constant", dtype)
@@ -742,6 +778,20 @@ def _rounded(values: Array, name: str) -> Array:
 _MOST_SHOWN = 5  # names in a message
 
 
+def _warn_of_new(found: Mapping[Any, Mapping[int, Any]]) -> None:
+    """Warn of categories that the fit did not see, which are given by column and row."""
+    said = [
+        f"column {name!r} {', '.join(_few([*map(repr, dict.fromkeys(new.values()))]))} "
+        f"in {len(new):,} row(s)"
+        for name, new in found.items()
+    ]
+    if said:
+        rows = np.array(sorted({row for new in found.values() for row in new}))
+        what = "hold categories that the fit did not see"
+        do = "such a category counts as rare, or is 0 everywhere; fit again with rows that have it"
+        warn_of_rows(rows, f"{what}: {'; '.join(_few(said))}; {do}.")
+
+
 @dataclass(eq=False, repr=False)
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode a table of mixed columns as numbers whose Euclidean distances make sense.
@@ -762,7 +812,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     - "category": a number for each category, 1 / √(1 - Σ p²) in the own one and 0 in the others,
       where p are the shares of the categories. All different categories are equally far. Text,
       other objects that compare, and categories without order. Rare categories share one number.
-      A new category counts as rare, or has 0 everywhere.
+      A new category counts as rare, or has 0 everywhere, and `transform` warns of it.
     - "left out": columns without a value, with a single one, and names, whose values are all rare.
 
     Missing entries (NaN, None, NaT, NA, empty text) stay NaN, in all numbers of their column.
@@ -893,8 +943,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         table, _ = self._read(X, reset=False)
         columns = self.columns_.items()
-        blocks = [column.read(table[name]) for name, column in columns if column.kind != "left out"]
-        return np.hstack(blocks)
+        read = {n: column.read(table[n]) for n, column in columns if column.kind != "left out"}
+        _warn_of_new({name: new for name, (_, new) in read.items() if new})
+        return np.hstack([numbers for numbers, _ in read.values()])
 
     def inverse_transform(self, X: Any) -> Any:
         """Return the table of rows of numbers, each value the nearest that there is.

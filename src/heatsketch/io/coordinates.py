@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from heatsketch._arrays import Array
 from heatsketch.io.files import listed
-from heatsketch.io.table import EXACT, Names, Table
+from heatsketch.io.table import Names, Table, whole_numbers
 
 # Names of coordinates: one stem with numbers, or with x, y, z: UMAP1, umap-0, PC_2, x, tSNE_y.
 _NUMBERED = re.compile(r"(.*?)[ _.-]?\d+")
@@ -38,16 +37,9 @@ def with_coordinates_only(mapped: Table, points: Table) -> Table:
     chosen = _chosen(mapped, passed, points.columns)
     values = np.asarray(mapped.values)
     numbers = dict(zip(mapped.columns, values.T, strict=True))
-    others = {name: _whole(column) for name, column in numbers.items() if name not in chosen}
+    others = {name: whole_numbers(column) for name, column in numbers.items() if name not in chosen}
     kept = values[:, [mapped.columns.index(name) for name in chosen]]
     return replace(mapped, values=kept, columns=chosen, extra=mapped.extra | others)
-
-
-def _whole(column: Array) -> Array:
-    """Return numbers as integers if they are."""
-    exact = np.isfinite(column) & (np.abs(column) < EXACT)
-    is_whole = exact.all() and (column == np.round(column)).all()
-    return column.astype(np.int64) if is_whole else column
 
 
 def _chosen(mapped: Table, passed: Container[str], features: Names) -> Names:

@@ -74,6 +74,9 @@ class Table:
     lists : tuple of str
         Columns of lists: first the one whose entries are the features, if there is one; the others
         are left out.
+    names : dict
+        Text and whole numbers without a repetition or gap that are no ids and labels, as in the
+        file: they may name the points, and join them to another file that has them.
 
     See Also
     --------
@@ -93,12 +96,14 @@ class Table:
     mixed: dict[str, Any] | None = None  # columns of all types, which are to be encoded
     passed_over: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
+    names: dict[str, Array] = field(default_factory=dict)
 
     def take(self, rows: Any) -> "Table":
         """Return the rows of a mask, a slice or an array of numbers."""
         extra = {name: column[rows] for name, column in self.extra.items()}
+        names = {name: column[rows] for name, column in self.names.items()}
         numbers = None if self.rows is None else self.rows[rows]
-        return replace(self, values=self.values[rows], extra=extra, rows=numbers)
+        return replace(self, values=self.values[rows], extra=extra, rows=numbers, names=names)
 
     def named_extra(self, reserved: Container[str]) -> dict[str, Array]:
         """Return the ids and labels, renamed where the embedding has the same name."""
@@ -311,6 +316,7 @@ def refuse_merged(name: str, numbers: Array, cells: Any, place: Callable[[int], 
 
 
 _TOLD = 30  # columns in a note
+_FEW = 100  # entries in which most columns repeat one
 
 # Features, medians and scales of a table, for other rows of the same kind: "columns" (names of the
 # features), "medians" (d,), which fill gaps if this was requested, "mean" and "scale" (d,) of
@@ -332,7 +338,8 @@ def refined(
     if "encoder" in table.learned:  # a block of encoded rows
         learned = learned | table.learned
     else:
-        table = _with_features(table, how)
+        names = _names_in(table) if first_row is None else {}
+        table = replace(_with_features(table, how), names=names)
         learned = learned | {"columns": table.columns}
         table = in_numbers(table, learned, first_row or 0) if how.encode else table
     values, is_sparse = table.values, sparse.issparse(table.values)
@@ -354,7 +361,7 @@ def refined(
     if given is None and how.standardize:
         from sklearn.preprocessing import StandardScaler
 
-        scaler = StandardScaler(with_mean=not is_sparse).fit(values)
+        scaler = StandardScaler(with_mean=not is_sparse).fit(_with_sorted_columns(values))
         learned |= {"mean": 0.0 if is_sparse else scaler.mean_, "scale": scaler.scale_}
     if "scale" in learned:  # constant columns become 0; sparse ones are not centred
         mean, scale = learned["mean"], learned["scale"]
@@ -365,6 +372,45 @@ def refined(
         values = scaled.astype(values.dtype, copy=False)
         table = replace(table, values=values, notes=(*table.notes, "columns standardised"))
     return replace(table, learned=learned)
+
+
+def _names_in(table: Table) -> dict[str, Array]:
+    """Return the features that may name the points: text and whole numbers that never repeat."""
+    columns, values = table.mixed, table.values
+    if columns is None:
+        if sparse.issparse(values) or table.columns == default_names(values):
+            return {}
+        columns = dict(zip(table.columns, values.T, strict=True))
+    found = {}
+    for name, column in columns.items():
+        if isinstance(column, np.ndarray):
+            entries = whole_numbers(column)
+            may_name = entries.dtype.kind == "i"
+        else:  # of Arrow
+            entries = np.array(column.to_pylist(), dtype=object)
+            may_name = all(isinstance(entry, str) for entry in entries)
+        few = entries[:_FEW]
+        if may_name and len({*few}) == len(few) and len({*entries}) == len(entries):
+            found[name] = entries
+    return found
+
+
+def whole_numbers(column: Array) -> Array:
+    """Return numbers (n,) as integers if they are."""
+    exact = np.isfinite(column) & (np.abs(column) < EXACT)
+    is_whole = exact.all() and (column == np.round(column)).all()
+    return column.astype(np.int64) if is_whole else column
+
+
+def _with_sorted_columns(values: Any) -> Any:
+    """Return points with each column sorted, so that sums do not depend on the order of rows."""
+    if not sparse.issparse(values):
+        return np.sort(values, axis=0)
+    columns = values.tocsc(copy=True)
+    columns.sum_duplicates()
+    place = np.repeat(np.arange(columns.shape[1]), np.diff(columns.indptr))
+    columns.data = columns.data[np.lexsort((columns.data, place))]
+    return columns
 
 
 def _with_features(table: Table, how: Reading) -> Table:
@@ -409,9 +455,12 @@ def in_numbers(table: Table, learned: Learned, first_row: int = 0) -> Table:
         encoder = learned["encoder"]
         values = encoder.transform(columns)
     names = tuple(encoder.get_feature_names_out())
-    without = [f"{n} ({one.why})" for n, one in encoder.columns_.items() if one.kind == "left out"]
+    told = {n: one for n, one in encoder.columns_.items() if one.why}
+    without = [f"{n} ({one.why})" for n, one in told.items() if one.kind == "left out"]
     note = f"{len(names)} features of {len(columns) - len(without)} columns"
     note += f"; left out: {listed(without, _TOLD)}" if without else ""
+    odd = [f"{n} ({one.why})" for n, one in told.items() if one.kind != "left out"]
+    note += f"; categories: {listed(odd, _TOLD)}" if odd else ""
     return replace(table, values=values, columns=names, notes=(*table.notes, note), mixed=None)
 
 

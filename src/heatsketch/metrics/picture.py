@@ -67,7 +67,8 @@ class PictureQuality(NamedTuple):
         beyond three dimensions.
     is_free : bool
         Whether the points of the picture were free, so that it keeps neighbours and the order of
-        distances rather than the distances.
+        distances rather than the distances. True, too, where the layout is not known, as in
+        `audit` and `compare`.
     true_neighbors : float
         How many of the 15 nearest points in the picture are among the 30 nearest in the data, the
         mean of some 300 points. NaN for fewer than 50 distinct points.
@@ -303,14 +304,15 @@ def picture_quality(
     distortion: Distortion,
     geodesics: tuple[Array, Array] | None,
     *,
-    is_free: bool = False,
+    is_free: bool = True,
     gaps: Array | None = None,
 ) -> PictureQuality:
     """Judge a picture Y (points, k) by the points of a diffusion and their `sampled_geodesics`.
 
-    `is_free` is only passed on. `gaps` (points, d) says which entries of the points were filled:
-    distances are those by the entries that both points have. The points looked at are chosen
-    by their content, see `Diffusion.sample`. Cost: distances of up to 300 points to all.
+    `is_free` is only passed on; it is False for layouts that are known to be linear, whose
+    distances may be compared by eye. `gaps` (points, d) says which entries of the points were
+    filled: distances are those by the entries that both points have. The points looked at are
+    chosen by their content, see `Diffusion.sample`. Cost: distances of up to 300 points to all.
     """
     new = cast(Any, diffusion.out_of_sample)
     X, Y = _observed(diffusion, gaps), Y[diffusion.first_points]
