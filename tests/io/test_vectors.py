@@ -135,6 +135,22 @@ def test_what_is_no_point_is_refused_by_name_and_row(tmp_path, name):
         io.read_table(path, **options)
 
 
+@pytest.mark.parametrize("options", [{}, {"exclude": "v"}, {"features": ["v[0]", "v[1]"]}])
+def test_a_column_with_the_name_of_an_entry_is_refused_however_it_is_read(tmp_path, options):
+    lists = pa.array(X[:, :2].tolist())
+    learned = io.read_table(saved(tmp_path / "x.parquet", None, {"v": lists})).learned
+    more = {"v": lists, "v[0]": X[:, 2], "v[1]": X[:, 3]}
+    path = saved(tmp_path / "both.parquet", None, more)
+    said = r"'v\[0\]' has the name of an entry of the lists in column 'v'; rename"
+    for read in (
+        lambda: io.read_table(path, **options),
+        lambda: open_blocks(path, Reading(**options)),
+        lambda: read_like(path, learned),
+    ):
+        with pytest.raises(ValueError, match=said):
+            read()
+
+
 @pytest.mark.parametrize("blocks", [False, True])
 def test_missing_lists_and_entries_are_gaps_of_their_rows(tmp_path, limits, blocks):
     limits(block_bytes=400)

@@ -249,6 +249,11 @@ def _column_of_vectors(schema: Any, how: Reading, path: Path) -> tuple[str, int]
         or types.is_integer(field.type.value_type)
         or types.is_decimal(field.type.value_type)
     ]
+    for name in lists:
+        same = re.compile(rf"{re.escape(name)}\[[0-9]+\]")
+        if clash := next(filter(same.fullmatch, schema.names), None):
+            what = f"column {clash!r} has the name of an entry of the lists in column {name!r}"
+            raise ValueError(f"{path}: {what}; rename one of the two.")
     asked, width = how.features, 0
     if asked and asked[0] not in schema.names:
         column = asked[0].removesuffix("[0]")
