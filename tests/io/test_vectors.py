@@ -113,7 +113,13 @@ REFUSED = {
     "with others": ({"a": X, "n": YEARS}, {"features": ["a", "n"]}, "'a' are points by themselves"),
     "encoded": ({"a": X}, {"encode": True}, "leave out encode=True .*--exclude a"),
     "empty lists": ({"a": X[:, :0]}, {}, "no numbers in its lists"),
-    "no rows": ({"a": X[:0]}, {}, "no rows below its header"),
+    "no rows": ({"a": X[:0]}, {}, "no rows; pass a table with some"),
+    "no rows of numbers": (
+        {"a": np.empty(0)},
+        {"missing": "error"},
+        "no rows; pass a table with some",
+    ),
+    "first size": ({"a": [X[0, :2], *X]}, {}, f"'a' holds 2 numbers in row 0, not {D}"),
     "other size": ({"a": [*X, X[0, :2]]}, {}, f"'a' holds 2 numbers in row {N}, not {D}"),
     "integers": ({"a": [[1], [2**53 + 1]]}, {}, r"'a' holds integers in row 1, .* float64"),
     "no numbers": (
@@ -250,6 +256,67 @@ def test_a_frame_with_one_column_of_arrays_is_that_column(make):
     assert np.array_equal(model.transform(frame), model.transform(X))
     features = [one["name"] for one in hs.report(model, frame).facts["columns"]]
     assert features == [one["name"] for one in hs.report(model, X).facts["columns"]]
+
+
+@pytest.mark.parametrize("make", [pd.Series, pl.Series, pa.array])
+@pytest.mark.parametrize("row", [0, 3, N - 1])
+def test_the_row_that_differs_is_the_one_unlike_most(make, row):
+    for other in ([0.0] * (D + 1), [0.0] * (D - 1)):
+        with pytest.raises(ValueError, match=f"row {row} differs from most"):
+            SKETCH.fit(make([*X[:row].tolist(), other, *X[row:].tolist()]))
+
+
+DEEP = X[:, :4].reshape(N, 2, 2)
+NO_POINTS = {
+    "arrays": (pd.Series([*DEEP]), r"row 0 \(rows count from 0\) has 2 dimensions; pass a one-dim"),
+    "one array": (pd.Series([*X, DEEP[0]]), f"row {N} .* has 2 dimensions; pass a one-dim"),
+    "polars": (pl.Series(DEEP.tolist()), "lists of .*list<.*; pass a one-dimensional array"),
+    "Arrow": (pa.array(DEEP.tolist()), "lists of list<.*; pass a one-dimensional array"),
+    "words": (pa.array([["a"], ["b"]]), "lists of string; pass a one-dimensional array of numbers"),
+    "nothing": (pd.Series([], dtype=object), "X is a column without rows; pass"),
+    "nothing of polars": (pl.Series([], dtype=pl.List(pl.Float64)), "a column without rows; pass"),
+    "nothing of Arrow": (pa.array([], LISTS), "X is a column without rows; pass"),
+}
+
+
+@pytest.mark.parametrize("name", NO_POINTS)
+def test_a_column_of_something_else_is_refused_with_what_to_pass(name):
+    column, words = NO_POINTS[name]
+    with pytest.raises(ValueError, match=words):
+        SKETCH.fit(column)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_lazy_frame_is_to_be_collected():
+    frame = pl.DataFrame({"v": X.tolist()})
+    with pytest.raises(TypeError, match=r"LazyFrame, .* pass X\.collect\(\)"):
+        SKETCH.fit(frame.lazy())
+    assert np.array_equal(SKETCH.fit_transform(frame.lazy().collect()), SKETCH.fit_transform(X))
+
+
+def test_advice_for_gaps_in_lists_is_followed(tmp_path):
+    """A row without any number can only be dropped; a gap in a row can be filled."""
+    for lists, ways in (
+        ([*X[:9].tolist(), None, *X[10:].tolist()], {"drop"}),
+        ([*X[:9].tolist(), [None, *X[9, 1:]], *X[10:].tolist()], {"drop", "median", "keep"}),
+    ):
+        path = saved(tmp_path / "x.parquet", None, {"v": pa.array(lists)})
+        with pytest.raises(ValueError, match="row 9") as caught:
+            io.read_table(path, missing="error")
+        advice = str(caught.value).rpartition(";")[2]
+        assert {way for way in ("drop", "median", "keep") if way in advice} == ways
+        assert "exclude" not in str(caught.value)
+        for way in ways:
+            SKETCH.fit(io.read_table(path, missing=way).values)
+
+
+def test_markers_advises_no_option_that_it_lacks(tmp_path, capsys):
+    more = {"vector": pieces(X, "list", 1), "year": YEARS, "group": ["a", "b"] * (N // 2)}
+    path = saved(tmp_path / "x.parquet", None, more)
+    assert main(["markers", str(path), "--label", "group"]) == 0
+    said = capsys.readouterr()
+    assert "passed through: year" in said.out + said.err
+    assert "--exclude" not in said.out + said.err
 
 
 def test_columns_of_arrays_of_other_sizes_are_refused_with_the_row():

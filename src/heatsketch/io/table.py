@@ -346,9 +346,12 @@ def refined(
             np.nanmedian(values, axis=0) if encoder is None else encoder._middle(values)
         )
     if how.missing != "keep":
+        n = values.shape[0]
         table = _without_gaps(table, how, learned.get("medians"), first_row or 0)
         values = table.values
         if not values.shape[0] and first_row is None:
+            if not n:
+                raise ValueError(f"{table.source} has no rows; pass a table with some.")
             what = f"every row of {table.source} has a gap"
             raise ValueError(f"{what}; pass missing='median' (--missing median).")
     if given is None and how.standardize:
@@ -464,8 +467,13 @@ def _without_gaps(table: Table, how: Reading, medians: Array | None, first_row: 
         numbers[np.isnan(numbers)] = 0
     remedy = (
         "for gaps pass missing='keep' (--missing keep), so that the nearest rows fill them, or "
-        "median or drop; or exclude it (--exclude)"
+        "median or drop"
     )
+    is_dense = not sparse.issparse(values)
+    if is_dense and np.isnan(np.max(finite, initial=0.0)) and np.isnan(finite).all(axis=1).any():
+        remedy = "a row without any number has no place; pass missing='drop' (--missing drop)"
+    if not table.lists or table.columns != entry_names(table.lists[0], len(table.columns)):
+        remedy += "; or exclude it (--exclude)"
     if table.passed_over:
         others = f"columns of other types are passed over ({listed(table.passed_over, 5)})"
         remedy += f"; {others}, which encode=True (--encode) makes features of"

@@ -298,7 +298,7 @@ def _table_of_vectors(
         do = f"pass lists of one size, or exclude the column (--exclude {name})"
         raise ValueError(f"{path}: {what}; {do}.")
     if not d:
-        what = "no numbers in its lists" if table.num_rows else "no rows below its header"
+        what = "no numbers in its lists" if table.num_rows else "no rows"
         raise ValueError(f"{path} has {what}; pass a table with some.")
     if str(column.type.value_type) in ("int64", "uint64"):
         merged = np.flatnonzero((np.abs(values) >= EXACT).any(axis=1))
