@@ -451,10 +451,10 @@ def embed(
     Parameters
     ----------
     source : str, path or array-like of shape (n_samples, n_features)
-        A .npy, .parquet, .csv (.tsv, .txt, also .gz), .h5ad or .zarr file (dense, or sparse and
-        stored by rows). A folder of .npy, .parquet or .csv parts, which are read in the order of
-        their names and numbers. Or an array that has slices: `numpy.memmap`, or one of zarr, h5py
-        or dask.
+        A .npy, .parquet, .arrow, .feather, .csv (.tsv, .txt, also .gz), .h5ad or .zarr file (dense,
+        or sparse and stored by rows). A folder of .npy, .parquet, .csv or .arrow parts, which are
+        read in the order of their names and numbers. Or an array that has slices: `numpy.memmap`,
+        or one of zarr, h5py or dask.
     output : str or path
         A .npy file, a .parquet file (with the other columns of a .parquet or text source, or obs of
         an AnnData one; one row group a block). A .h5ad file: a copy of a .h5ad source with the
@@ -489,11 +489,11 @@ def embed(
         array write ``model.transform(X)``, which is lazy.
     **reading
         `key`, `features`, `exclude`, `label`, `ids`, `missing` ("error" by default; "keep" for
-        estimators that take gaps), `standardize` and, for one text or .parquet file, `encode` of
-        `io.read_table`. Medians, means and scales are those of the sample; `TableEncoder` sees all
-        rows, some columns at a time. With ``missing="drop"`` the rows that stay keep their order,
-        and a .parquet output has their numbers in the source as the column `row` (`row_in_source`
-        if there is one of that name).
+        estimators that take gaps), `standardize` and, for one text, .parquet or .arrow file,
+        `encode` of `io.read_table`. Medians, means and scales are those of the sample;
+        `TableEncoder` sees all rows, some columns at a time. With ``missing="drop"`` the rows that
+        stay keep their order, and a .parquet output has their numbers in the source as the column
+        `row` (`row_in_source` if there is one of that name).
 
     Returns
     -------

@@ -247,6 +247,12 @@ def entry_names(column: str, d: int) -> Names:
     return tuple(f"{column}[{j}]" for j in range(d))
 
 
+def column_of_entries(names: Names) -> str:
+    """Return the column of lists whose entries have these names, "" if there is none."""
+    column = names[0].removesuffix("[0]") if names else ""
+    return column if names == entry_names(column, len(names)) else ""
+
+
 def column_with(entry: str, columns: Mapping[str, Any]) -> str | None:
     """Return the name of the first column (n,) that has an entry, as text; None without one."""
     return next((name for name, x in columns.items() if entry in map(str, x)), None)
@@ -372,6 +378,10 @@ def refined(
 
 def _with_features(table: Table, how: Reading) -> Table:
     """Return the table with the requested features."""
+    vectors = column_of_entries(how.features)
+    if vectors and table.columns == default_names(table.values):
+        what = f"{table.source} has no names of columns, but the features are entries of lists"
+        raise ValueError(f"{what}; write lists in a column {vectors!r} of a .parquet file.")
     check_names(how.features, [*table.columns, *table.lists], table.source)
     check_names(how.exclude, [*table.columns, *table.extra, *table.lists], table.source)
     columns = how.features or tuple(name for name in table.columns if name not in how.exclude)

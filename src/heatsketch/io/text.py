@@ -35,6 +35,7 @@ from heatsketch.io.table import (
     are_row_numbers,
     check_names,
     coded_labels,
+    column_of_entries,
     encoding,
     entry_names,
     in_numbers,
@@ -256,8 +257,13 @@ def _column_of_vectors(schema: Any, how: Reading, path: Path) -> tuple[str, int]
             raise ValueError(f"{path}: {what}; rename one of the two.")
     asked, width = how.features, 0
     if asked and asked[0] not in schema.names:
-        column = asked[0].removesuffix("[0]")
-        if asked == entry_names(column, len(asked)):
+        if lists and asked == tuple(f"x{j}" for j in range(len(asked))):
+            what = f"{path} has no column 'x0'; if the features are those of an array"
+            raise ValueError(f"{what}, write np.stack of its column {lists[0]!r} to a .npy file.")
+        if column := column_of_entries(asked):
+            if lists and column not in schema.names:
+                what = f"{path} has no column {column!r} of lists; its lists are {listed(lists)}"
+                raise ValueError(f"{what}: rename the one that holds the points to {column!r}.")
             check_names([column], schema.names, path)
             asked, width = (column,), len(asked)
             if column not in lists:
