@@ -4,6 +4,7 @@
 """
 
 import sys
+from collections import Counter
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -71,9 +72,8 @@ def landed(value: Any, done: dict[int, Any] | None = None) -> Any:
 
 
 def commonest(sizes: Array) -> int:
-    """Return the commonest of some sizes, the smallest of these; 0 where there are none."""
-    values, counts = np.unique(sizes, return_counts=True)
-    return int(values[counts.argmax()]) if len(values) else 0
+    """Return the commonest of some sizes, the first of equally common ones; 0 without any."""
+    return next((size for size, _ in Counter(sizes.tolist()).most_common(1)), 0)
 
 
 def stacked_lists(column: Any, width: int = 0) -> tuple[Array, Array]:
