@@ -63,8 +63,8 @@ def test_gaps_are_filled_by_medians_of_the_sample_or_their_rows_dropped(name, mi
 
 
 @pytest.mark.parametrize("where", ["sample", "held out", "neither"])
-def test_a_row_without_direction_has_its_number_in_the_source(tmp_path, monkeypatch, where):
-    monkeypatch.setattr("heatsketch.distributed.HELD_OUT", 100)
+def test_a_row_without_direction_has_its_number_in_the_source(tmp_path, limits, where):
+    limits(held_out=100)
     rows, _, held_out = drawn(N, SAMPLE, 0)
     others = np.setdiff1d(np.arange(ROWS, N), np.r_[rows, held_out])
     row = int({"sample": rows, "held out": held_out, "neither": others}[where][-1])
@@ -90,9 +90,9 @@ def test_gaps_that_are_kept_are_mapped_alike_in_blocks_of_any_size(estimator, tm
     assert np.abs(cut - whole).max() <= tolerance
 
 
-def test_the_discrepancy_with_dropped_rows_is_that_of_a_source_without_them(tmp_path, monkeypatch):
+def test_the_discrepancy_with_dropped_rows_is_that_of_a_source_without_them(tmp_path, limits):
     """Rows beyond the sample and the held-out ones are all that is lost: nothing else changes."""
-    monkeypatch.setattr("heatsketch.distributed.HELD_OUT", 100)
+    limits(held_out=100)
     rows, _, held_out = drawn(N, SAMPLE, 0)
     whole = hs.datasets.swiss_roll(N, rng=4)[0]
     other = np.setdiff1d(np.arange(N), np.r_[rows, held_out])
