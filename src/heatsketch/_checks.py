@@ -106,7 +106,11 @@ def check_weights(weights: Any, n: int, **bounds: Any) -> Array:
     check_number(float(w.min()), "sample_weight", **bounds)  # the sum is NaN where one is
     if not w.any():
         raise ValueError("sample_weight is zero for all points; pass some weights > 0.")
-    check_number(float(w.sum()), "the sum of sample_weight", low=0)
+    if not math.isfinite(w.sum()):
+        raise ValueError(
+            "sample_weight sums up to infinity; divide it by its largest entry, or pass "
+            "np.exp(V - V.max()) for np.exp(V)."
+        )
     return w
 
 

@@ -256,6 +256,7 @@ def test_resampling_counts_the_weights_of_the_fit():
         (np.ones(49), "one number for each"),
         (-np.ones(50), "out of range"),
         (np.full(50, np.nan), "not finite"),
+        (np.append(np.ones(49), np.inf), "sums up to infinity"),
         (np.zeros(50), "zero for all points"),
         (["a"] * 50, "one number for each"),
     ],

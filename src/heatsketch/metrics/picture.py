@@ -137,7 +137,7 @@ class PictureQuality(NamedTuple):
         said = [
             f"{word}: {', '.join(known)}" if known else word,
             use,
-            f"The data fit into so few dimensions {stretched} ({misfit})" if stretched else "",
+            f"The data fit into so few dimensions {stretched} ({misfit} of 1)" if stretched else "",
             f"Far points: {self.outside:,} outside the frame" if self.outside else "",
             "Most points are crowded in 1 % of the frame" if self.crowding > _CROWDED else "",
             f"The picture keeps {kept} % of diffusion distances within a factor of {FACTOR:g}",

@@ -164,7 +164,7 @@ def neighborhood_graph(
     else:
         n_neighbors = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
     if isinstance(neighbors, str):
-        neighbors = search_by_name(neighbors, min(int(n_neighbors or 0), len(X) - 1))
+        neighbors = search_by_name(neighbors, X, int(n_neighbors or 0))
     search, _, place = ordered_search(neighbors, X, join=merge)
     # Vertex v is the point order[v] of the search, whose points are in the order of their content.
     order = search.order() if is_large(search.n) else None

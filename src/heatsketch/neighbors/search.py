@@ -421,6 +421,7 @@ def smallest_of_rows(i: Array, j: Array, d: Array, k: int) -> tuple[Array, Array
 
 _EXACT_POINTS = 16_384  # up to here all pairs are compared
 _RECALL = 0.98
+_FEW = 1_000  # points, all of which are compared even where another library is to search
 
 
 class PointSearch(Search):
@@ -919,9 +920,11 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> tuple[Sea
     return search, rows, place
 
 
-def search_by_name(name: str, n_neighbors: int) -> Any:
-    """Return the transformer of another library that finds this many neighbours."""
+def search_by_name(name: str, X: Points, n_neighbors: int) -> Any:
+    """Return the transformer of another library that finds neighbours; None for few points."""
     check_choice(name, "neighbors", ("pynndescent",))
+    if X.shape[0] <= max(_FEW, n_neighbors):
+        return None
     try:
         from pynndescent import PyNNDescentTransformer
     except ImportError as error:
