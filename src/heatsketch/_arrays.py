@@ -4,6 +4,7 @@
 """
 
 import sys
+from collections import Counter
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -70,12 +71,17 @@ def landed(value: Any, done: dict[int, Any] | None = None) -> Any:
     return found
 
 
+def commonest(sizes: Array) -> int:
+    """Return the commonest of some sizes, the first of equally common ones; 0 without any."""
+    return next((size for size, _ in Counter(sizes.tolist()).most_common(1)), 0)
+
+
 def stacked_lists(column: Any, width: int = 0) -> tuple[Array, Array]:
     """Return an Arrow column of lists as an array (n, d), and the rows with lists of other sizes.
 
     It is float32 (from float32 or float16) or float64, NaN where a list or an entry is missing, and
     shares the memory of Arrow where that is one piece. The size d is `width` if that is known, else
-    that of the first list. With rows of other sizes the array is empty.
+    that of most lists. With rows of other sizes the array is empty.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -86,6 +92,9 @@ def stacked_lists(column: Any, width: int = 0) -> tuple[Array, Array]:
     known = lengths.drop_null().slice(0, 1).to_pylist()
     d = width or getattr(kind, "list_size", 0) or (known[0] if known else 0)
     others = np.flatnonzero(lengths.fill_null(d).to_numpy() != d)
+    if len(others) and not width:
+        d = commonest(lengths.drop_null().to_numpy())
+        others = np.flatnonzero(lengths.fill_null(d).to_numpy() != d)
     is_single = pa.types.is_float32(kind.value_type) or pa.types.is_float16(kind.value_type)
     dtype = np.float32 if is_single else np.float64
     if len(others) or not d:

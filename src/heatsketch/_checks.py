@@ -19,7 +19,7 @@ from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_array, validate_data
 
-from heatsketch._arrays import Array, Points, on_host, stacked_lists
+from heatsketch._arrays import Array, Points, commonest, on_host, stacked_lists
 from heatsketch._messages import ScaleWarning, name_rows, warn
 from heatsketch._random import data_hash
 from heatsketch._threads import row_tiles
@@ -393,28 +393,40 @@ def column_of_vectors(X: Any) -> Any:
 def _stacked(X: Any, name: str) -> Array:
     """Return np.asarray(X), a column whose entries are arrays of one size as (n, d)."""
     X = column_of_vectors(X)
+    do = "pass a one-dimensional array of numbers for each row, all of one size."
+    is_column = hasattr(X, "to_numpy") and not hasattr(X, "columns")
+    if is_column and not len(X):
+        raise ValueError(f"{name} is a column without rows; {do}")
     if not holds_vectors(X) or getattr(X, "ndim", 1) != 1:
         return read_array(X, name)
     if type(X).__module__.startswith("polars"):
         with suppress(ImportError):  # of pyarrow, which takes less memory
             X = X.to_arrow()
     if hasattr(X, "type"):
+        if str(X.type.value_type).startswith((*_LISTS, "string", "large_string")):
+            raise ValueError(f"{name} holds lists of {X.type.value_type}; {do}")
         found, others = stacked_lists(X)
     else:
         X = np.asarray(X)
+        dims = np.array([np.ndim(x) for x in X])
+        if (deep := np.flatnonzero(dims > 1)).size:
+            what = f"row {deep[0]} (rows count from 0) has {dims[deep[0]]} dimensions"
+            raise ValueError(f"{name} holds arrays, but {what}; {do}")
         sizes = np.array([len(x) if np.ndim(x) == 1 else -1 for x in X])
-        others = np.flatnonzero(sizes != sizes.max(initial=0))
+        others = np.flatnonzero(sizes != commonest(sizes[dims == 1]))
         found = X if len(others) else np.concatenate(X).reshape(len(X), -1)
     if len(others):
         raise ValueError(
-            f"{name} holds arrays, but not of one size: row {others[0]} differs (rows count from "
-            "0); pass one array of numbers for each row, all of one size."
+            f"{name} holds arrays, but not of one size: row {others[0]} differs from most (rows "
+            f"count from 0); {do}"
         )
     return found
 
 
 def names_of_columns(X: Any) -> list[Any] | None:
     """Return the names of the columns of a data frame; None for what is none."""
+    if type(X).__name__ == "LazyFrame":  # of polars
+        raise TypeError("X is a LazyFrame, which holds no numbers yet; pass X.collect().")
     if not hasattr(X, "columns"):
         return None
     return list(getattr(X, "column_names", X.columns))  # Arrow has its data in `columns`

@@ -65,7 +65,7 @@ _numbers: ContextVar[Array | None] = ContextVar("numbers", default=None)
 
 @contextmanager
 def rows_numbered(rows: Array) -> Iterator[None]:
-    """Let warnings within the block name these rows, for some of all rows such as a tile."""
+    """Let messages within the block name these rows, for some of all rows such as a tile."""
     outer = _numbers.get()
     token = _numbers.set(rows if outer is None else outer[rows])
     try:
@@ -74,10 +74,15 @@ def rows_numbered(rows: Array) -> Iterator[None]:
         _numbers.reset(token)
 
 
+def numbered(rows: Array) -> Array:
+    """Return the numbers by which messages name some rows."""
+    numbers = _numbers.get()
+    return rows if numbers is None else numbers[rows]
+
+
 def warn_of_rows(rows: Array, problem: str) -> None:
     """Warn of a problem with new points (ScaleWarning)."""
-    numbers = _numbers.get()
-    rows = rows if numbers is None else numbers[rows]
+    rows = numbered(rows)
     warn(ScaleWarning, rows_message(rows, problem), (rows, problem))
 
 

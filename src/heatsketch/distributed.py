@@ -27,7 +27,7 @@ from sklearn.utils import get_tags
 from heatsketch import _messages, _threads
 from heatsketch._arrays import Array
 from heatsketch._checks import check_choice, check_number, features_named
-from heatsketch._messages import ScaleWarning, logger, rows_message, warn
+from heatsketch._messages import ScaleWarning, logger, rows_message, rows_numbered, warn
 from heatsketch._threads import in_one_thread, track
 from heatsketch._version import __version__
 from heatsketch._words import optional
@@ -78,7 +78,8 @@ def gather(
 ) -> tuple[Table, Table]:
     """Read a sample in one pass that checks every number; return it with the rows left out.
 
-    The sample has the column `half`, true for rows in the first of two halves. Its `notes` name the
+    The sample has the columns `half`, true for rows in the first of two halves, and `row`, their
+    numbers in the source. Its `notes` name the
     changes by reading in the whole source; its `learned` comes from its own rows. With
     `missing="drop"` it has no rows with gaps.
 
@@ -111,13 +112,14 @@ def gather(
                 tables.append(replace(table, values=table.values[own]))
         start = stop
     sample, others = (joined(tables) for tables in found)
-    table = refined(replace(sample, extra={"half": half}), how)
+    table = refined(replace(sample, extra={"half": half, "row": rows}), how)
     notes = [*points.notes]
     if n_gaps:
         note = note_of_gaps(how.missing, first_gaps, points.n, n_gaps)
         notes.append(note.replace("with medians", "with medians of the sample"))
     if how.standardize:
         notes.append("columns standardised by the sample")
+    others = replace(others, extra={"row": held_out})
     return replace(table, notes=tuple(notes)), refined(others, how, table.learned, first_row=0)
 
 
@@ -128,17 +130,20 @@ def half_discrepancy(
 
     Other points are outside of both halves, with distances D and E in the two embeddings. Returns
     √(Σ (D - E)² / Σ (D² + E²)/2) over pairs, from 0 to √2, and for random columns an interval of
-    95 % of its value without them; None if there are too few points. The second half is fitted with
-    the time that the first one chose.
+    95 % of its value without them; None if there are too few points. In messages the numbers of
+    other points follow those of the values. The second half is fitted with the time that the first
+    one chose.
     """
     if held_out.shape[0] < _LEAST_HELD_OUT:
         return None, None
     logger.info("fitting two halves of the sample")
     model, maps = clone(estimator), []
+    others = len(half) + np.arange(held_out.shape[0])
     for rows in (np.flatnonzero(half), np.flatnonzero(~half)):
         # The fit of the whole sample warns already.
-        with warnings.catch_warnings(action="ignore"):
+        with warnings.catch_warnings(action="ignore"), rows_numbered(rows):
             model.fit(values[rows])
+        with warnings.catch_warnings(action="ignore"), rows_numbered(others):
             maps.append(np.asarray(model.transform(held_out), dtype=float))
         columns = independent_columns(model)[1] if isinstance(model, HeatSketch) else None
         chosen = getattr(model, "time_", None)
@@ -212,7 +217,7 @@ class Run:
 
     Each file appears complete or not at all, so an existing part is done. In run.json, `about`
     holds the options that must be the same when the run resumes, `fitted` the facts of the fit,
-    `warned` the warnings of blocks; `whole` is there once the parts are joined.
+    `warned` the warnings of blocks; `whole` is there once the parts are joined: the number of rows.
     """
 
     def __init__(self, output: Path) -> None:
@@ -331,22 +336,22 @@ def assemble(
             anndata_files.write_copy(draft, Y, source, key, note, {})
 
     if "whole" not in run.facts:
+        count = 0
         for part in parts:
             with blame(part, "delete it, and pass resume=True (--resume) to map its rows again"):
-                _check_part(part)
+                count += _rows_of_part(part)
         if suffix:
             write_atomically(whole, write, force=True)
-        run.update(whole=True)
+        run.update(whole=count)
     if whole.exists():
         whole.replace(output)
 
 
-def _check_part(part: Path) -> None:
-    """Raise if a part is not complete."""
+def _rows_of_part(part: Path) -> int:
+    """Return the number of rows of a part; raise if it is not complete."""
     if part.suffix == ".npy":
-        np.load(part, mmap_mode="r")
-    else:
-        need("pyarrow.parquet", part).read_metadata(part)
+        return len(np.load(part, mmap_mode="r"))
+    return int(need("pyarrow.parquet", part).read_metadata(part).num_rows)
 
 
 def _write_npy(path: Path, parts: list[Path]) -> None:
@@ -389,6 +394,8 @@ class Streamed(NamedTuple):
         Changes by reading: rows left out, gaps filled, columns standardised.
     metadata : dict
         How the output was made.
+    n_written : int
+        Number of points of the output.
 
     See Also
     --------
@@ -403,6 +410,7 @@ class Streamed(NamedTuple):
     output: Path
     notes: tuple[str, ...]
     metadata: dict[str, Any]
+    n_written: int
 
     def describe(self) -> str:
         """Describe the sample and its error in one line."""
@@ -443,10 +451,10 @@ def embed(
     Parameters
     ----------
     source : str, path or array-like of shape (n_samples, n_features)
-        A .npy, .parquet, .csv (.tsv, .txt, also .gz), .h5ad or .zarr file (dense, or sparse and
-        stored by rows). A folder of .npy, .parquet or .csv parts, which are read in the order of
-        their names and numbers. Or an array that has slices: `numpy.memmap`, or one of zarr, h5py
-        or dask.
+        A .npy, .parquet, .arrow, .feather, .csv (.tsv, .txt, also .gz), .h5ad or .zarr file (dense,
+        or sparse and stored by rows). A folder of .npy, .parquet, .csv or .arrow parts, which are
+        read in the order of their names and numbers. Or an array that has slices: `numpy.memmap`,
+        or one of zarr, h5py or dask.
     output : str or path
         A .npy file, a .parquet file (with the other columns of a .parquet or text source, or obs of
         an AnnData one; one row group a block). A .h5ad file: a copy of a .h5ad source with the
@@ -481,11 +489,11 @@ def embed(
         array write ``model.transform(X)``, which is lazy.
     **reading
         `key`, `features`, `exclude`, `label`, `ids`, `missing` ("error" by default; "keep" for
-        estimators that take gaps), `standardize` and, for one text or .parquet file, `encode` of
-        `io.read_table`. Medians, means and scales are those of the sample; `TableEncoder` sees all
-        rows, some columns at a time. With ``missing="drop"`` the rows that stay keep their order,
-        and a .parquet output has their numbers in the source as the column `row` (`row_in_source`
-        if there is one of that name).
+        estimators that take gaps), `standardize` and, for one text, .parquet or .arrow file,
+        `encode` of `io.read_table`. Medians, means and scales are those of the sample;
+        `TableEncoder` sees all rows, some columns at a time. With ``missing="drop"`` the rows that
+        stay keep their order, and a .parquet output has their numbers in the source as the column
+        `row` (`row_in_source` if there is one of that name).
 
     Returns
     -------
@@ -591,10 +599,13 @@ def embed(
             raise
     if model is not None:
         write_atomically(model, lambda draft: shutil.copyfile(run.model, draft), force=force)
+    n_written = run.facts["whole"]
     run.remove()
     of_points = facts["of_points"] and tuple(facts["of_points"])
     cost = facts["fit_points"], facts["discrepancy"], of_points
-    return Streamed(fitted, points.n, *cost, Path(output), tuple(facts["notes"]), metadata)
+    return Streamed(
+        fitted, points.n, *cost, Path(output), tuple(facts["notes"]), metadata, n_written
+    )
 
 
 def fit(source: Any, estimator: Any, *, fit_points: int | None = None, **reading: Any) -> Any:
@@ -647,7 +658,7 @@ def fit(source: Any, estimator: Any, *, fit_points: int | None = None, **reading
     """
     how, points = _opened(source, estimator, reading)
     table, _ = gather(points, estimator, fit_points, how, BLOCK_ROWS)
-    with features_named(points.columns):
+    with features_named(points.columns), rows_numbered(table.extra["row"]):
         return clone(estimator).fit(table.values)
 
 
@@ -677,11 +688,13 @@ def _fit(
     """Fit a sample; return and keep the model and the record of the columns."""
     try:
         table, held_out = gather(points, estimator, fit_points, how, rows)
-        half = table.extra["half"]
-        cost, of_points = half_discrepancy(estimator, table.values, half, held_out.values)
+        own, half = table.extra["row"], table.extra["half"]
+        with rows_numbered(np.append(own, held_out.extra["row"])):
+            cost, of_points = half_discrepancy(estimator, table.values, half, held_out.values)
         options = how.as_record() | {"missing": how.missing}
         record = {"suffix": suffix_of(points.source), "options": options}
-        model = clone(estimator).fit(table.values)
+        with rows_numbered(own):
+            model = clone(estimator).fit(table.values)
         write_model(model, run.model, table.learned | record, force=True)
     except BaseException:
         run.remove()  # a run without a model cannot resume
@@ -713,7 +726,8 @@ def _keeper(model: Any, learned: Learned, how: Reading, run: Run, rows: int) -> 
         Y = np.empty((0, len(names)), table.values.dtype)  # for a block whose rows all have gaps
         with warnings.catch_warnings(record=True, action="always") as caught:
             if len(in_source):
-                Y = np.asarray(model.transform(table.values))
+                with rows_numbered(in_source):
+                    Y = np.asarray(model.transform(table.values))
 
         def write(draft: Path) -> None:
             if run.suffix == ".parquet":
@@ -727,7 +741,7 @@ def _keeper(model: Any, learned: Learned, how: Reading, run: Run, rows: int) -> 
             message = warning.message
             about = message.about if isinstance(message, ScaleWarning) else None
             which, matter = about or ((), str(message))
-            found.append((warning.category.__name__, matter, in_source[list(which)].tolist()))
+            found.append((warning.category.__name__, matter, [*map(int, which)]))
         return found
 
     return keep

@@ -118,6 +118,9 @@ def test_an_id_is_not_guessed(run):
     lines = ["id,gene,a,b", *(f"p{n // 2},g{n},{n},{n * n}" for n in range(12))]
     Path("points.csv").write_text("\n".join(lines), encoding="utf-8")
     given = ("distances", "points.csv")
-    assert "has several points 'p1'" in run(*given, "--from", "p1", code=1).err
+    assert (
+        "several points 'p1'; name a column without repetition"
+        in run(*given, "--from", "p1", code=1).err
+    )
     assert run(*given, "--from", "g7", "--id", "gene").rows[1] == ["g7", "g7", "0", "0", "0"]
     run(*given, code=2)  # neither --pairs nor --from

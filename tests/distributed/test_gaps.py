@@ -43,7 +43,7 @@ def test_gaps_are_filled_by_medians_of_the_sample_or_their_rows_dropped(name, mi
     fitted = np.setdiff1d(sample, GAPS) if drops else sample
     np.save(tmp_path / "x.npy", X)
     done = embed(tmp_path / "x.npy", tmp_path / name, SKETCH, missing=missing, **OPTIONS)
-    assert (done.n, done.fit_points) == (N, len(fitted))
+    assert (done.n, done.fit_points, done.n_written) == (N, len(fitted), len(rows))
     if done.output.is_dir():
         Y = np.concatenate([np.load(part) for part in sorted(done.output.iterdir())])
     else:
@@ -62,6 +62,21 @@ def test_gaps_are_filled_by_medians_of_the_sample_or_their_rows_dropped(name, mi
     assert note == f"{words[missing]}: {rows}"
 
 
+@pytest.mark.parametrize("where", ["sample", "held out", "neither"])
+def test_a_row_without_direction_has_its_number_in_the_source(tmp_path, limits, where):
+    limits(held_out=100)
+    rows, _, held_out = drawn(N, SAMPLE, 0)
+    others = np.setdiff1d(np.arange(ROWS, N), np.r_[rows, held_out])
+    row = int({"sample": rows, "held out": held_out, "neither": others}[where][-1])
+    values = np.random.default_rng(0).normal(size=(N, 4))
+    values[row - 1, 0] = np.nan  # left out, so that rows move up
+    values[row] = 0.0
+    with pytest.raises(ValueError, match=rf"row\(s\) {row} of X hold only zeros"):
+        embed(
+            values, tmp_path / "o.npy", hs.HeatSketch(3, metric="cosine"), missing="drop", **OPTIONS
+        )
+
+
 @pytest.mark.parametrize("estimator", [SKETCH, hs.MixtureDiffusion(2, random_state=0)])
 def test_gaps_that_are_kept_are_mapped_alike_in_blocks_of_any_size(estimator, tmp_path):
     """To the bit in a neighbour graph; products of matrices round otherwise beside other rows."""
@@ -75,8 +90,9 @@ def test_gaps_that_are_kept_are_mapped_alike_in_blocks_of_any_size(estimator, tm
     assert np.abs(cut - whole).max() <= tolerance
 
 
-def test_the_discrepancy_with_dropped_rows_is_that_of_a_source_without_them(tmp_path):
+def test_the_discrepancy_with_dropped_rows_is_that_of_a_source_without_them(tmp_path, limits):
     """Rows beyond the sample and the held-out ones are all that is lost: nothing else changes."""
+    limits(held_out=100)
     rows, _, held_out = drawn(N, SAMPLE, 0)
     whole = hs.datasets.swiss_roll(N, rng=4)[0]
     other = np.setdiff1d(np.arange(N), np.r_[rows, held_out])

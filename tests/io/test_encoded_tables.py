@@ -110,7 +110,7 @@ def test_standardised_columns_and_blocks_of_arrays_are_refused(file, tmp_path):
         io.read_table(file, encode=True, standardize=True)
     np.save(tmp_path / "X.npy", np.eye(9))
     for source in (tmp_path / "X.npy", tmp_path, np.eye(9)):
-        with pytest.raises(ValueError, match="for one text or"):
+        with pytest.raises(ValueError, match=r"for one text, \.parquet or \.arrow file"):
             io.formats.open_blocks(source, Reading(encode=True))
 
 

@@ -80,6 +80,7 @@ LIMITS = {
         io.numpy_files.BLOCK_BYTES io.table.BLOCK_BYTES""",
     "exact_distances": "cli.distances.EXACT_UP_TO",
     "least_sample": "cli.embed._LEAST_SAMPLE",
+    "held_out": "distributed.HELD_OUT",
     "read_whole_bytes": "cli.embed._READ_WHOLE_BYTES",
     "unpacked_bytes": "io.files._FREE_BYTES",
 }

@@ -89,7 +89,7 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         ("embed", "--places", "FILE", "keep to the places of an earlier picture, joined by id; "
          "points without a place fit in (heat-embedding); adds a column: who moved"),
         ("embed", "--fit-points", "N", "fit a sample of N points and map all others by blocks, as "
-         "files larger than memory: .npy, .parquet, .csv, .h5ad, .zarr, folders of parts"),
+         "files larger than memory: .npy, .parquet, .arrow, .csv, .h5ad, .zarr, folders of parts"),
         ("embed", "--resume", None, "resume a killed run by blocks (OUTPUT.partial)"),
         ("embed", "--cluster", "CLUSTER", "map blocks by workers of Dask: local:N on this machine, "
          "or a scheduler (tcp://HOST:PORT) whose workers share the folders of INPUT and OUTPUT"),
@@ -224,8 +224,8 @@ def parser_of() -> _Parser:
         usage="%(prog)s [OPTION ...] COMMAND ...",
         description="Compute coordinates whose Euclidean distances are diffusion distances.",
         epilog="Points come from a file (.npy, .npz, .csv, .tsv, .txt, also with .gz, .parquet, "
-        ".xlsx, .h5ad, .zarr), from standard input (-), or from a built-in set by its name "
-        "(digits, swiss_roll, ...).",
+        ".arrow, .feather, .xlsx, .h5ad, .zarr), from standard input (-), or from a built-in set "
+        "by its name (digits, swiss_roll, ...).",
         allow_abbrev=False,
     )
     _add_options(parser, "all")

@@ -299,7 +299,9 @@ def rows_of(names: list[str], wanted: Iterable[str], source: Any) -> Array:
     check_names(wanted, names, source, "point", 5)
     for name in wanted:
         if counts[name] > 1:
-            raise ValueError(f"{source} has several points {name!r}; name a column with --id.")
+            raise ValueError(
+                f"{source} has several points {name!r}; name a column without repetition with --id."
+            )
     return np.array([row_of[name] for name in wanted])
 
 

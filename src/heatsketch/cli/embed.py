@@ -148,7 +148,7 @@ def _embed_by_blocks(args: Namespace, estimator: Any) -> dict[str, str]:
         write_metadata(args.metadata, done.metadata, force=args.force)
     d = done.estimator.n_features_in_
     return {
-        "input": f"{args.input}: {done.n:,} points, {d:,} features, read by blocks",
+        "input": f"{args.input}: {done.n_written:,} points, {d:,} features, read by blocks",
         "changed": "; ".join(done.notes),
         "sample": done.describe(),
         "method": f"{args.method}, {parameters(done.estimator)}",

@@ -1,5 +1,6 @@
 """heatsketch markers: the features that distinguish the points with a label from others."""
 
+import re
 from argparse import Namespace
 from contextlib import suppress
 
@@ -50,7 +51,7 @@ def run(args: Namespace) -> dict[str, str]:
     write_rows(args.output, [header, *rows], force=args.force)
     return {
         "input": f"{table.source}: {common.size_of(args, table)}",
-        "changed": "; ".join(table.notes),
+        "changed": re.sub(r" \(to embed [^)]*\)", "", "; ".join(table.notes)),
         "groups": ", ".join(sizes),
         "p-values": "too small for groups that were drawn in, or clustered by, these features",
     }

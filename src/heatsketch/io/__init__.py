@@ -1,4 +1,6 @@
-"""Read tables of points and write embeddings: .npy, .npz, text, .parquet, .h5ad; read .xlsx, .zarr.
+"""Read tables of points and write embeddings: .npy, .npz, text, .parquet, .h5ad.
+
+Those of .arrow, .feather, .xlsx and .zarr are only read.
 
 Sizes are checked before memory is allocated, and nothing is unpickled. Files are written under a
 temporary name and renamed when complete.

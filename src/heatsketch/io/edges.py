@@ -1,4 +1,4 @@
-"""Graphs in files: edge lists as text or .parquet, .mtx, sparse .npz and .npy, obsp of .h5ad."""
+"""Graphs in files: edges in text, .parquet, .arrow; .mtx, sparse .npz and .npy, obsp of .h5ad."""
 
 import re
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ from heatsketch.core.graph import graph
 from heatsketch.io import anndata_files, numpy_files
 from heatsketch.io.files import PIPE, blame, listed, suffix_of
 from heatsketch.io.formats import WITH_ARRAYS
+from heatsketch.io.parquet import SUFFIXES as COLUMNS
 from heatsketch.io.parquet import read_columns
 from heatsketch.io.table import Reading, Table, as_float, check_names, default_names, with_label
 from heatsketch.io.text import (
@@ -52,10 +53,10 @@ def read_graph(
     Parameters
     ----------
     source : str or path
-        An edge list: .csv, .tsv, .txt (also with .gz), .parquet, or "-" for text on standard input,
-        with two columns of names and perhaps one of weights. Or a matrix of shape
-        (n_nodes, n_nodes): Matrix Market (.mtx), .npz, .npy, or an entry of obsp in .h5ad. Integers
-        of shape (2, n_edges) in .npy are edges.
+        An edge list: .csv, .tsv, .txt (also with .gz), .parquet, .arrow, .feather, or "-" for text
+        on standard input, with two columns of names and perhaps one of weights. Or a matrix of
+        shape (n_nodes, n_nodes): Matrix Market (.mtx), .npz, .npy, or an entry of obsp in .h5ad.
+        Integers of shape (2, n_edges) in .npy are edges.
     key : str, default=None
         The array in .npz; in .h5ad the entry of obsp, by default "connectivities".
     label : str or sequence of str, default=()
@@ -118,7 +119,7 @@ def read_graph(
     if suffix not in WITH_ARRAYS:
         how.refuse_key(path)
     with blame(path):
-        if is_text or suffix == ".parquet":
+        if is_text or suffix in COLUMNS:
             given, details = _edges(_cells(path, how) if is_text else read_columns(path), how, path)
         elif suffix in _MATRICES:
             table = _MATRICES[suffix](path, how)
@@ -126,7 +127,7 @@ def read_graph(
             if suffix == ".npy" and given.shape[0] != given.shape[1]:  # edges are integers
                 given = np.load(path, allow_pickle=False)
         else:
-            formats = ", ".join([*SUFFIXES, ".parquet", *_MATRICES])
+            formats = ", ".join([*SUFFIXES, *COLUMNS, *_MATRICES])
             raise ValueError(f"{path} is not a file of a graph; choose from {formats}.")
     with blame(path, do=""):
         found = graph(given, **details)

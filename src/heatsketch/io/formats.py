@@ -56,6 +56,7 @@ FORMATS = {
     ".npz": Format(numpy_files, has_arrays=True),
     **dict.fromkeys(text.SUFFIXES, _TEXT),
     ".parquet": _TEXT._replace(module=parquet),
+    **dict.fromkeys(parquet.ARROW, _TEXT._replace(module=parquet, is_written=False)),
     ".h5ad": Format(anndata_files, by_blocks=True, has_arrays=True, package="anndata"),
     ".xlsx": Format(text, is_written=False, has_arrays=True, has_columns=True),
     ".zarr": Format(anndata_files, is_written=False, by_blocks=True, has_arrays=True),
@@ -63,7 +64,7 @@ FORMATS = {
 SUFFIXES = tuple(suffix for suffix, form in FORMATS.items() if form.is_written)
 BLOCK_FORMATS = tuple(suffix for suffix, form in FORMATS.items() if form.by_blocks)
 WITH_ARRAYS = tuple(suffix for suffix, form in FORMATS.items() if form.has_arrays)
-PART_SUFFIXES = (".npy", ".parquet", ".csv")  # of the parts in a folder
+PART_SUFFIXES = (".npy", ".parquet", ".csv", ".arrow")  # of the parts in a folder
 
 
 def read_table(
@@ -87,8 +88,8 @@ def read_table(
     ----------
     source : str or path
         A file with one of the suffixes .npy, .npz, .csv, .tsv, .txt (also with .gz), .parquet,
-        .xlsx, .h5ad, .zarr; "-" for text on standard input; or the name of a built-in data set (a
-        key of `datasets.DATASETS`, drawn with seed 0).
+        .arrow, .feather, .xlsx, .h5ad, .zarr; "-" for text on standard input; or the name of
+        a built-in data set (a key of `datasets.DATASETS`, drawn with seed 0).
     label : str or sequence of str, default=()
         Label columns; the first one is used for colours. By default this is the first column called
         label, labels, target, class or label_…, else one with few whole numbers called outcome,
@@ -139,10 +140,10 @@ def read_table(
     -------
     Table
         In tables of named columns the numeric and boolean columns are the features; all others are
-        passed through, unless `encode` is true. A column of lists of numbers in .parquet, all of
-        one size, is points by itself: its entries are the features, and numbers beside it are
-        passed through. `features` names one of several such columns, `exclude` leaves it out. Text
-        without header gets columns x0, x1, …; a first row 0, 1, 2, …, which pandas writes for
+        passed through, unless `encode` is true. A column of lists of numbers in .parquet or .arrow,
+        all of one size, is points by itself: its entries are the features, and numbers beside it
+        are passed through. `features` names one of several such columns, `exclude` leaves it out.
+        Text without header gets columns x0, x1, …; a first row 0, 1, 2, …, which pandas writes for
         columns without names, is a header. Lines at the top that begin with # are comments; the
         last of them is the header if the rows have none.
         `metadata` is the record that `write_table` stored of how the values were made, unchecked.
@@ -270,7 +271,7 @@ def open_blocks(source: Any, how: Reading) -> Blocks:
     if how.encode and (form is None or not form.has_columns):
         raise ValueError(
             f"{source if is_named else 'the array'} is read by blocks, but encode=True (--encode) "
-            "is then for one text or .parquet file; write one, or pass standardize=True "
+            "is then for one text, .parquet or .arrow file; write one, or pass standardize=True "
             "(--standardize)."
         )
     if not is_named:

@@ -1,4 +1,4 @@
-""".parquet files."""
+""".parquet files, and those of Arrow: .arrow and .feather, as files or as streams."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 
 from heatsketch._arrays import Array
-from heatsketch.io.files import check_budget, need
+from heatsketch.io.files import check_budget, need, suffix_of
 from heatsketch.io.metadata import KEY, decoded
 from heatsketch.io.table import BLOCK_BYTES, Blocks, Names, Reading, Table, refuse_repeated, rows_in
 from heatsketch.io.text import arrow_table, blocks_of, rows_from, table_of
+
+ARROW = (".arrow", ".feather")
+SUFFIXES = (".parquet", *ARROW)
+_FILE = b"ARROW1"  # how a file of Arrow begins, unlike a stream
 
 
 def read(path: Path, how: Reading) -> Table:
@@ -25,6 +29,8 @@ def read(path: Path, how: Reading) -> Table:
 
 def blocks(path: Path, how: Reading) -> Blocks:
     """Return the points by blocks of rows."""
+    if suffix_of(path) in ARROW:
+        return _blocks_of_arrow(path, how)
     with _opened(path) as file:
         facts, schema = file.metadata, file.schema_arrow
     counts = [facts.row_group(group).num_rows for group in range(facts.num_row_groups)]
@@ -40,6 +46,42 @@ def blocks(path: Path, how: Reading) -> Blocks:
             yield from rows_from(found, start - int(ends[first_group]))
 
     return blocks_of(batches, facts.num_rows, schema, _with_index(how, schema), path)
+
+
+def _blocks_of_arrow(path: Path, how: Reading) -> Blocks:
+    """Return the points of a file of Arrow by blocks of rows, which are parts of its batches."""
+    with _arrow(path) as (schema, found):
+        n = sum(batch.num_rows for batch in found)
+
+    def batches(start: int, included: Names = ()) -> Iterator[Any]:
+        with _arrow(path) as (_, found):
+            for batch in rows_from(found, start):
+                some = batch.select(list(included)) if included else batch
+                rows = rows_in(BLOCK_BYTES, batch.nbytes // (8 * batch.num_rows))
+                yield from (some.slice(at, rows) for at in range(0, batch.num_rows, rows))
+
+    return blocks_of(batches, n, schema, _with_index(how, schema), path)
+
+
+@contextmanager
+def _arrow(path: Path) -> Iterator[tuple[Any, Iterator[Any]]]:
+    """Open a file or stream of Arrow; yield its schema and its batches, whose size is checked."""
+    pa, ipc = need("pyarrow", path), need("pyarrow.ipc", path)
+    with path.open("rb") as stream:
+        is_file = stream.read(len(_FILE)) == _FILE
+    with pa.memory_map(str(path)) as source:
+        file = ipc.open_file(source) if is_file else ipc.open_stream(source)
+        refuse_repeated(file.schema.names, path)
+
+        def batches() -> Iterator[Any]:
+            size = 0
+            for batch in map(file.get_batch, range(file.num_record_batches)) if is_file else file:
+                batch.validate(full=True)  # Arrow trusts the offsets in a file
+                size += batch.nbytes
+                check_budget(size, path.stat().st_size, str(path))
+                yield batch
+
+        yield file.schema, batches()
 
 
 @contextmanager
@@ -68,6 +110,9 @@ def _rows_of_a_block(facts: Any) -> int:
 
 def read_columns(path: Path) -> Any:
     """Read all columns as they are, into an Arrow table."""
+    if suffix_of(path) in ARROW:
+        with _arrow(path) as (schema, found):
+            return need("pyarrow", path).Table.from_batches(found, schema)
     with _opened(path) as file:
         if _cells(file.metadata) == file.metadata.num_rows * file.metadata.num_columns:
             return file.read()

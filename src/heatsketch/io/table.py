@@ -252,6 +252,12 @@ def entry_names(column: str, d: int) -> Names:
     return tuple(f"{column}[{j}]" for j in range(d))
 
 
+def column_of_entries(names: Names) -> str:
+    """Return the column of lists whose entries have these names, "" if there is none."""
+    column = names[0].removesuffix("[0]") if names else ""
+    return column if names == entry_names(column, len(names)) else ""
+
+
 def column_with(entry: str, columns: Mapping[str, Any]) -> str | None:
     """Return the name of the first column (n,) that has an entry, as text; None without one."""
     return next((name for name, x in columns.items() if entry in map(str, x)), None)
@@ -353,9 +359,12 @@ def refined(
             np.nanmedian(values, axis=0) if encoder is None else encoder._middle(values)
         )
     if how.missing != "keep":
+        n = values.shape[0]
         table = _without_gaps(table, how, learned.get("medians"), first_row or 0)
         values = table.values
         if not values.shape[0] and first_row is None:
+            if not n:
+                raise ValueError(f"{table.source} has no rows; pass a table with some.")
             what = f"every row of {table.source} has a gap"
             raise ValueError(f"{what}; pass missing='median' (--missing median).")
     if given is None and how.standardize:
@@ -415,6 +424,10 @@ def _with_sorted_columns(values: Any) -> Any:
 
 def _with_features(table: Table, how: Reading) -> Table:
     """Return the table with the requested features."""
+    vectors = column_of_entries(how.features)
+    if vectors and table.columns == default_names(table.values):
+        what = f"{table.source} has no names of columns, but the features are entries of lists"
+        raise ValueError(f"{what}; write lists in a column {vectors!r} of a .parquet file.")
     check_names(how.features, [*table.columns, *table.lists], table.source)
     check_names(how.exclude, [*table.columns, *table.extra, *table.lists], table.source)
     columns = how.features or tuple(name for name in table.columns if name not in how.exclude)
@@ -513,8 +526,13 @@ def _without_gaps(table: Table, how: Reading, medians: Array | None, first_row: 
         numbers[np.isnan(numbers)] = 0
     remedy = (
         "for gaps pass missing='keep' (--missing keep), so that the nearest rows fill them, or "
-        "median or drop; or exclude it (--exclude)"
+        "median or drop"
     )
+    is_dense = not sparse.issparse(values)
+    if is_dense and np.isnan(np.max(finite, initial=0.0)) and np.isnan(finite).all(axis=1).any():
+        remedy = "a row without any number has no place; pass missing='drop' (--missing drop)"
+    if not table.lists or table.columns != entry_names(table.lists[0], len(table.columns)):
+        remedy += "; or exclude it (--exclude)"
     if table.passed_over:
         others = f"columns of other types are passed over ({listed(table.passed_over, 5)})"
         remedy += f"; {others}, which encode=True (--encode) makes features of"

@@ -35,6 +35,7 @@ from heatsketch.io.table import (
     are_row_numbers,
     check_names,
     coded_labels,
+    column_of_entries,
     encoding,
     entry_names,
     in_numbers,
@@ -249,10 +250,20 @@ def _column_of_vectors(schema: Any, how: Reading, path: Path) -> tuple[str, int]
         or types.is_integer(field.type.value_type)
         or types.is_decimal(field.type.value_type)
     ]
+    for name in lists:
+        same = re.compile(rf"{re.escape(name)}\[[0-9]+\]")
+        if clash := next(filter(same.fullmatch, schema.names), None):
+            what = f"column {clash!r} has the name of an entry of the lists in column {name!r}"
+            raise ValueError(f"{path}: {what}; rename one of the two.")
     asked, width = how.features, 0
     if asked and asked[0] not in schema.names:
-        column = asked[0].removesuffix("[0]")
-        if asked == entry_names(column, len(asked)):
+        if lists and asked == tuple(f"x{j}" for j in range(len(asked))):
+            what = f"{path} has no column 'x0'; if the features are those of an array"
+            raise ValueError(f"{what}, write np.stack of its column {lists[0]!r} to a .npy file.")
+        if column := column_of_entries(asked):
+            if lists and column not in schema.names:
+                what = f"{path} has no column {column!r} of lists; its lists are {listed(lists)}"
+                raise ValueError(f"{what}: rename the one that holds the points to {column!r}.")
             check_names([column], schema.names, path)
             asked, width = (column,), len(asked)
             if column not in lists:
@@ -293,7 +304,7 @@ def _table_of_vectors(
         do = f"pass lists of one size, or exclude the column (--exclude {name})"
         raise ValueError(f"{path}: {what}; {do}.")
     if not d:
-        what = "no numbers in its lists" if table.num_rows else "no rows below its header"
+        what = "no numbers in its lists" if table.num_rows else "no rows"
         raise ValueError(f"{path} has {what}; pass a table with some.")
     if str(column.type.value_type) in ("int64", "uint64"):
         merged = np.flatnonzero((np.abs(values) >= EXACT).any(axis=1))

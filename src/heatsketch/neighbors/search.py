@@ -25,7 +25,7 @@ from sklearn.utils.extmath import row_norms
 
 from heatsketch._arrays import Array, Points, is_tensor, on_host
 from heatsketch._checks import check_choice, check_new_points, check_number, check_points
-from heatsketch._messages import name_rows, texts_from
+from heatsketch._messages import name_rows, numbered, texts_from
 from heatsketch._random import content_order
 from heatsketch._threads import for_each_tile, row_tiles, single_threaded_blas, track
 from heatsketch.core.blocks import (
@@ -198,8 +198,9 @@ def in_metric(X: Points, metric: Metric) -> Points:
     lost = np.flatnonzero(norms == 0)
     if len(lost):
         what = "only zeros" if metric == "cosine" else "equal numbers"
+        rows = name_rows(numbered(lost))
         raise ValueError(
-            f"metric={metric!r} but row(s) {name_rows(lost)} of X hold {what}, which have no "
+            f"metric={metric!r} but row(s) {rows} of X hold {what}, which have no "
             "direction; leave out these rows, or pass metric='euclidean'."
         )
     if sparse.issparse(x):
