@@ -48,7 +48,7 @@ def test_an_audit_names_the_entry_of_obsm_and_ends_with_the_verdict_of_embed(run
     assert "log L" not in said.out
     # The neighbours of points do not depend on the distances that a picture was made for; paths
     # are those from other points than in the fit.
-    found, own = hs.audit(X, model.embedding_, random_state=0)._quality, model.quality_
+    found, own = hs.audit(X, model.embedding_, random_state=0).quality, model.quality_
     for name in ("neighbors", "true_neighbors", "outside", "crowding"):
         assert getattr(found, name) == pytest.approx(getattr(own, name))
     assert found.distances == pytest.approx(own.distances, abs=0.02)
