@@ -877,7 +877,7 @@ def _large_enough(components: list[Array], n: int) -> list[Array]:
     return judged
 
 
-def _sketch_of(X: Any, k: int, time: Any, random_state: Any, parameters: Any) -> HeatSketch:
+def _sketch_of(X: Any, k: int | str, time: Any, random_state: Any, parameters: Any) -> HeatSketch:
     """Return a sketch whose distances are the true ones."""
     if isinstance(X, HeatSketch):
         X._current_diffusion()  # that of these points, or raises
