@@ -34,7 +34,7 @@ def test_pictures_are_joined_by_id_where_there_are_ids(files, picture, run):
     np.testing.assert_allclose(rows["trust"], found.trust, atol=1e-9)
     assert rows["dubious"].tolist() == found.dubious.tolist()
     assert rows["undecided"].tolist() == found.undecided.tolist()
-    assert "1 of 1 gaps between labels" in said
+    assert "1 gaps between labels by size: 0 wrong, 1 right" in said
     assert "neighbors kept" in Path("page.html").read_text("utf-8")
 
 

@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 import heatsketch as hs
 from heatsketch.classical import PCA
 from heatsketch.comparison import audit
-from heatsketch.comparison.audit import Evidence, drawn_places
+from heatsketch.comparison.audit import Evidence, columns_for_points, drawn_places
 from problems.chance import ALARM, in_band
 from problems.clouds import on_circle, rotation
 
@@ -122,9 +122,10 @@ def test_a_cluster_laid_over_another_is_trusted_less_in_a_noisy_picture():
 @pytest.mark.parametrize("seed", [0, 3])
 def test_points_on_both_sides_of_a_cut_are_trusted_less(seed):
     X, _Y, angle = ring(1200, seed)
-    found = hs.audit(X, on_circle(angle * (2 * np.pi - 1) / (2 * np.pi)), random_state=0)
+    cut = on_circle(angle * (2 * np.pi - 1) / (2 * np.pi))
     near_cut = np.argsort(np.argsort(np.minimum(angle, 2 * np.pi - angle))) < 40
-    assert roc_auc_score(~near_cut, found.trust) >= 0.85
+    trusts = [hs.audit(X, cut, random_state=draw).trust for draw in range(3)]
+    assert np.median([roc_auc_score(~near_cut, trust) for trust in trusts]) >= 0.85
 
 
 def test_two_halves_pulled_apart_are_trusted_less_and_called_torn():
@@ -212,7 +213,7 @@ def test_gaps_of_labels_are_root_mean_squares_and_their_order_is_judged():
     np.testing.assert_allclose(contrast.picture, far.picture / near.picture)
     np.testing.assert_allclose(contrast.truth.value, far.distance.value / near.distance.value)
     assert contrast.describe() in wrong.describe()
-    assert "3 of 3 gaps" in found.describe()
+    assert "3 gaps between labels by size: 0 wrong" in found.describe()
     torn = [np.arange(size) for size in (1200, 9, 8, 7)]
     assert "Torn: 4 group(s) of 1,200, 9, 8, … points. " in replace(found, torn=torn).describe()
 
@@ -283,7 +284,7 @@ def test_estimators_graphs_and_points_are_audited_alike():
     X, Y = plane(300)
     options = {"filter": "accumulated", "random_state": 0}
     points = hs.audit(X, Y, random_state=0)
-    model = hs.HeatSketch(64, 8, **options).fit(X)
+    model = hs.HeatSketch(columns_for_points(300), 8, **options).fit(X)
     of_sketch = hs.audit(model, Y, random_state=0)
     assert of_sketch.distance(3, 5) == model.distance(3, 5)
     np.testing.assert_array_equal(points.trust, of_sketch.trust)

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from heatsketch._checks import check_number, check_parameters, warn_if_transposed
 from heatsketch._messages import texts_from
 from heatsketch._version import __version__
-from heatsketch.comparison.audit import Audit
+from heatsketch.comparison.audit import Audit, columns_for_points
 from heatsketch.comparison.audit import audit as audit_picture
 from heatsketch.core.graph import graph
 from heatsketch.estimators import DiffusionMap, HeatEmbedding, HeatSketch
@@ -332,8 +332,8 @@ def audit(
     labels : str, default=None
         A column of `obs`; the gaps between its groups are compared.
     **options
-        As in `heat_sketch`. By default 64 columns, ``filter="accumulated"``, time 8 and
-        ``random_state=0``.
+        As in `heat_sketch`. By default ``filter="accumulated"``, time 8, ``random_state=0``, and as
+        many columns as in `heatsketch.audit`.
 
     Returns
     -------
@@ -362,7 +362,8 @@ def audit(
     """
     picture = entry_of(target(adata, False), "obsm", basis)
     groups = None if labels is None else entry_of(adata, "obs", labels)
-    default = {"n_components": 64, "filter": "accumulated", "random_state": 0} | options
+    default = {"n_components": columns_for_points(len(picture)), "filter": "accumulated"}
+    default |= {"random_state": 0} | options
     estimator, _ = fit_to_cells(audit, adata, HeatSketch, default)
     found = audit_picture(estimator, picture, labels=groups, random_state=default["random_state"])
     name = basis.removeprefix("X_")

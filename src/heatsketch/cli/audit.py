@@ -16,8 +16,7 @@ from heatsketch.reports.writer import SUFFIXES
 def run(args: Namespace) -> dict[str, str]:
     """Compare the picture with the true distances, write the page, return the summary."""
     common.check_files(args, *SUFFIXES)
-    given = {"n_components": 64, "filter": "accumulated"}
-    options = common.parameters(args, defaults(hs.HeatSketch), "heat-sketch", **given)
+    options = common.parameters(args, defaults(hs.HeatSketch), "heat-sketch", filter="accumulated")
     table = common.read_points(args)
     common.warn_of_units(options, table)
     Y, shown = read_picture(args, table, args.picture, args.coordinates or ())

@@ -36,6 +36,7 @@ from heatsketch.metrics.picture import (
 )
 from heatsketch.neighbors import Neighbors
 from heatsketch.neighbors.search import in_unit
+from heatsketch.spectral.functions import SPECTRAL_LIMIT
 from heatsketch.uncertainty.intervals import Interval
 
 _TINY = 1e-12
@@ -45,11 +46,13 @@ OWN = slice(None)
 
 
 _LANDMARKS, _LANDMARK_ENTRIES = 400, 12_000_000  # points that all others are compared with
+_CHEAP_ENTRIES = 1_000_000  # distances that few points always have, so that the draw counts less
 
 
 def landmarks_of(n: int, rng: np.random.Generator) -> Array:
-    """Return points (m,) that all others are compared with; fewer of many points."""
-    count = min(n, _LANDMARKS, max(100, _LANDMARK_ENTRIES // n))
+    """Return points (m,) that all others are compared with: up to 1,000 points all of them."""
+    most = max(_LANDMARKS, _CHEAP_ENTRIES // n)
+    count = min(n, most, max(100, _LANDMARK_ENTRIES // n))
     return rng.choice(n, count, replace=False)
 
 
@@ -282,7 +285,7 @@ def decide(n: int, points: Sequence[Array], each: Sequence[PlaceTests]) -> Decis
     return decisions
 
 
-_LEAST_NULL = 2_000  # values of the null distribution
+_LEAST_NULL = 20_000  # values of the null distribution
 
 
 def tests_of(evidence: Evidence, believed: Believed, rng: np.random.Generator) -> PlaceTests:
@@ -356,7 +359,8 @@ class Gap(NamedTuple):
     true_ranks : tuple (lowest, highest)
         Places that it can have among the true gaps, by their intervals.
     believed : bool
-        Whether `rank` is one of `true_ranks`.
+        Whether `rank` is one of `true_ranks`: the truth does not refute it. It confirms it only if
+        there is one.
     """
 
     labels: tuple[Any, Any]
@@ -375,7 +379,8 @@ class Contrast(NamedTuple):
     label, nearer, farther
         The picture shows `label` nearer to the second than to the third.
     picture : float
-        Distance to the third over that to the second, in the picture; at least 1.
+        Distance to the third over that to the second, in the picture; at least 1. Distances are
+        root mean squares of all pairs, as in `Gap`: a stray point can change that of a small label.
     truth : Interval
         The same ratio of diffusion distances; it does not contain `picture`.
     """
@@ -392,7 +397,7 @@ class Contrast(NamedTuple):
         error = (self.truth.high - self.truth.low) / 2
         return (
             f"{self.label} looks {looks} from {self.farther} as from {self.nearer}; in truth it is "
-            f"{self.truth.value:.2g} ± {error:.1g} times as far."
+            f"{self.truth.value:.2g} ± {error:.1g} times as far (root mean squares of all pairs)."
         )
 
 
@@ -634,8 +639,12 @@ class Audit:
             small = f"components of fewer than {LEAST_JUDGED}"
             lines[0] += f" {others:,} points in {small} are not judged."
         if self.gaps:
-            believed = sum(gap.believed for gap in self.gaps)
-            lines[2] += f" {believed} of {len(self.gaps)} gaps between labels are in their place."
+            wrong = sum(not gap.believed for gap in self.gaps)
+            sure = sum(gap.believed and len({*gap.true_ranks}) == 1 for gap in self.gaps)
+            lines[2] += (
+                f" Places of {len(self.gaps)} gaps between labels by size: {wrong} wrong, {sure} "
+                f"right, {len(self.gaps) - wrong - sure} cannot be told."
+            )
         if self.gaps_not_judged:
             apart = f"{self.gaps_not_judged} gaps between labels in different components"
             lines[2] += f" {apart} are not judged."
@@ -649,7 +658,7 @@ def audit(
     Y: Any,
     *,
     labels: Any = None,
-    n_components: int = 64,
+    n_components: int | str | None = None,
     time: Any = 8,
     n_neighbors: int = NEIGHBORS,
     random_state: Any = None,
@@ -672,8 +681,10 @@ def audit(
     labels : array-like of shape (n_samples,), default=None
         Groups, at most 60 different ones; the gaps between them are compared. None, NaN, infinity,
         the NA of pandas, masked entries and empty text are missing labels.
-    n_components : int, default=64
-        Number of columns k of the sketch.
+    n_components : int or "auto", default=None
+        Number of columns k of the sketch, "auto" as in `HeatSketch`. None: 2,048 for up to 2,048
+        points, so that which points are dubious hardly depends on the seed; for n points beyond,
+        524,288/n, at least 64.
     time : int >= 1, default=8
         The time t from which distances are added up.
     n_neighbors : int, default=15
@@ -751,7 +762,8 @@ def audit(
     points, and merged if a third of its neighbours in the picture are so far in truth.
 
     The cost is that of the sketch, two neighbour searches (in k and c features), and distances to
-    400 landmarks (fewer beyond 30,000 points). Memory is 14 bytes for each distance to a landmark.
+    landmarks: all of up to 1,000 points, 400 of 2,500 and more (fewer beyond 30,000). Memory is 14
+    bytes for each distance to a landmark.
 
     References
     ----------
@@ -774,7 +786,9 @@ def audit(
     """
     check_parameters("audit", parameters, audit, HeatSketch)
     n_neighbors = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
-    model = _sketch_of(X, n_components, time, random_state, parameters)
+    Y = check_array(Y, dtype=np.float64, input_name="Y")
+    k = columns_for_points(len(Y)) if n_components is None else n_components
+    model = _sketch_of(X, k, time, random_state, parameters)
     F, Y = model.embedding_, _checked_picture(X, Y, len(model.embedding_))
     rng = _generator_of(random_state)
     # Nothing diffuses between components: each is judged by itself.
@@ -825,12 +839,21 @@ def _generator_of(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
+_LEAST_COLUMNS, _COLUMN_ENTRIES = 64, 2**19  # of the sketch of many points
+
+
+def columns_for_points(n: int) -> int:
+    """Return the number of columns of a sketch that costs no more than the rest of an audit."""
+    if n <= SPECTRAL_LIMIT:  # all eigenpairs are computed, and columns cost little
+        return SPECTRAL_LIMIT
+    return max(_LEAST_COLUMNS, _COLUMN_ENTRIES // n)
+
+
 _PICTURE = 3  # most columns of a table that may be a picture
 
 
 def _checked_picture(X: Any, Y: Any, n: int) -> Array:
     """Return the picture (n, c) of the points X, centred, or raise."""
-    Y = check_array(Y, dtype=np.float64, input_name="Y")
     if len(Y) != n:
         raise ValueError(f"Y has {len(Y)} rows but X has {n} points; pass a row for each point.")
     columns = X.shape[1] if getattr(X, "ndim", 0) == 2 else n
@@ -854,7 +877,7 @@ def _large_enough(components: list[Array], n: int) -> list[Array]:
     return judged
 
 
-def _sketch_of(X: Any, k: int, time: Any, random_state: Any, parameters: Any) -> HeatSketch:
+def _sketch_of(X: Any, k: int | str, time: Any, random_state: Any, parameters: Any) -> HeatSketch:
     """Return a sketch whose distances are the true ones."""
     if isinstance(X, HeatSketch):
         X._current_diffusion()  # that of these points, or raises
