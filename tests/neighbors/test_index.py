@@ -65,7 +65,8 @@ def test_an_index_says_how_exact_the_search_is(limits):
 @pytest.mark.parametrize(
     ("neighbors", "error", "message"),
     [
-        ("nearest", TypeError, "of type str; pass a NeighborIndex, a KNeighborsTransformer"),
+        ("nearest", ValueError, "neighbors=.nearest. is unknown; pass one of .pynndescent"),
+        (8.0, TypeError, "of type float; pass a NeighborIndex, a KNeighborsTransformer"),
         (distances()[:50, :50], ValueError, r"shape \(50, 50\) but X has 120 points"),
         (distances(k=4), ValueError, "only 4 neighbours for row 0, but 8 are needed; pass"),
         (-distances(), ValueError, "negative or non-finite numbers; pass distances"),
