@@ -417,8 +417,8 @@ class DiffusionEstimator(Embedder, Weighed):
         `KNeighborsTransformer` or another transformer that returns sparse graphs of distances, or
         the distances to the neighbours, a sparse matrix of shape (n_samples, n_samples). None: they
         are searched; if the search is not exact, its recall is measured. "pynndescent": that
-        library searches, which is faster for many points of hundreds of features; the graph is
-        then another for another order of the rows, and its recall is not known.
+        library searches, which may take half the time for vectors of hundreds of numbers; the graph
+        is then another for another order of the rows, and its recall is not known.
     memory : str or joblib.Memory, default=None
         Folder of a cache of diffusions. Fits to the same points that differ only in time, columns
         or seed then build one graph, for example in ``GridSearchCV`` over `time`.
