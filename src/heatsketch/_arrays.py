@@ -89,12 +89,8 @@ def stacked_lists(column: Any, width: int = 0) -> tuple[Array, Array]:
     chunks = [column] if isinstance(column, pa.Array) else column.chunks
     kind = column.type
     lengths = pc.list_value_length(column)
-    known = lengths.drop_null().slice(0, 1).to_pylist()
-    d = width or getattr(kind, "list_size", 0) or (known[0] if known else 0)
+    d = width or getattr(kind, "list_size", 0) or commonest(lengths.drop_null().to_numpy())
     others = np.flatnonzero(lengths.fill_null(d).to_numpy() != d)
-    if len(others) and not width:
-        d = commonest(lengths.drop_null().to_numpy())
-        others = np.flatnonzero(lengths.fill_null(d).to_numpy() != d)
     is_single = pa.types.is_float32(kind.value_type) or pa.types.is_float16(kind.value_type)
     dtype = np.float32 if is_single else np.float64
     if len(others) or not d:

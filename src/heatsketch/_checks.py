@@ -439,21 +439,19 @@ def _read_frame(X: Any, names: list[Any]) -> Array:
         raise ValueError(
             f"X has several columns with the name {', '.join(repeated[:5])}; rename them."
         )
+    if vectors := [name for name in names if holds_vectors(X[name])]:
+        raise ValueError(
+            f"Column {str(vectors[0])!r} holds arrays, which are points by themselves; pass "
+            f"X[{vectors[0]!r}]."
+        )
     columns, bad = [np.empty((X.shape[0], 0))] if not names else [], []
     for name in names:
         try:
             if str(getattr(X[name], "dtype", "")) == "category":
                 raise TypeError("names, even 1 and 2")
-            if holds_vectors(X[name]):
-                raise TypeError("several numbers")
             columns.append(as_floats(np.asarray(X[name]), str(name)))
         except (TypeError, ValueError):
             bad.append(str(name))
-    if vectors := [name for name in names if str(name) in bad and holds_vectors(X[name])]:
-        raise ValueError(
-            f"Column {str(vectors[0])!r} holds arrays, which are points by themselves; pass "
-            f"X[{vectors[0]!r}]."
-        )
     if bad:
         raise ValueError(
             f"Column(s) {', '.join(map(repr, bad[:5]))} are not numeric or have missing values "

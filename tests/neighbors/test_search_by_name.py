@@ -46,7 +46,9 @@ def test_few_points_are_all_compared(monkeypatch):
 
 def test_a_name_without_its_library_and_another_name_are_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynndescent", None)
-    with pytest.raises(ImportError, match="pip install pynndescent"):
+    with pytest.raises(
+        ImportError, match=r'needs that library; pip install "heatsketch\[pynndescent\]"'
+    ):
         embedded(cloud(1_200, 5), neighbors="pynndescent")
     with pytest.raises(ValueError, match="neighbors='faiss' is unknown"):
         embedded(cloud(60, 5), neighbors="faiss")

@@ -843,7 +843,7 @@ _LEAST_COLUMNS, _COLUMN_ENTRIES = 64, 2**19  # of the sketch of many points
 
 
 def columns_for_points(n: int) -> int:
-    """Return the number of columns of a sketch that costs no more than the rest of an audit."""
+    """Return the number of columns that the sketch of an audit has by default."""
     if n <= SPECTRAL_LIMIT:  # all eigenpairs are computed, and columns cost little
         return SPECTRAL_LIMIT
     return max(_LEAST_COLUMNS, _COLUMN_ENTRIES // n)

@@ -322,7 +322,7 @@ def refuse_merged(name: str, numbers: Array, cells: Any, place: Callable[[int], 
 
 
 _TOLD = 30  # columns in a note
-_FEW = 100  # entries in which most columns repeat one
+_FEW = 100  # entries that are looked at first
 
 # Features, medians and scales of a table, for other rows of the same kind: "columns" (names of the
 # features), "medians" (d,), which fill gaps if this was requested, "mean" and "scale" (d,) of
@@ -392,16 +392,21 @@ def _names_in(table: Table) -> dict[str, Array]:
         columns = dict(zip(table.columns, values.T, strict=True))
     found = {}
     for name, column in columns.items():
-        if isinstance(column, np.ndarray):
-            entries = whole_numbers(column)
-            may_name = entries.dtype.kind == "i"
-        else:  # of Arrow
-            entries = np.array(column.to_pylist(), dtype=object)
-            may_name = all(isinstance(entry, str) for entry in entries)
-        few = entries[:_FEW]
-        if may_name and len({*few}) == len(few) and len({*entries}) == len(entries):
+        # Most columns repeat one of their first entries.
+        if _distinct(column[:_FEW]) is not None and (entries := _distinct(column)) is not None:
             found[name] = entries
     return found
+
+
+def _distinct(column: Any) -> Array | None:
+    """Return entries of a column, text or whole numbers; None if one is missing or repeats."""
+    if isinstance(column, np.ndarray):
+        entries = whole_numbers(column)
+        may_name = entries.dtype.kind == "i"
+    else:  # of Arrow
+        entries = np.array(column.to_pylist(), dtype=object)
+        may_name = all(isinstance(entry, str) for entry in entries)
+    return entries if may_name and len({*entries}) == len(entries) else None
 
 
 def whole_numbers(column: Array) -> Array:

@@ -28,6 +28,7 @@ from heatsketch._checks import check_choice, check_new_points, check_number, che
 from heatsketch._messages import name_rows, numbered, texts_from
 from heatsketch._random import content_order
 from heatsketch._threads import for_each_tile, row_tiles, single_threaded_blas, track
+from heatsketch._words import optional
 from heatsketch.core.blocks import (
     HOST,
     Block,
@@ -925,13 +926,8 @@ def search_by_name(name: str, X: Points, n_neighbors: int) -> Any:
     check_choice(name, "neighbors", ("pynndescent",))
     if X.shape[0] <= max(_FEW, n_neighbors):
         return None
-    try:
-        from pynndescent import PyNNDescentTransformer
-    except ImportError as error:
-        raise ImportError(
-            "neighbors='pynndescent' needs that library; run pip install pynndescent."
-        ) from error
-    return PyNNDescentTransformer(n_neighbors=n_neighbors + 1, random_state=0)
+    library = optional(name, f"neighbors={name!r} needs that library", name)
+    return library.PyNNDescentTransformer(n_neighbors=n_neighbors + 1, random_state=0)
 
 
 def are_equal(a: Points, b: Points) -> bool:
